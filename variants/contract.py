@@ -1,0 +1,305 @@
+"""The contract between the algorithms and whoever runs them: plain data, two callables, one meter.
+
+A word counter turns a corpus into word counts, a trainer turns word counts into merges. Both are plain functions; no
+base class, no state between calls. This file imports nothing of ours and keeps to Python 3.9's standard library, so
+that a measuring process starts at once and PyPy runs the same files.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, List, Protocol, Tuple
+
+Merge = Tuple[bytes, bytes]
+"""One learned merge: the left and the right token's bytes."""
+
+Pair = Tuple[int, int]
+"""Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
+
+GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+LARGEST_COUNT = 2**63 - 1
+
+
+class Unavailable(Exception):
+    """A variant cannot run on this machine; the message says why and what would change that."""
+
+
+class InvalidText(ValueError):
+    """The corpus is not valid UTF-8; `offset` is the position in the file of the first bad byte."""
+
+    def __init__(self, path: str, offset: int) -> None:
+        super().__init__(path, offset)
+        self.path = path
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.path}: invalid UTF-8 at byte {self.offset}; mend the file, or say errors=replace"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A file and how to read it.
+
+    `pattern` is a regular expression of the `regex` module whose matches are the pre-tokens; None takes the raw bytes
+    between two special tokens as one word, without decoding. `errors` is `strict` or `replace`.
+    """
+
+    path: str
+    special_tokens: Tuple[str, ...] = ("<|endoftext|>",)
+    pattern: str | None = GPT2_PATTERN
+    errors: str = "strict"
+
+
+class WordCounts(Mapping[bytes, int]):
+    """Distinct words with their counts, in columns: the layout of Arrow's large_binary.
+
+    `data` holds the words' bytes end to end (uint8), `offsets` one more int64 than there are words, so that word i is
+    `data[offsets[i]:offsets[i + 1]]`, and `counts` one uint64 a word. All three are memoryviews, over memory or over a
+    mapped file, and compiled trainers take them without a copy. To Python it reads as a mapping from bytes to int.
+
+    >>> counts = WordCounts.from_items([(b"low", 5), (b"er", 2), (b"low", 1)])
+    >>> dict(counts)
+    {b'low': 6, b'er': 2}
+    >>> bytes(counts.data), list(counts.offsets), list(counts.counts)
+    (b'lower', [0, 3, 5], [6, 2])
+    """
+
+    __slots__ = ("_index", "counts", "data", "offsets")
+
+    def __init__(self, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
+        if (data.format, offsets.format, counts.format) != ("B", "q", "Q"):
+            raise ValueError(
+                f"word counts need columns of formats B, q, Q, not {data.format}, {offsets.format}, {counts.format}"
+            )
+        if len(offsets) != len(counts) + 1:
+            raise ValueError(f"{len(counts)} counts need {len(counts) + 1} offsets, not {len(offsets)}")
+        self.data = data
+        self.offsets = offsets
+        self.counts = counts
+        self._index: dict[bytes, int] | None = None
+
+    @classmethod
+    def from_items(cls, items: Iterable[tuple[bytes, int]]) -> WordCounts:
+        """Build the columns; a count of 0 is dropped, repeated words are summed, first occurrence gives the order.
+
+        Raises ValueError for a negative count, an empty word, or a table whose pair counts could pass 2**63 - 1.
+        """
+        summed: dict[bytes, int] = {}
+        for word, count in items:
+            if count < 0:
+                raise ValueError(f"word {word!r} has the negative count {count}; counts are 1 or more")
+            if not word:
+                raise ValueError("a word of no bytes cannot be counted; leave it out")
+            if count:
+                summed[word] = summed.get(word, 0) + count
+        # The largest any pair's count can become, and with it every sum a trainer makes.
+        adjacent = sum(count * (len(word) - 1) for word, count in summed.items())
+        if adjacent > LARGEST_COUNT or any(count > LARGEST_COUNT for count in summed.values()):
+            raise ValueError(
+                f"the words hold {adjacent} adjacent positions by weight, more than 2**63 - 1; divide the counts"
+            )
+        return cls.from_columns(summed.keys(), summed.values())
+
+    @classmethod
+    def from_columns(cls, words: Iterable[bytes], counts: Iterable[int]) -> WordCounts:
+        """Build from distinct words and their counts in the same order, unchecked: for counters, which know."""
+        listed = list(words)
+        offsets = array("q", [0])
+        position = 0
+        for word in listed:
+            position += len(word)
+            offsets.append(position)
+        columns = memoryview(b"".join(listed)), memoryview(offsets), memoryview(array("Q", counts))
+        return cls(columns[0], columns[1].toreadonly(), columns[2].toreadonly())
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, start = self.data, 0
+        for stop in self.offsets[1:]:
+            yield bytes(data[start:stop])
+            start = stop
+
+    def __getitem__(self, word: bytes) -> int:
+        if self._index is None:
+            self._index = {word: index for index, word in enumerate(self)}
+        return int(self.counts[self._index[word]])
+
+    def values(self) -> Any:
+        """The counts in the words' order, without making the words."""
+        return self.counts.tolist()
+
+    def items(self) -> Any:
+        """(word, count) in order, without a look-up per word."""
+        return zip(self, self.counts.tolist())
+
+    def __repr__(self) -> str:
+        return f"<WordCounts: {len(self)} words, {len(self.data)} bytes>"
+
+
+# The 188 bytes that GPT-2 shows as themselves; the other 68 become U+0100 and up, in byte order.
+_SHOWN_AS_THEMSELVES = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_REMAPPED = sorted(set(range(256)) - set(_SHOWN_AS_THEMSELVES))
+_HUGGINGFACE_ID = {byte: place for place, byte in enumerate(_SHOWN_AS_THEMSELVES + _REMAPPED)}
+
+_INVERTED = bytes(255 - byte for byte in range(256))
+
+
+def inverted(token: bytes) -> str:
+    """A key that sorts the other way round than the bytes do, a prefix after the longer string.
+
+    The terminator, above every inverted byte, is what puts the prefix last; a bare translation would not. It turns
+    Python's min-heap into a max-heap over bytes without private functions (see heap.py).
+
+    >>> sorted([b"a", b"ab", b"b"], key=inverted)
+    [b'b', b'ab', b'a']
+    """
+    return token.translate(_INVERTED).decode("latin-1") + "\u0100"
+
+
+class TieBreak(enum.Enum):
+    """Which of several equally frequent pairs is merged first. The first is the definition, the others are peers'."""
+
+    GREATEST_BYTES = "greatest_bytes"
+    """The greatest (left bytes, right bytes): CS336's definition and ours."""
+    SMALLEST_BYTES = "smallest_bytes"
+    """The smallest (left bytes, right bytes): gigatoken's assembled bytes."""
+    HUGGINGFACE = "huggingface"
+    """The smallest (left id, right id), bytes numbered in the order of their GPT-2 characters."""
+    RAW_BYTES = "raw_bytes"
+    """The smallest (left id, right id), bytes are their own ids: rustbpe."""
+
+    def key(self, token_id: int, token: bytes) -> Any:
+        """A value for each token such that among equal counts the greatest (left key, right key) is merged.
+
+        >>> [TieBreak("raw_bytes").key(97, b"a"), TieBreak("greatest_bytes").key(97, b"a")]
+        [-97, b'a']
+        """
+        if self is TieBreak.GREATEST_BYTES:
+            return token
+        if self is TieBreak.SMALLEST_BYTES:
+            return inverted(token)
+        return -self._number(token_id)
+
+    def reversed_key(self, token_id: int, token: bytes) -> Any:
+        """The same order upside down, for a min-heap: the smallest (left key, right key) is merged."""
+        if self is TieBreak.GREATEST_BYTES:
+            return inverted(token)
+        if self is TieBreak.SMALLEST_BYTES:
+            return token
+        return self._number(token_id)
+
+    def _number(self, token_id: int) -> int:
+        return _HUGGINGFACE_ID.get(token_id, token_id) if self is TieBreak.HUGGINGFACE else token_id
+
+
+GREATEST_BYTES = TieBreak.GREATEST_BYTES
+
+
+class Meter:
+    """Where a counter or a trainer says what it is doing: time by phase, counts of work, how far it is.
+
+    Phases mean the same for all: read, count, convert, init (everything before the first maximum), max, update.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.tallies: dict[str, int] = {}
+        self.followed: Sequence[Merge] = ()
+        self.done = 0
+        self.last_phase = ""
+        self._mark = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        """Give all time since the previous lap to `phase`. Laps partition the run."""
+        now = time.perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._mark
+        self._mark = now
+        self.last_phase = phase
+
+    def add(self, phase: str, seconds: float) -> None:
+        """Give `seconds` of the time since the previous lap to `phase`: native code times itself."""
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+        self._mark += seconds
+        self.last_phase = phase
+
+    def tally(self, name: str, n: int) -> None:
+        """Count work; called at most once a merge for each name. Deterministic, equal on every machine."""
+        self.tallies[name] = self.tallies.get(name, 0) + n
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        """Called once with the list the trainer appends to: its length is the progress, its content the prefix."""
+        self.followed = merges
+
+    def progress(self, done: int) -> bool:
+        """Called by native trainers (merges) and by counters (bytes), ten times a second at most. False: stop."""
+        self.done = done
+        return True
+
+
+class NullMeter(Meter):
+    """Measures nothing, for calling a trainer by hand."""
+
+    def lap(self, phase: str) -> None:
+        pass
+
+    def add(self, phase: str, seconds: float) -> None:
+        pass
+
+    def tally(self, name: str, n: int) -> None:
+        pass
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        pass
+
+    def progress(self, done: int) -> bool:
+        return True
+
+
+NULL_METER = NullMeter()
+
+
+class WordCounter(Protocol):
+    """Counts the words of a corpus. Further keywords are the counter's parameters; `threads` is its width."""
+
+    def __call__(self, corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts: ...
+
+
+class Trainer(Protocol):
+    """Learns up to `num_merges` merges, in order, and fewer when no pair of at least `min_count` is left.
+
+    Further keywords are the trainer's parameters; one called `threads` gets the width of the run.
+    """
+
+    def __call__(
+        self,
+        word_counts: WordCounts,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+    ) -> List[Merge]: ...
+
+
+def vocab_of(merges: Sequence[Merge], special_tokens: Sequence[str] = ()) -> dict[int, bytes]:
+    """Number the tokens: bytes 0-255, then the special tokens in the order given, then the merges.
+
+    >>> vocab_of([(b"a", b"b")], ["<|endoftext|>"])[257]
+    b'ab'
+    """
+    tokens = [bytes((byte,)) for byte in range(256)]
+    tokens += [token.encode() for token in special_tokens]
+    tokens += [left + right for left, right in merges]
+    return dict(enumerate(tokens))
+
+
+if sys.byteorder != "little":  # pragma: no cover
+    raise ImportError("word counts are kept as little-endian arrays; this machine is big-endian")

@@ -1,0 +1,158 @@
+"""Counting in several processes: byte ranges cut at special tokens, each process reads its own.
+
+Part 3 of the series sends the text through a queue from one reader; here only ranges go out and only tables come back,
+so nothing but the file system is shared. A range may be cut only where a special token certainly matches. Everything
+else is unsafe: the pattern's `\\s+(?!\\S)` looks past a newline, and inside overlapping special tokens (`ab` with `bc`) a
+cut changes which of them match. A file without a safe place to cut is counted in one process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from variants.contract import NULL_METER, Corpus, Meter, WordCounts
+from variants.counting.pretokenize import CHUNK_BYTES, WordTable, read_chunks, serial
+
+RANGES_PER_PROCESS = 4
+STOPPED = -(2**62)
+Table = tuple[bytes, "array[int]", "array[int]", int]
+
+
+def processes(
+    corpus: Corpus, meter: Meter = NULL_METER, *, threads: int = 1, smallest_range: int = 1 << 20
+) -> WordCounts:
+    """Count in `threads` processes; a process is started only for each `smallest_range` bytes there are.
+
+    The time of all processes together shows as count; read is the search for the cuts. Raises what `serial` raises, and
+    ChildProcessError if a process dies, with the range it left uncounted: never fewer words.
+    """
+    size = os.path.getsize(corpus.path)  # noqa: PTH202 - a job names its files by strings
+    width = min(threads, size // smallest_range)
+    ranges = cut(corpus, size, min(width * RANGES_PER_PROCESS, size // smallest_range)) if width > 1 else []
+    meter.lap("read")
+    if len(ranges) < 2:
+        return serial(corpus, meter)
+    context = multiprocessing.get_context("spawn")
+    scanned = context.Value("q", 0)
+    summed: dict[bytes, int] = {}
+    documents = 0
+    with ProcessPoolExecutor(min(width, len(ranges)), context, initializer=share, initargs=(scanned,)) as executor:
+        futures = [executor.submit(count_range, corpus, start, stop) for start, stop in ranges]
+        try:
+            # In the order of the file: words keep the order of first occurrence, and of several bad bytes the first is
+            # the one reported.
+            for (start, stop), future in zip(ranges, futures):
+                table = result_of(future, scanned, meter, corpus.path, start, stop)
+                documents += add_table(summed, table)
+        except BaseException:
+            scanned.value = STOPPED
+            executor.shutdown(cancel_futures=True)
+            raise
+    word_counts = WordCounts.from_columns(summed.keys(), summed.values())
+    meter.tally("documents", documents)
+    meter.tally("bytes_scanned", size)
+    meter.lap("count")
+    return word_counts
+
+
+def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
+    """Up to `number` ranges of about equal length that begin at special tokens and together cover the file."""
+    tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
+    if not tokens:
+        return []
+    special = re.compile(b"|".join(map(re.escape, tokens)))
+    overlap = max(map(len, tokens)) - 1
+    bounds = {0, size}
+    with open(corpus.path, "rb") as file:  # noqa: PTH123
+        for part in range(1, number):
+            position = size * part // number
+            while position < size:
+                file.seek(position)
+                window = file.read(CHUNK_BYTES + overlap)
+                if found := special.search(window):
+                    bounds.add(position + found.start())
+                    break
+                position += CHUNK_BYTES
+    ordered = sorted(bounds)
+    return list(zip(ordered, ordered[1:]))
+
+
+def safe_to_cut(tokens: Sequence[bytes]) -> list[bytes]:
+    """Those special tokens whose every occurrence is a match: no other, nor the token itself, can overlap it shifted.
+
+    >>> safe_to_cut([b"<e>", b"ab", b"bc", b"aa"])
+    [b'<e>']
+    """
+    return [token for token in tokens if not any(overlaps_shifted(token, other) for other in tokens)]
+
+
+def overlaps_shifted(token: bytes, other: bytes) -> bool:
+    """Whether `other` can stand at another start so that both cover a common byte and agree on all of them."""
+    for shift in range(1 - len(other), len(token)):
+        start, stop = max(shift, 0), min(len(token), shift + len(other))
+        if shift and token[start:stop] == other[start - shift : stop - shift]:
+            return True
+    return False
+
+
+_scanned: Any = None
+
+
+def share(scanned: Any) -> None:
+    """Receive, in a counting process, the counter of bytes that all of them add to."""
+    global _scanned  # noqa: PLW0603 - the executor's way of handing something to its processes
+    _scanned = scanned
+
+
+class Stopped(Exception):
+    """Another range has failed, so this one is not needed any more."""
+
+
+class SharedMeter(Meter):
+    """Passes the bytes one range has done on to the counter that all processes share."""
+
+    def progress(self, done: int) -> bool:
+        with _scanned.get_lock():
+            if _scanned.value < 0:
+                raise Stopped
+            _scanned.value += done - self.done
+        return super().progress(done)
+
+
+def count_range(corpus: Corpus, start: int, stop: int) -> Table:
+    """Count bytes `start` to `stop` of the file, in a counting process."""
+    table, meter = WordTable(corpus), SharedMeter()
+    with open(corpus.path, "rb") as file:  # noqa: PTH123
+        file.seek(start)
+        table.count(read_chunks(file, stop - start, corpus.errors, meter), start, meter)
+    counts = table.word_counts()
+    return bytes(counts.data), array("q", counts.offsets), array("Q", counts.counts), table.documents
+
+
+def result_of(future: Future[Table], scanned: Any, meter: Meter, path: str, start: int, stop: int) -> Table:
+    while True:
+        meter.progress(max(scanned.value, 0))
+        try:
+            return future.result(timeout=0.1)
+        except TimeoutError:
+            continue
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                f"{path}: a counting process died, bytes {start} to {stop} and what follows were not counted; "
+                "it was killed or ran out of memory: try fewer threads"
+            ) from None
+
+
+def add_table(summed: dict[bytes, int], table: Table) -> int:
+    """Add a range's words to the sum; returns its number of documents."""
+    content, offsets, counts, documents = table
+    for word, count in WordCounts(memoryview(content), memoryview(offsets), memoryview(counts)).items():
+        summed[word] = summed.get(word, 0) + count
+    return documents

@@ -1,0 +1,231 @@
+"""Positional: one text, one array of segment lengths, and for every pair the list of positions where it was born.
+
+Yikai-Liao's efficient_bpe (huggingface/tokenizers issue 1400), with weights. Against heap, words are no longer rebuilt:
+all distinct words stand in one text, and a merge visits exactly the places of its pair, so its cost does not depend on
+how long the words are. What it pays is memory, a stored position for every occurrence.
+
+`seg_status` has one cell a byte: the first and the last byte of a token hold its length, the place where two tokens were
+joined holds 0, other inner cells are never read, and the cell between two words holds 0. Tokens only grow, so a stored
+position i of (a, b) is still good exactly if `seg_status[i] == len(a)` and `seg_status[i + len(a)] == len(b)`: whatever
+swallowed either token left 0 or a greater length there. No token ids are stored; a token is its bytes in the text.
+
+Every occurrence of a pair comes into being at the one merge that makes the newer of its tokens, and can only vanish
+later. So position lists never grow after that merge, are in order, and stale entries are skipped when they are met.
+Against the original: words carry weights, replacement is left to right (the original goes right to left inside runs),
+and lengths take as many bytes as the longest word needs (the original ends at tokens of 255).
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from bisect import bisect_right
+from typing import Any, Dict, List, Optional, Tuple
+
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
+
+TokenPair = Tuple[bytes, bytes]
+
+
+def train(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,
+    min_count: int = 1,
+    compress_threshold: float = 0.0,
+) -> List[Merge]:
+    """Learn merges from positions.
+
+    A position list is rebuilt without its stale entries when the pair's count, found out of date at the top of the
+    heap, has fallen below `compress_threshold` times what it was when the list was made (0: never). It changes time
+    and memory, never the merges. Pairs born below `min_count` are not kept at all: counts only fall.
+    """
+    if not 0 <= compress_threshold <= 1:
+        raise ValueError(f"compress_threshold is {compress_threshold}; it is a share from 0 to 1")
+    merges: List[Merge] = []
+    meter.follow(merges)
+    text = SegmentedText(word_counts)
+    keys = {bytes((byte,)): tie_break.reversed_key(byte, bytes((byte,))) for byte in range(256)}
+    pairs = PositionedPairs(text, min_count, meter)
+    heap = [(-count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pairs.counts.items()]
+    heapq.heapify(heap)
+    meter.tally("heap_pushes", len(heap))
+    meter.lap("init")
+    while len(merges) < num_merges:
+        pair = pop_most_frequent(heap, pairs, compress_threshold, meter)
+        meter.lap("max")
+        if pair is None:
+            break
+        token = pair[0] + pair[1]
+        keys[token] = tie_break.reversed_key(256 + len(merges), token)
+        merges.append(pair)
+        for born in pairs.merge(pair, meter):
+            heapq.heappush(heap, (-pairs.counts[born], keys[born[0]], keys[born[1]], born))
+        meter.lap("update")
+    meter.tally("position_bytes", text.bytes_held + pairs.most_bytes_held)
+    return merges
+
+
+def pop_most_frequent(
+    heap: List[Any], pairs: PositionedPairs, compress_threshold: float, meter: Meter
+) -> Optional[TokenPair]:
+    """Take the pair with the greatest true count; entries whose count has fallen go back with what is left."""
+    found, pops, returned = None, 0, 0
+    while heap and found is None:
+        claimed, left_key, right_key, pair = heapq.heappop(heap)
+        pops += 1
+        count = pairs.counts.get(pair, 0)
+        if count == -claimed:
+            found = pair
+        elif count:
+            heapq.heappush(heap, (-count, left_key, right_key, pair))
+            returned += 1
+            pairs.compress(pair, compress_threshold, meter)
+    meter.tally("heap_pops", pops)
+    meter.tally("stale_pops", pops - (found is not None))
+    meter.tally("heap_pushes", returned)
+    return found
+
+
+class SegmentedText:
+    """All words end to end, a barrier byte before, between and after them, heaviest words first.
+
+    Sorting by weight lets the weight of a position be found from a short table of the places where it changes.
+    """
+
+    def __init__(self, word_counts: WordCounts) -> None:
+        weighted = sorted(word_counts.items(), key=lambda item: -item[1])
+        longest = max((len(word) for word, _ in weighted), default=1)
+        self.text = b"\0" + b"".join(word + b"\0" for word, _ in weighted)
+        typecode = "B" if longest < 1 << 8 else "H" if longest < 1 << 16 else "L"
+        self.seg_status = array(typecode, [1]) * len(self.text)
+        self.seg_status[0] = 0
+        self.starts: List[int] = []
+        self.weights: List[int] = []
+        position = 1
+        for word, weight in weighted:
+            if not self.weights or weight != self.weights[-1]:
+                self.starts.append(position)
+                self.weights.append(weight)
+            position += len(word) + 1
+            self.seg_status[position - 1] = 0
+        self.starts.append(len(self.text))
+        self.position_typecode = "I" if len(self.text) < 1 << 32 else "Q"
+        self.bytes_held = len(self.text) * (1 + self.seg_status.itemsize) + 16 * len(self.weights)
+
+    def weight_from(self, position: int) -> Tuple[int, int]:
+        """The weight at `position` and the first position where the weight is another."""
+        place = bisect_right(self.starts, position)
+        return self.weights[place - 1], self.starts[place]
+
+
+class PositionedPairs:
+    """The count of every pair that can still be chosen, and the positions where it was born."""
+
+    def __init__(self, text: SegmentedText, min_count: int, meter: Meter) -> None:
+        self.text = text
+        self.min_count = min_count
+        self.counts: Dict[TokenPair, int] = {}
+        self.positions: Dict[TokenPair, Any] = {}
+        self.counts_when_listed: Dict[TokenPair, int] = {}
+        self.born: List[TokenPair] = []
+        self.bytes_held = self.most_bytes_held = 0
+        content, seg_status = text.text, text.seg_status
+        weight = weight_ends = updates = 0
+        for position in range(1, len(content) - 1):
+            if seg_status[position] and seg_status[position + 1]:
+                if position >= weight_ends:
+                    weight, weight_ends = text.weight_from(position)
+                self.add((content[position : position + 1], content[position + 1 : position + 2]), position, weight)
+                updates += 1
+        self.settle()
+        meter.tally("positions_visited", len(content))
+        meter.tally("pair_updates", updates)
+
+    def merge(self, pair: TokenPair, meter: Meter) -> List[TokenPair]:
+        """Join `pair` wherever it still stands, left to right; returns the pairs born of it that can be chosen."""
+        left, right = pair
+        token = left + right
+        left_length, right_length, length = len(left), len(right), len(token)
+        content, seg_status = self.text.text, self.text.seg_status
+        positions = self.positions[pair]
+        self.forget(pair)
+        weight = weight_ends = updates = 0
+        for position in positions:
+            middle, after = position + left_length, position + length
+            if seg_status[position] != left_length or seg_status[middle] != right_length:
+                continue
+            if position >= weight_ends:
+                weight, weight_ends = self.text.weight_from(position)
+            if seg_status[position - 1]:
+                before = position - seg_status[position - 1]
+                neighbour = content[before:position]
+                self.subtract((neighbour, left), weight)
+                self.add((neighbour, token), before, weight)
+                updates += 2
+            if seg_status[after]:
+                neighbour = content[after : after + seg_status[after]]
+                self.subtract((right, neighbour), weight)
+                self.add((token, neighbour), position, weight)
+                updates += 2
+            seg_status[middle] = 0
+            seg_status[position] = seg_status[after - 1] = length
+        meter.tally("positions_visited", len(positions))
+        meter.tally("pair_updates", updates)
+        return self.settle()
+
+    def add(self, pair: TokenPair, position: int, weight: int) -> None:
+        """Note one more occurrence of a pair that is being born."""
+        if pair in self.counts:
+            self.counts[pair] += weight
+            self.positions[pair].append(position)
+        else:
+            self.counts[pair] = weight
+            self.positions[pair] = array(self.text.position_typecode, (position,))
+            self.born.append(pair)
+
+    def subtract(self, pair: TokenPair, weight: int) -> None:
+        """Take an occurrence away; an old pair that can no longer be chosen is forgotten, with its list."""
+        if pair in self.counts:
+            self.counts[pair] -= weight
+            if self.counts[pair] < self.min_count and pair in self.counts_when_listed:
+                self.forget(pair)
+
+    def settle(self) -> List[TokenPair]:
+        """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be gone already."""
+        kept = []
+        for pair in self.born:
+            if self.counts[pair] >= self.min_count:
+                kept.append(pair)
+                self.counts_when_listed[pair] = self.counts[pair]
+                self.bytes_held += self.positions[pair].itemsize * len(self.positions[pair])
+            else:
+                del self.counts[pair], self.positions[pair]
+        self.most_bytes_held = max(self.most_bytes_held, self.bytes_held)
+        self.born = []
+        return kept
+
+    def forget(self, pair: TokenPair) -> None:
+        positions = self.positions.pop(pair)
+        self.bytes_held -= positions.itemsize * len(positions)
+        del self.counts[pair], self.counts_when_listed[pair]
+
+    def compress(self, pair: TokenPair, threshold: float, meter: Meter) -> None:
+        """Rebuild the pair's list without stale positions if too little of its first count is left."""
+        if self.counts[pair] >= threshold * self.counts_when_listed[pair]:
+            return
+        listed, seg_status = self.positions[pair], self.text.seg_status
+        left_length, right_length = map(len, pair)
+        self.positions[pair] = array(
+            listed.typecode,
+            (
+                position
+                for position in listed
+                if seg_status[position] == left_length and seg_status[position + left_length] == right_length
+            ),
+        )
+        self.counts_when_listed[pair] = self.counts[pair]
+        self.bytes_held -= listed.itemsize * (len(listed) - len(self.positions[pair]))
+        meter.tally("positions_visited", len(listed))
