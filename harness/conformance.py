@@ -1,0 +1,248 @@
+"""Does a trainer or a word counter compute what is defined? Three doors to one list of checks, for ours and anyone's.
+
+From Python, without pytest: `check_trainer(train)` raises at the first failure, or with `on_fail="collect"` returns all
+outcomes; `check_word_counter(count)` likewise. In a test file: `@parametrize_with_checks([train])` makes one test of
+every check. From a shell: `python -m harness.conformance package.module:function`.
+
+The checks are in trainer_checks.py, differential.py and counter_checks.py, the worked examples in cases.py and
+file_cases.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from harness import errors, registry
+from harness.conformance_checks import WIDTHS, Check, CheckFailed, CheckSkipped, Outcome, outcome_of
+from harness.conformance_report import report
+from harness.counter_checks import counter_checks
+from harness.differential import differential_checks, examples_under_another_tie_break
+from harness.errors import Refusal
+from harness.trainer_checks import properties, worked_examples
+from variants.contract import TieBreak, Unavailable
+
+if TYPE_CHECKING:
+    import pytest
+
+ALL_TIE_BREAKS = tuple(TieBreak)
+
+
+def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Check]:
+    """All checks of a trainer, the most telling first; properties are checked under the first of the tie-breaks."""
+    return [
+        *worked_examples(tie_breaks),
+        *examples_under_another_tie_break(tie_breaks),
+        *properties(tie_breaks[0]),
+        *differential_checks(tie_breaks),
+    ]
+
+
+def check_trainer(
+    train: Callable[..., Any],
+    on_fail: str = "raise",
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+) -> list[Outcome]:
+    """Check a trainer; `parameters` are keywords it is to be called with.
+
+    A trainer with a tie-break of its own is held to the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
+    Raises CheckFailed at the first failure; with on_fail="collect" it returns every outcome instead.
+    """
+    return _outcomes(trainer_checks(tie_breaks), functools.partial(train, **(parameters or {})), on_fail)
+
+
+def check_word_counter(
+    count: Callable[..., Any],
+    on_fail: str = "raise",
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    widths: Sequence[int] = WIDTHS,
+) -> list[Outcome]:
+    """Check a word counter as check_trainer does a trainer; one that takes `threads` is asked at each of `widths`."""
+    return _outcomes(counter_checks(widths), functools.partial(count, **(parameters or {})), on_fail)
+
+
+def _outcomes(checks: Sequence[Check], subject: Callable[..., Any], on_fail: str) -> list[Outcome]:
+    if on_fail not in ("raise", "collect"):
+        raise ValueError(f"on_fail is {on_fail!r}; it is 'raise' or 'collect'")
+    outcomes = []
+    for check in checks:
+        outcome = outcome_of(check, subject)
+        if outcome.status == "failed" and on_fail == "raise":
+            raise CheckFailed(f"{outcome.check}: {outcome.message}")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def parametrize_with_checks(
+    subjects: Sequence[Callable[..., Any]],
+    *,
+    expected_failures: Mapping[str, str] | None = None,
+    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+    widths: Sequence[int] = WIDTHS,
+) -> pytest.MarkDecorator:
+    """A pytest decorator that makes one test of every check of every trainer, or of every word counter.
+
+    The test takes `trainer` (or `counter`) and `check`, and calls `check(trainer)`. Parameters are bound by
+    functools.partial. `expected_failures` maps names of checks to the reason why they are known to fail; one that
+    passes all the same fails the test.
+    """
+    import pytest
+
+    kinds = {is_word_counter(subject) for subject in subjects}
+    if len(kinds) != 1:
+        raise ValueError("name at least one subject, and give trainers and word counters a test function each")
+    counters = kinds == {True}
+    checks = counter_checks(widths) if counters else trainer_checks(tie_breaks)
+    expected = dict(expected_failures or {})
+    if absent := expected.keys() - {check.name for check in checks}:
+        raise ValueError(registry.unknown("check", min(absent), [check.name for check in checks]))
+    cases = [
+        pytest.param(
+            subject,
+            functools.partial(_check_in_pytest, check),
+            id=f"{name_of(subject)}-{check.name}",
+            marks=[pytest.mark.xfail(strict=True, reason=expected[check.name])] if check.name in expected else [],
+        )
+        for subject in subjects
+        for check in checks
+    ]
+    return pytest.mark.parametrize(("counter" if counters else "trainer", "check"), cases)
+
+
+def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
+    import pytest
+
+    try:
+        check(subject)
+    except (CheckSkipped, Unavailable) as reason:
+        pytest.skip(str(reason))
+
+
+def name_of(subject: Callable[..., Any]) -> str:
+    """A function's module and name, then the values of the parameters bound to it.
+
+    >>> name_of(functools.partial(name_of, subject="c"))
+    'harness.conformance:name_of/c'
+    """
+    values: list[str] = []
+    while isinstance(subject, functools.partial):
+        values = [str(value) for value in subject.keywords.values()] + values
+        subject = subject.func
+    name = f"{getattr(subject, '__module__', '?')}:{getattr(subject, '__qualname__', type(subject).__name__)}"
+    return "/".join([name, *values])
+
+
+def is_word_counter(subject: Callable[..., Any]) -> bool:
+    """Whether a function's first parameter is called `corpus`; a trainer's is not."""
+    try:
+        return next(iter(inspect.signature(subject).parameters), "") == "corpus"
+    except (TypeError, ValueError):
+        return False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check one target and print a line for each group of checks. Returns the exit code."""
+    try:
+        asked = _parser().parse_args(arguments)
+        subject, counter = _subject(asked.target, parameters_of(asked.set), asked.counter)
+        tie_breaks = ALL_TIE_BREAKS if asked.tie_break == "all" else (TieBreak(asked.tie_break),)
+        with tempfile.TemporaryDirectory() as folder:
+            # Hypothesis would otherwise leave a folder of its own in the current one.
+            os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
+            return report(counter_checks() if counter else trainer_checks(tie_breaks), subject, asked.target)
+    except Refusal as refusal:
+        print(refusal, file=sys.stderr)  # noqa: T201
+        return refusal.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        return errors.INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.conformance",
+        description="Check that a trainer or a word counter computes what is defined.",
+        epilog="Exit code 0: all passed; 21: a check failed; 22: the target cannot run here; 2: no such target.",
+    )
+    parser.add_argument(
+        "target",
+        help="package.module:function, importable from the current folder, or a name in conf/variant or conf/counting",
+    )
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="parameters to call it with"
+    )
+    parser.add_argument(
+        "--counter", action="store_true", help="it is a word counter (else told by its first parameter, corpus)"
+    )
+    parser.add_argument(
+        "--tie-break",
+        default="all",
+        choices=["all", *(tie_break.value for tie_break in TieBreak)],
+        help="the tie-break to check a trainer under (default: all, the definition's first)",
+    )
+    return parser
+
+
+def _subject(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple[Callable[..., Any], bool]:
+    """The function that was asked for with its parameters bound, and whether it is a word counter."""
+    cards: dict[str, Any] = {**registry.variants(), **registry.counters()}
+    if not counter:
+        cards.update(registry.variants())
+    if ":" not in target and target not in cards:
+        answer = registry.unknown("target", target, cards)
+        raise Refusal(f"{answer}; a function of your own is written package.module:function")
+    if target in cards:
+        parameters = {**cards[target].params, **parameters}
+        target = cards[target].target
+    function = _imported(target)
+    try:
+        inspect.signature(function).bind_partial(**parameters)
+    except TypeError as error:
+        taken = ", ".join(inspect.signature(function).parameters)
+        raise Refusal(f"{target}: {error}; its parameters are {taken}") from error
+    return functools.partial(function, **parameters), counter or is_word_counter(function)
+
+
+def _imported(target: str) -> Callable[..., Any]:
+    folder = os.getcwd()  # noqa: PTH109 - sys.path holds strings
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return registry.resolve(target)
+    except Unavailable as reason:
+        raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal(f"importing {target} raised {type(error).__name__}: {error}") from error
+
+
+def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:
+    """Read `key=value` as YAML does: numbers, booleans, null, strings.
+
+    >>> parameters_of(["threads=2", "exact=false"])
+    {'threads': 2, 'exact': False}
+    """
+    for assignment in assignments:
+        if "=" not in assignment:
+            raise Refusal(f"{assignment!r} is no parameter; write --set KEY=VALUE")
+    try:
+        return {str(key): value for key, value in OmegaConf.from_dotlist(list(assignments)).items()}
+    except OmegaConfBaseException as error:
+        raise Refusal(f"cannot read --set {' '.join(assignments)}: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Trainers against the definition: random words, words searched for by Hypothesis, long words, one outside result.
+
+The definition is a program too (the registry knows which), slow and short. It is run on the same words, and the merges
+are compared one by one. Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and ties, which is
+where trainers go wrong: every defect known to us shows within some hundred such tables.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.cases import MERGE_CASES, MergeCase
+from harness.conformance_checks import (
+    Check,
+    CheckFailed,
+    CheckSkipped,
+    Words,
+    expect_merges,
+    learn,
+    to_exhaustion,
+)
+from variants.contract import Corpus, Merge, TieBreak, WordCounts
+
+Train = Callable[..., Any]
+
+ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
+LONGEST_WORD = 16
+SEEDS = 200
+SEEDS_OF_OTHER_TIE_BREAKS = 20
+SEEDS_OF_MIN_COUNT = 10
+HYPOTHESIS_EXAMPLES = 100
+CS336_FOLDER = "BPE_HARNESS_CS336"
+
+
+def examples_under_another_tie_break(tie_breaks: Sequence[TieBreak]) -> list[Check]:
+    """The words of those worked examples whose own tie-break is not among `tie_breaks`, under the first of these."""
+    return [
+        Check(
+            f"check_words_of_example[{case.name}]",
+            "worked examples",
+            functools.partial(check_words_of_example, tie_breaks[0], case),
+        )
+        for case in MERGE_CASES
+        if case.tie_break not in tie_breaks
+    ]
+
+
+def differential_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
+    """Comparisons with the definition, most of them under the first of `tie_breaks`."""
+    first, *others = tie_breaks
+    seeded = [
+        Check(f"check_equals_definition[{seed}]", "random words", functools.partial(check_seed, first, seed))
+        for seed in range(SEEDS)
+    ]
+    seeded += [
+        Check(f"check_equals_definition[{tie.value}-{seed}]", "tie-breaks", functools.partial(check_seed, tie, seed))
+        for tie in others
+        for seed in range(SEEDS_OF_OTHER_TIE_BREAKS)
+    ]
+    seeded += [
+        Check(f"check_min_count[{seed}]", "min_count", functools.partial(check_min_count, first, seed))
+        for seed in range(SEEDS_OF_MIN_COUNT)
+    ]
+    long_words = [
+        Check(f"check_long_word[{name}]", "long words", functools.partial(check_long_word, first, word))
+        for name, word in LONG_WORDS.items()
+    ]
+    searched = Check("check_searched_words", "searched words", functools.partial(check_searched_words, first))
+    anchor = Check("check_equals_cs336", "outside result", functools.partial(check_equals_cs336, first))
+    return [*seeded, *long_words, searched, anchor]
+
+
+def random_words(seed: int) -> dict[bytes, int]:
+    """A small table of words over one to four symbols; one weight in ten is beyond 32 bits.
+
+    >>> random_words(3) == random_words(3)
+    True
+    """
+    chance = random.Random(seed)
+    alphabet = chance.sample(ALPHABET, chance.randint(1, 4))
+    words: dict[bytes, int] = {}
+    for _ in range(chance.randint(1, 8)):
+        word = bytes(chance.choices(alphabet, k=chance.randint(1, LONGEST_WORD)))
+        words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
+    return words
+
+
+def two_letter_word(length: int) -> bytes:
+    return bytes(random.Random(length).choices(b"ab", k=length))
+
+
+LONG_WORDS = {
+    "run_of_600": b"a" * 600,
+    "ab_300_times": b"ab" * 300,
+    "two_letters_3000_bytes": two_letter_word(3000),
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def defined_merges(
+    items: tuple[tuple[bytes, int], ...], num_merges: int, tie_break: TieBreak, min_count: int
+) -> tuple[Merge, ...]:
+    """What the definition learns; kept, because the same words are asked for once for every trainer checked."""
+    word_counts = WordCounts.from_items(items)
+    return tuple(registry.definition()(word_counts, num_merges, tie_break=tie_break, min_count=min_count))
+
+
+def expect_definition(
+    train: Train, words: Words, num_merges: int, tie_break: TieBreak, min_count: int = 1, advice: str = ""
+) -> None:
+    """Hold a trainer's merges against the definition's."""
+    want = defined_merges(tuple(words.items()), num_merges, tie_break, min_count)
+    got = learn(train, words, num_merges, tie_break=tie_break, min_count=min_count)
+    why = f"wanted is what the definition gives with tie_break={tie_break.value}, min_count={min_count}"
+    expect_merges(got, want, words, f"{why}{advice}")
+
+
+def check_words_of_example(tie_break: TieBreak, case: MergeCase, train: Train) -> None:
+    num_merges = case.num_merges if case.complete else to_exhaustion(case.words)
+    expect_definition(train, case.words, num_merges, tie_break, case.min_count, f"\n{case.why}")
+
+
+def check_seed(tie_break: TieBreak, seed: int, train: Train) -> None:
+    words = random_words(seed)
+    expect_definition(train, words, to_exhaustion(words), tie_break)
+
+
+def check_min_count(tie_break: TieBreak, seed: int, train: Train) -> None:
+    words = {word: count % 2**32 for word, count in random_words(seed).items()}
+    for min_count in (2, 3, 5, 9):
+        expect_definition(train, words, to_exhaustion(words), tie_break, min_count)
+
+
+def check_long_word(tie_break: TieBreak, word: bytes, train: Train) -> None:
+    expect_definition(train, {word: 1}, 200, tie_break)
+
+
+def check_searched_words(tie_break: TieBreak, train: Train) -> None:
+    """Lets Hypothesis look for words on which a trainer parts from the definition, and shrink what it finds."""
+    try:
+        import hypothesis
+        from hypothesis import strategies
+    except ImportError:
+        raise CheckSkipped("hypothesis is not installed; pip install hypothesis to have failures made small") from None
+
+    @hypothesis.settings(
+        max_examples=HYPOTHESIS_EXAMPLES,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(
+        strategies.dictionaries(
+            strategies.lists(strategies.sampled_from(ALPHABET), min_size=1, max_size=LONGEST_WORD).map(bytes),
+            strategies.integers(1, 6) | strategies.integers(2**32, 2**32 + 6),
+            max_size=6,
+        )
+    )
+    def agrees_with_the_definition(words: dict[bytes, int]) -> None:
+        advice = f"\nthese are the smallest words found; to keep them as a test:\n{as_test(words, tie_break)}"
+        expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
+
+    try:
+        agrees_with_the_definition()
+    except hypothesis.errors.Flaky as error:
+        raise CheckFailed(f"the same words gave other merges when they were tried again: {error}") from error
+
+
+def as_test(words: Words, tie_break: TieBreak) -> str:
+    """An assertion to paste into a test file."""
+    merges = defined_merges(tuple(words.items()), to_exhaustion(words), tie_break, 1)
+    tie = "" if tie_break is TieBreak.GREATEST_BYTES else f", tie_break={tie_break}"
+    call = f"train(WordCounts.from_items({dict(words)}.items()), {to_exhaustion(words)}{tie})"
+    return f"    assert {call} == {list(merges)}"
+
+
+def bytes_from_characters(token: str) -> bytes:
+    """Read a token as GPT-2 writes it: 188 bytes as themselves, the others as U+0100 and up.
+
+    >>> bytes_from_characters("\u0120a")
+    b' a'
+    """
+    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    remapped = sorted(set(range(256)) - shown)
+    return bytes(ord(letter) if ord(letter) < 256 else remapped[ord(letter) - 256] for letter in token)
+
+
+def check_equals_cs336(tie_break: TieBreak, train: Train) -> None:
+    """Compares with the merges that CS336's assignment 1 ships, the one result here that no program of ours made."""
+    if tie_break is not TieBreak.GREATEST_BYTES:
+        raise CheckSkipped("the merges of CS336 hold for tie_break=greatest_bytes")
+    folder = Path(os.environ.get(CS336_FOLDER, ""))
+    text, reference = folder / "corpus.en", folder / "train-bpe-reference-merges.txt"
+    if not (text.is_file() and reference.is_file()):
+        raise CheckSkipped(
+            f"needs {text.name} and {reference.name} of CS336's assignment 1; name their folder by the environment "
+            f"variable {CS336_FOLDER}"
+        )
+    lines = reference.read_text(encoding="utf-8").splitlines()
+    want = [(bytes_from_characters(left), bytes_from_characters(right)) for left, right in map(str.split, lines)]
+    words = dict(registry.definition_counter()(Corpus(str(text))))
+    expect_merges(learn(train, words, len(want)), want, words, f"wanted is {reference}")

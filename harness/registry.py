@@ -1,0 +1,170 @@
+"""The registry: one YAML file for each variant and counter, read where they lie, plus what other packages announce.
+
+`conf/variant/NAME.yaml` is the only list of variants there is. A package announces a trainer of its own by an entry
+point in the group `harness.variants` whose value is `package.module:function`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.metadata
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from harness.errors import Refusal
+
+ENTRY_POINTS = "harness.variants"
+
+
+@dataclass(frozen=True)
+class VariantCard:
+    """A trainer, its keyword parameters with their defaults, and the counter it goes with."""
+
+    name: str
+    target: str
+    about: str = ""
+    part: int | None = None
+    family: str = ""
+    tags: tuple[str, ...] = ()
+    counting: str = "serial"
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.family:
+            object.__setattr__(self, "family", self.target)
+
+
+@dataclass(frozen=True)
+class CounterCard:
+    """A word counter and its keyword parameters with their defaults."""
+
+    name: str
+    target: str
+    about: str = ""
+    tags: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@functools.cache
+def conf_folder() -> Path:
+    """Where the configuration lies: inside an installed package, or beside the packages in a checkout."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "conf", here.parent / "conf"):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise Refusal(f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again")
+
+
+def cards(group: str) -> dict[str, dict[str, Any]]:
+    """The YAML files of one configuration group, by name. Raises Refusal for one that cannot be read."""
+    return {file.stem: _card(file) for file in sorted((conf_folder() / group).glob("*.yaml"))}
+
+
+@functools.cache
+def variants() -> dict[str, VariantCard]:
+    """Every variant by name, in the order of the series' parts, those of other packages last."""
+    found = [_variant(name, card) for name, card in cards("variant").items()]
+    found.sort(key=lambda card: (card.part is None, card.part or 0, card.name))
+    listed = {card.name: card for card in found}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        listed.setdefault(entry.name, VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",)))
+    return listed
+
+
+@functools.cache
+def counters() -> dict[str, CounterCard]:
+    """Every word counter by name."""
+    return {
+        name: CounterCard(name, card["_target_"], **_described(card))
+        for name, card in cards("counting").items()
+        if card.get("_target_") is not None
+    }
+
+
+def definition() -> Callable[..., Any]:
+    """The trainer that is the definition written as a program."""
+    return resolve(next(card.target for card in variants().values() if "definition" in card.tags))
+
+
+def definition_counter() -> Callable[..., Any]:
+    """The word counter that is the definition written as a program."""
+    return resolve(next(card.target for card in counters().values() if "definition" in card.tags))
+
+
+def judges() -> list[VariantCard]:
+    """The variants fit to be run for a reference, the fastest first."""
+    fit = [card for card in variants().values() if "reference" in card.tags]
+    return sorted(fit, key=lambda card: "frontier" not in card.tags)
+
+
+def select(names: Iterable[str]) -> list[VariantCard]:
+    """The variants of these names, tags, or `all`, each once.
+
+    Raises Refusal for a name that is neither, with what exists.
+    """
+    listed = variants()
+    chosen: dict[str, VariantCard] = {}
+    for name in names:
+        if name in listed:
+            chosen[name] = listed[name]
+            continue
+        matching = {card.name: card for card in listed.values() if name == "all" or name in card.tags}
+        if not matching:
+            tags = sorted({tag for card in listed.values() for tag in card.tags})
+            raise Refusal(unknown("variant", name, [*listed, "all", *tags]))
+        chosen.update(matching)
+    return list(chosen.values())
+
+
+def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
+    """The answer to a name that does not exist: the likely one, then all there are."""
+    existing = list(existing)
+    close = difflib.get_close_matches(name, existing, 1)
+    meant = f" did you mean {close[0]}?" if close else ""
+    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing)}"
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names. Raises Refusal if there is none."""
+    try:
+        function = pkgutil.resolve_name(target)
+    except Exception as error:  # a module that is being imported may raise anything
+        said = f"{type(error).__name__}: {error}"
+        raise Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function") from error
+    if not callable(function):
+        raise Refusal(f"{target!r} is {type(function).__name__}, not a function")
+    return function  # type: ignore[no-any-return]
+
+
+def _card(file: Path) -> dict[str, Any]:
+    try:
+        card = OmegaConf.to_container(OmegaConf.load(file))
+    except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+        raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(card, dict):
+        raise Refusal(f"{file} is no mapping of names to values")
+    return card  # type: ignore[return-value]
+
+
+def _variant(name: str, card: dict[str, Any]) -> VariantCard:
+    if card.get("name") != name or not card.get("_target_"):
+        raise Refusal(f"conf/variant/{name}.yaml needs `name: {name}` and `_target_: package.module:function`")
+    further = {key: card[key] for key in ("part", "family", "counting") if key in card}
+    return VariantCard(name, card["_target_"], **_described(card), **further)
+
+
+def _described(card: dict[str, Any]) -> dict[str, Any]:
+    """What every card may say of itself, or leave out."""
+    return {
+        "about": card.get("about", ""),
+        "tags": tuple(card.get("tags") or ()),
+        "params": card.get("params") or {},
+    }

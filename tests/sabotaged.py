@@ -1,0 +1,309 @@
+"""Trainers that learn the wrong merges, each in one way: mistakes found in published code, and their nearest relatives.
+
+Most are the definition with one of its steps replaced, so that what is wrong is all there is to read. Trainers that
+break the contract around the merges are in ill_mannered.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts, inverted
+from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
+
+Train = Callable[..., list[Merge]]
+Words = Sequence[Sequence[int]]
+
+
+def choose_by_definition(counts: PairCounts, learned: Vocabulary) -> Pair:
+    return most_frequent_pair(counts, learned.keys, NULL_METER)
+
+
+def recounting(
+    count: Callable[[Words, Sequence[int], Meter], PairCounts] = count_pairs,
+    choose: Callable[[PairCounts, Vocabulary], Pair] = choose_by_definition,
+    replace: Callable[[Sequence[int], Pair, int], list[int]] = merge_pair,
+) -> Train:
+    """The definition as a trainer, with the steps that are given in place of its own."""
+
+    def train(
+        word_counts: WordCounts,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+    ) -> list[Merge]:
+        learned = Vocabulary(tie_break.key)
+        meter.follow(learned.merges)
+        words, weights = [list(word) for word in word_counts], list(word_counts.values())
+        counts = count(words, weights, meter)
+        meter.lap("init")
+        while counts and len(learned.merges) < num_merges:
+            pair = choose(counts, learned)
+            meter.lap("max")
+            if counts[pair] < min_count:
+                break
+            token = learned.add(pair)
+            words = [replace(word, pair, token) for word in words]
+            counts = count(words, weights, meter)
+            meter.lap("update")
+        return learned.merges
+
+    return train
+
+
+honest = recounting()
+
+
+# Ties. A rank is made from a pair's count, its tokens' bytes and its tokens' ids.
+
+
+def ranking(rank: Callable[[int, bytes, bytes, Pair], Any]) -> Train:
+    def choose(counts: PairCounts, learned: Vocabulary) -> Pair:
+        return max(counts, key=lambda pair: rank(counts[pair], learned.tokens[pair[0]], learned.tokens[pair[1]], pair))
+
+    return recounting(choose=choose)
+
+
+ties_to_the_smallest = ranking(lambda count, left, right, _: (count, inverted(left), inverted(right)))
+ties_by_id = ranking(lambda count, _left, _right, ids: (count, ids))
+ties_by_concatenation = ranking(lambda count, left, right, _: (count, left + right))
+ties_to_the_first_seen = ranking(lambda count, _left, _right, _: count)
+
+
+def signed(token: bytes) -> list[int]:
+    return [ctypes.c_int8(byte).value for byte in token]
+
+
+ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left), signed(right)))
+
+
+def remapped(token: bytes) -> list[int]:
+    return [byte if 33 <= byte < 127 else 256 + byte for byte in token]
+
+
+ties_by_remapped_characters = ranking(lambda count, left, right, _: (count, remapped(left), remapped(right)))
+
+
+def inverted_without_terminator(token: bytes) -> str:
+    return inverted(token)[:-1]
+
+
+def choose_by_unterminated_keys(counts: PairCounts, learned: Vocabulary) -> Pair:
+    keys = [inverted_without_terminator(token) for token in learned.tokens]
+    return min(counts, key=lambda pair: (-counts[pair], keys[pair[0]], keys[pair[1]]))
+
+
+inverted_key_without_terminator = recounting(choose=choose_by_unterminated_keys)
+
+
+def ignores_tie_break(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,  # noqa: ARG001 - that is the fault
+    min_count: int = 1,
+) -> list[Merge]:
+    return honest(word_counts, num_merges, meter, min_count=min_count)
+
+
+def instead_of(asked: TieBreak, used: TieBreak) -> Train:
+    """The definition, taking one tie-break for another."""
+
+    def train(
+        word_counts: WordCounts,
+        num_merges: int,
+        *meter: Meter,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+    ) -> list[Merge]:
+        tie_break = used if tie_break is asked else tie_break
+        return honest(word_counts, num_merges, *meter, tie_break=tie_break, min_count=min_count)
+
+    return train
+
+
+huggingface_with_raw_byte_ids = instead_of(TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES)
+raw_ids_compared_as_bytes = instead_of(TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES)
+
+
+# Counts.
+
+
+def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> PairCounts:
+    counts: PairCounts = {}
+    for word, weight in zip(words, weights):
+        place = 0
+        while place < len(word) - 1:
+            left, right = word[place : place + 2]
+            counts[left, right] = counts.get((left, right), 0) + weight
+            in_a_run = left == right and word[place + 1 : place + 3] == [left, left]
+            place += 2 if in_a_run else 1
+    return counts
+
+
+non_overlapping_count = recounting(count=count_without_overlap)
+
+
+def kept_as(convert: Callable[[int], Any]) -> Train:
+    """The definition with its pair counts in another type."""
+    return ranking(lambda count, left, right, _: (convert(count), left, right))
+
+
+counts_in_int32 = kept_as(lambda count: ctypes.c_int32(count).value)
+counts_in_uint32 = kept_as(lambda count: ctypes.c_uint32(count).value)
+counts_in_float = kept_as(float)
+
+
+def count_without_rare_pairs(words: Words, weights: Sequence[int], meter: Meter) -> PairCounts:
+    return {pair: count for pair, count in count_pairs(words, weights, meter).items() if count > 1}
+
+
+leaves_out_pairs_that_occur_once = recounting(count=count_without_rare_pairs)
+
+
+# The maximum.
+
+
+def choose_in_even_slices(counts: PairCounts, learned: Vocabulary) -> Pair:
+    pairs, workers = list(counts), 4
+    size = max(len(pairs) // workers, 1)
+    slices = [pairs[start : start + size] for start in range(0, size * workers, size)]
+    found = [choose_by_definition({pair: counts[pair] for pair in part}, learned) for part in slices if part]
+    return choose_by_definition({pair: counts[pair] for pair in found}, learned)
+
+
+loses_pairs_in_parallel_maximum = recounting(choose=choose_in_even_slices)
+
+
+def heaped(take_stale_entries: bool) -> Train:
+    """A lazy heap that never puts an entry back with its true count: a stale one is believed, or dropped."""
+
+    def train(word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES) -> list[Merge]:
+        learned = Vocabulary(tie_break.reversed_key)
+        words, weights = [list(word) for word in word_counts], list(word_counts.values())
+        counts = count_pairs(words, weights, NULL_METER)
+
+        def entry(pair: Pair) -> Any:
+            return -counts[pair], learned.keys[pair[0]], learned.keys[pair[1]], pair
+
+        heap = [entry(pair) for pair in counts]
+        heapq.heapify(heap)
+        while heap and len(learned.merges) < num_merges:
+            claimed, _left, _right, pair = heapq.heappop(heap)
+            if counts.get(pair, 0) == -claimed or take_stale_entries:
+                token = learned.add(pair)
+                words = [merge_pair(word, pair, token) for word in words]
+                counts = count_pairs(words, weights, NULL_METER)
+                for grown in counts:
+                    if token in grown:
+                        heapq.heappush(heap, entry(grown))
+        return learned.merges
+
+    return train
+
+
+heap_without_refresh = heaped(take_stale_entries=True)
+heap_dropping_stale_entries = heaped(take_stale_entries=False)
+
+
+# Replacing.
+
+
+def merge_from_the_right(word: Sequence[int], pair: Pair, token: int) -> list[int]:
+    return merge_pair(word[::-1], (pair[1], pair[0]), token)[::-1]
+
+
+right_to_left = recounting(replace=merge_from_the_right)
+
+
+def merge_where_tokens_are_true(word: Sequence[int], pair: Pair, token: int) -> list[int]:
+    return merge_pair(word, pair, token) if pair[0] and pair[1] else list(word)
+
+
+nul_as_truth_value = recounting(replace=merge_where_tokens_are_true)
+
+
+def choose_below_256_bytes(counts: PairCounts, learned: Vocabulary) -> Pair:
+    short = {pair: counts[pair] for pair in counts if sum(len(learned.tokens[token]) for token in pair) < 256}
+    return choose_by_definition(short or counts, learned)
+
+
+token_length_in_one_byte = recounting(choose=choose_below_256_bytes)
+
+
+def dead_neighbour(
+    word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES
+) -> list[Merge]:
+    """Updates the counts around each occurrence by the neighbours it had, which the same merge may have replaced."""
+    learned = Vocabulary(tie_break.key)
+    words, weights = [list(word) for word in word_counts], list(word_counts.values())
+    counts = count_pairs(words, weights, NULL_METER)
+
+    def change(pair: Pair, weight: int) -> None:
+        counts[pair] = counts.get(pair, 0) + weight
+
+    while any(count > 0 for count in counts.values()) and len(learned.merges) < num_merges:
+        left, right = pair = choose_by_definition(counts, learned)
+        token = learned.add(pair)
+        del counts[pair]
+        for number, (word, weight) in enumerate(zip(words, weights)):
+            words[number], place = merge_pair(word, pair, token), 0
+            while place < len(word) - 1:
+                if (word[place], word[place + 1]) != pair:
+                    place += 1
+                    continue
+                if place:
+                    change((word[place - 1], left), -weight)
+                    change((word[place - 1], token), weight)
+                if place + 2 < len(word):
+                    change((right, word[place + 2]), -weight)
+                    change((token, word[place + 2]), weight)
+                place += 2
+    return learned.merges
+
+
+def indexed(dropped: Callable[[list[int], list[int], Pair], Iterable[Pair]]) -> Train:
+    """Rewrites only the words that an index names; `dropped` says, wrongly, which pairs a rewritten word has lost."""
+
+    def train(word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES) -> list[Merge]:
+        learned = Vocabulary(tie_break.key)
+        words, weights = [list(word) for word in word_counts], list(word_counts.values())
+        index: dict[Pair, set[int]] = {}
+        for number, word in enumerate(words):
+            for pair in zip(word, word[1:]):
+                index.setdefault(pair, set()).add(number)
+        while (counts := count_pairs(words, weights, NULL_METER)) and len(learned.merges) < num_merges:
+            pair = choose_by_definition(counts, learned)
+            token = learned.add(pair)
+            for number in index.pop(pair, set()):
+                old, new = words[number], merge_pair(words[number], pair, token)
+                words[number] = new
+                for lost in dropped(old, new, pair):
+                    index.get(lost, set()).discard(number)
+                for come in zip(new, new[1:]):
+                    if token in come:
+                        index.setdefault(come, set()).add(number)
+        return learned.merges
+
+    return train
+
+
+def pairs_of_the_old_window(old: list[int], _new: list[int], pair: Pair) -> Iterable[Pair]:
+    places = [place for place, found in enumerate(zip(old, old[1:])) if found == pair]
+    window = old[max(places[0] - 1, 0) : places[-1] + 3]
+    return zip(window, window[1:])
+
+
+def pairs_that_occur_less_often(old: list[int], new: list[int], _: Pair) -> Iterable[Pair]:
+    return Counter(zip(old, old[1:])) - Counter(zip(new, new[1:]))
+
+
+index_dropped_too_early = indexed(pairs_of_the_old_window)
+index_dropped_at_the_first_of_two = indexed(pairs_that_occur_less_often)

@@ -1,0 +1,241 @@
+"""Word counters that are wrong in one way each: mistakes found in published code, and their nearest relatives.
+
+`honest` reads the whole file at once and is written apart from the counters of this project. Most of the others are it
+with one of its steps replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from variants.contract import NULL_METER, Corpus, InvalidText, Meter, WordCounts
+
+Count = Callable[..., WordCounts]
+
+
+def read_bytes(corpus: Corpus) -> bytes:
+    return Path(corpus.path).read_bytes()
+
+
+def decode(content: bytes, corpus: Corpus) -> str:
+    try:
+        return content.decode("utf-8", corpus.errors)
+    except UnicodeDecodeError as error:
+        raise InvalidText(corpus.path, error.start) from None
+
+
+def split(text: str, special_tokens: Sequence[str]) -> list[str]:
+    if not special_tokens:
+        return [text]
+    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True))), text)  # type: ignore[no-any-return]
+
+
+def pre_tokens(document: str, pattern: str) -> Iterable[str]:
+    return (match.group() for match in regex.finditer(pattern, document))
+
+
+def reading(
+    read: Callable[[Corpus], bytes] = read_bytes,
+    decode: Callable[[bytes, Corpus], str] = decode,
+    split: Callable[[str, Sequence[str]], list[str]] = split,
+    pre_tokens: Callable[[str, str], Iterable[str]] = pre_tokens,
+) -> Count:
+    """The definition as a word counter, with the steps that are given in place of its own."""
+
+    def count(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+        content = read(corpus)
+        meter.lap("read")
+        words: Counter[bytes] = Counter()
+        if corpus.pattern is None:
+            # Every byte as the character of that number, so that text and bytes are split by the same lines.
+            special_tokens = [token.encode().decode("latin-1") for token in corpus.special_tokens]
+            documents = split(content.decode("latin-1"), special_tokens)
+            words.update(document.encode("latin-1") for document in documents if document)
+        else:
+            for document in split(decode(content, corpus), corpus.special_tokens):
+                words.update(word.encode() for word in pre_tokens(document, corpus.pattern))
+        meter.lap("count")
+        return WordCounts.from_items(words.items())
+
+    return count
+
+
+honest = reading()
+
+
+# Reading and decoding.
+
+translates_line_ends = reading(read=lambda corpus: read_bytes(corpus).replace(b"\r\n", b"\n"))
+takes_a_byte_order_mark_off = reading(decode=lambda content, corpus: decode(content, corpus).removeprefix("\ufeff"))
+normalises = reading(decode=lambda content, corpus: unicodedata.normalize("NFC", decode(content, corpus)))
+drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
+
+
+def decode_the_valid_chunks(content: bytes, corpus: Corpus) -> str:
+    texts = []
+    for chunk in content.split(b"<|e|>"):
+        try:
+            texts.append(decode(chunk, corpus))
+        except InvalidText:
+            continue  # as when the process that met it dies and nobody asks
+    return "<|e|>".join(texts)
+
+
+drops_chunks_with_invalid_bytes = reading(decode=decode_the_valid_chunks)
+
+
+def decode_by_document(content: bytes, corpus: Corpus) -> str:
+    return "<|e|>".join(decode(document, corpus) for document in content.split(b"<|e|>"))
+
+
+names_the_offset_in_the_document = reading(decode=decode_by_document)
+
+
+def decode_the_end_first(content: bytes, corpus: Corpus) -> str:
+    try:
+        return decode(content, corpus)
+    except InvalidText as error:
+        rest = content[error.offset + 1 :]
+        try:
+            decode(rest, corpus)
+        except InvalidText as later:
+            raise InvalidText(corpus.path, error.offset + 1 + later.offset) from None
+        raise
+
+
+names_a_later_offset = reading(decode=decode_the_end_first)
+
+
+def decode_by_blocks(content: bytes, corpus: Corpus) -> str:
+    blocks = [content[start : start + (1 << 20)] for start in range(0, len(content), 1 << 20)]
+    return "".join(decode(block, corpus) for block in blocks)
+
+
+names_the_offset_in_the_block = reading(decode=decode_by_blocks)
+
+
+def decode_replacing_bytes(content: bytes, corpus: Corpus) -> str:
+    """Puts a replacement in for every bad byte, not for every bad sequence."""
+    if corpus.errors == "strict":
+        return decode(content, corpus)
+    return re.sub("[\udc80-\udcff]", "\ufffd", content.decode("utf-8", "surrogateescape"))
+
+
+replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
+
+
+# Special tokens.
+
+
+def split_on_an_empty_expression(text: str, special_tokens: Sequence[str]) -> list[str]:
+    return split(text, special_tokens) if special_tokens else list(text)
+
+
+no_special_tokens_split_everywhere = reading(split=split_on_an_empty_expression)
+
+shortest_special_token_wins = reading(
+    split=lambda text, tokens: (
+        regex.split("|".join(map(regex.escape, sorted(tokens, key=len))), text) if tokens else [text]
+    )
+)
+special_tokens_are_patterns = reading(
+    split=lambda text, tokens: regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
+)
+counts_special_tokens = reading(split=lambda text, tokens: [*split(text, tokens), *tokens])
+forgets_the_last_document = reading(split=lambda text, tokens: split(text, tokens)[:-1] or [text])
+strips_documents = reading(split=lambda text, tokens: [document.strip() for document in split(text, tokens)])
+joins_documents = reading(split=lambda text, tokens: ["".join(split(text, tokens))])
+
+
+# The pattern.
+
+knows_ascii_blanks_only = reading(
+    pre_tokens=lambda text, pattern: pre_tokens(text, pattern.replace(r"\s", r"[ \t\r\n]"))
+)
+contractions_in_either_case = reading(pre_tokens=lambda text, pattern: pre_tokens(text, "(?i)" + pattern))
+knows_ascii_digits_only = reading(pre_tokens=lambda text, pattern: pre_tokens(text, pattern.replace(r"\p{N}", "0-9")))
+always_takes_the_same_pattern = reading(pre_tokens=lambda text, _: pre_tokens(text, Corpus("").pattern or ""))
+
+
+# Sharing a file out.
+
+
+def in_ranges(cut: Callable[[bytes, Sequence[str], int], list[int]]) -> Count:
+    """A counter that cuts a file where `cut` says, from its bytes, its special tokens and the number of threads."""
+
+    def count(corpus: Corpus, *_: Meter, threads: int = 1) -> WordCounts:
+        content = read_bytes(corpus)
+        bounds = sorted({0, len(content), *cut(content, corpus.special_tokens, threads)})
+        summed: Counter[bytes] = Counter()
+        for start, stop in zip(bounds, bounds[1:]):
+            summed.update(dict(reading(read=lambda _, part=content[start:stop]: part)(corpus)))  # type: ignore[misc]
+        return WordCounts.from_items(summed.items())
+
+    return count
+
+
+def next_places(content: bytes, marks: Iterable[bytes], threads: int, behind: bool = False) -> list[int]:
+    """Where one of `marks` is next found from the places that would share the bytes out evenly."""
+    places = []
+    for part in range(1, threads):
+        guess = len(content) * part // threads
+        found = [(place, len(mark)) for mark in marks if (place := content.find(mark, guess)) >= 0]
+        if found:
+            place, length = min(found)
+            places.append(place + length * behind)
+    return places
+
+
+cuts_at_any_special_token = in_ranges(
+    lambda content, tokens, threads: next_places(content, [token.encode() for token in tokens], threads)
+)
+cuts_behind_newlines = in_ranges(lambda content, _, threads: next_places(content, [b"\n"], threads, behind=True))
+always_cuts_at_endoftext = in_ranges(
+    lambda content, _, threads: next_places(content, [b"<|endoftext|>"], threads, behind=True)
+)
+cuts_anywhere = in_ranges(lambda content, _, threads: [len(content) * part // threads for part in range(1, threads)])
+
+
+# Manners.
+
+
+def lists_words_once_for_each_document(corpus: Corpus) -> WordCounts:
+    words: list[bytes] = []
+    for document in split(decode(read_bytes(corpus), corpus), corpus.special_tokens):
+        words += [word.encode() for word in dict.fromkeys(pre_tokens(document, corpus.pattern or ""))]
+    return WordCounts.from_columns(words, [1] * len(words))
+
+
+kept: Counter[bytes] = Counter()
+
+
+def keeps_its_words_from_call_to_call(corpus: Corpus) -> WordCounts:
+    kept.update(dict(honest(corpus)))
+    return WordCounts.from_items(kept.items())
+
+
+def returns_a_dict(corpus: Corpus) -> Any:
+    return dict(honest(corpus))
+
+
+def reports_a_phase_of_training(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+    word_counts = honest(corpus)
+    meter.lap("update")
+    return word_counts
+
+
+def raises_on_an_empty_file(corpus: Corpus) -> WordCounts:
+    if not read_bytes(corpus):
+        raise ValueError("cannot mmap an empty file")
+    return honest(corpus)
+
+
+def counts_nothing(corpus: Corpus) -> WordCounts:
+    return WordCounts.from_items((token.encode(), 0) for token in corpus.special_tokens)

@@ -1,0 +1,141 @@
+"""Every variant and every word counter of the registry passes the conformance suite.
+
+What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names,
+separated by commas, that may not be skipped: whoever sets up a machine knows what is to run there.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness import registry
+from harness.conformance import check_trainer, check_word_counter, trainer_checks
+from harness.conformance_checks import Check, CheckSkipped, outcome_of
+from harness.counter_checks import counter_checks
+from harness.errors import Refusal
+from harness.trainer_checks import properties
+from variants import fine_grained, heap, multiprocess, seg_status
+from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
+from variants.counting.processes import processes
+
+REQUIRED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
+TRAINER_CHECKS = trainer_checks()
+COUNTER_CHECKS = counter_checks()
+
+
+def bound(card: Any) -> Callable[..., Any]:
+    """The card's function with the card's parameters. Raises Unavailable where a compiled module is missing."""
+    try:
+        return functools.partial(registry.resolve(card.target), **card.params)
+    except Refusal as refusal:
+        if isinstance(refusal.__cause__, ImportError):
+            raise Unavailable(str(refusal)) from refusal
+        raise
+
+
+@functools.cache
+def why_not_here(name: str) -> str | None:
+    """Why a variant or counter cannot run on this machine, found by the smallest run there is; None if it can."""
+    try:
+        if name in registry.variants():
+            bound(registry.variants()[name])(WordCounts.from_items([(b"ab", 1)]), 1)
+        else:
+            bound(registry.counters()[name])(Corpus(__file__))
+    except Unavailable as reason:
+        return str(reason)
+    return None
+
+
+def present(name: str) -> bool:
+    """Whether a name gets its checks. One that fails to run at all gets them too, so that it fails them."""
+    try:
+        return why_not_here(name) is None
+    except Exception:
+        return True
+
+
+def cases(names: list[str], checks: list[Check]) -> list[Any]:
+    return [pytest.param(name, check, id=f"{name}-{check.name}") for name in names if present(name) for check in checks]
+
+
+def skip(name: str, reason: str) -> None:
+    if name in REQUIRED:
+        pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
+    pytest.skip(reason)
+
+
+def make(check: Check, name: str, card: Any) -> None:
+    try:
+        check(bound(card))
+    except CheckSkipped as reason:
+        pytest.skip(str(reason))
+    except Unavailable as reason:
+        skip(name, str(reason))
+
+
+@pytest.mark.parametrize("name", [*registry.variants(), *registry.counters()])
+def test_it_runs_on_this_machine(name: str) -> None:
+    if reason := why_not_here(name):
+        skip(name, reason)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_what_must_run_here_is_in_the_registry(name: str) -> None:
+    assert name in {**registry.variants(), **registry.counters()}
+
+
+@pytest.mark.parametrize(("name", "check"), cases(list(registry.variants()), TRAINER_CHECKS))
+def test_a_variant_conforms(name: str, check: Check) -> None:
+    make(check, name, registry.variants()[name])
+
+
+@pytest.mark.parametrize(("name", "check"), cases(list(registry.counters()), COUNTER_CHECKS))
+def test_a_word_counter_conforms(name: str, check: Check) -> None:
+    make(check, name, registry.counters()[name])
+
+
+@pytest.mark.parametrize(
+    ("train", "parameters"),
+    [
+        (fine_grained.train, {"index": "occurrences"}),
+        (fine_grained.train, {"coarse_on_repeat": True}),
+        (fine_grained.train, {"index": "occurrences", "coarse_on_repeat": True}),
+        (heap.train, {"heap": "python", "push": "grown"}),
+        (seg_status.train, {"compress_threshold": 0.3}),
+        (seg_status.train, {"compress_threshold": 1.0}),
+    ],
+    ids=lambda value: value.__module__ if callable(value) else "-".join(map(str, value.values())),
+)
+def test_parameters_change_the_way_and_not_the_merges(train: Callable[..., Any], parameters: dict[str, Any]) -> None:
+    check_trainer(train, parameters=parameters)
+
+
+@pytest.mark.parametrize("tie_break", list(TieBreak), ids=lambda tie_break: str(tie_break.value))
+@pytest.mark.parametrize("name", [name for name in registry.variants() if present(name)])
+def test_a_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
+    train = bound(registry.variants()[name])
+    outcomes = [outcome_of(check, train) for check in properties(tie_break)]
+    assert not [outcome for outcome in outcomes if outcome.status == "failed"]
+
+
+@pytest.mark.parametrize(("case", "slices"), [("eleven_pairs", 4), ("first_pair_greatest", 3)])
+def test_the_parallel_maximum_keeps_every_pair(case: str, slices: int) -> None:
+    check = next(check for check in TRAINER_CHECKS if check.name == f"check_worked_example[{case}]")
+    check(functools.partial(multiprocess.train, parallel_max=slices))
+
+
+@pytest.mark.parametrize(
+    "check", [pytest.param(check, id=check.name) for check in counter_checks([3]) if check.group == "worked files"]
+)
+def test_the_smallest_ranges_change_no_count(check: Check) -> None:
+    check(functools.partial(processes, smallest_range=1))
+
+
+@pytest.mark.slow
+def test_the_smallest_ranges_change_no_count_at_any_width() -> None:
+    check_word_counter(processes, parameters={"smallest_range": 1})

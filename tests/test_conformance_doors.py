@@ -1,0 +1,243 @@
+"""The three doors to the conformance suite: from Python, from a test file, from a shell."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sabotaged
+import sabotaged_counters
+
+from harness import errors
+from harness.conformance import check_trainer, check_word_counter, main, parametrize_with_checks
+from harness.conformance_checks import Check, CheckFailed, CheckSkipped, Outcome
+from harness.conformance_report import report
+from harness.trainer_checks import worked_examples
+from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
+
+ROOT = Path(__file__).parent.parent
+
+
+def plain(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """A trainer that knows no meter, no tie-break and no min_count."""
+    return sabotaged.honest(word_counts, num_merges)
+
+
+def unavailable(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any) -> list[Merge]:
+    raise Unavailable(f"needs a machine with room for {len(word_counts)} words, {num_merges} merges, {options}")
+
+
+def raising(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any) -> list[Merge]:
+    raise KeyError(f"{len(word_counts)} words, {num_merges} merges, {options}")
+
+
+def train(word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool = True) -> list[Merge]:
+    """A trainer with a parameter, for the shell."""
+    return (sabotaged.honest if right else sabotaged.right_to_left)(word_counts, num_merges, *meter)
+
+
+def count(corpus: Corpus) -> WordCounts:
+    """A word counter, for the shell."""
+    return sabotaged_counters.honest(corpus)
+
+
+# From Python.
+
+
+def test_the_first_failure_is_raised_with_the_name_of_its_check() -> None:
+    with pytest.raises(CheckFailed, match=r"check_worked_example\[C01\]: first difference at merge 3"):
+        check_trainer(sabotaged.right_to_left)
+
+
+def test_all_outcomes_are_collected() -> None:
+    outcomes = check_trainer(sabotaged.right_to_left, on_fail="collect", tie_breaks=[TieBreak.GREATEST_BYTES])
+    assert {outcome.status for outcome in outcomes} == {"passed", "failed", "skipped"}
+    assert Outcome("check_worked_example[C02]", "worked examples", "passed") in outcomes
+
+
+def test_parameters_are_passed_on() -> None:
+    with pytest.raises(CheckFailed, match="C01"):
+        check_trainer(train, parameters={"right": False})
+
+
+def test_a_trainer_of_two_arguments_can_be_checked() -> None:
+    outcomes = check_trainer(plain)
+    skipped = {outcome.message for outcome in outcomes if outcome.status == "skipped"}
+    assert {"the trainer takes no tie_break", "the trainer takes no min_count"} <= skipped
+
+
+def test_a_trainer_that_raises_has_failed_and_its_input_is_shown() -> None:
+    with pytest.raises(CheckFailed, match=r"raised KeyError(.|\n)*asked for 23 merges\nword counts: {b'aaa': 2"):
+        check_trainer(raising)
+
+
+def test_what_cannot_run_here_is_skipped_and_not_failed() -> None:
+    assert {outcome.status for outcome in check_trainer(unavailable)} == {"skipped"}
+
+
+def test_only_two_answers_to_a_failure_are_known() -> None:
+    with pytest.raises(ValueError, match="'raise' or 'collect'"):
+        check_trainer(plain, on_fail="warn")
+
+
+def test_a_word_counter_is_asked_at_the_widths_given() -> None:
+    check_word_counter(sabotaged_counters.cuts_anywhere, widths=[1])
+    with pytest.raises(CheckFailed, match="threads=2"):
+        check_word_counter(sabotaged_counters.cuts_anywhere, widths=[1, 2])
+
+
+def test_without_hypothesis_the_search_is_skipped_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    (searched,) = [outcome for outcome in check_trainer(plain) if outcome.check == "check_searched_words"]
+    assert (searched.status, "pip install hypothesis" in searched.message) == ("skipped", True)
+
+
+def test_neither_pytest_nor_hypothesis_is_needed_to_import_the_suite() -> None:
+    program = "import sys, harness.conformance; assert not {'pytest', 'hypothesis'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+# From a test file.
+
+
+@parametrize_with_checks(
+    [sabotaged.counts_in_float],
+    tie_breaks=[TieBreak.GREATEST_BYTES],
+    expected_failures={
+        "check_worked_example[past_2_to_53]": "a float holds 53 bits",
+        "check_worked_example[near_2_to_63]": "a float holds 53 bits",
+    },
+)
+def test_a_known_failure_is_expected(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
+    check(trainer)
+
+
+@parametrize_with_checks([sabotaged_counters.honest, sabotaged_counters.always_cuts_at_endoftext], widths=[1])
+def test_word_counters_are_told_by_their_first_parameter(
+    counter: Callable[..., Any], check: Callable[..., None]
+) -> None:
+    check(counter)
+
+
+def test_ids_carry_the_parameters_the_check_and_the_seed() -> None:
+    cases = parametrize_with_checks([functools.partial(train, right=True)]).args[1]
+    ids = [case.id for case in cases]
+    assert f"{__name__}:train/True-check_equals_definition[17]" in ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_expected_failures_are_strict() -> None:
+    cases = parametrize_with_checks([train], expected_failures={"check_is_repeatable": "keeps a cache"}).args[1]
+    (mark,) = [mark for case in cases for mark in case.marks]
+    assert mark.kwargs == {"strict": True, "reason": "keeps a cache"}
+
+
+def test_an_expected_failure_must_be_the_name_of_a_check() -> None:
+    with pytest.raises(ValueError, match="did you mean check_is_repeatable"):
+        parametrize_with_checks([train], expected_failures={"check_is_repeatabel": "keeps a cache"})
+
+
+def test_trainers_and_counters_do_not_mix() -> None:
+    with pytest.raises(ValueError, match="a test function each"):
+        parametrize_with_checks([train, count])
+
+
+# From a shell.
+
+
+@pytest.fixture(autouse=True)
+def surroundings_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", str(tmp_path / "hypothesis"))
+
+
+def test_a_trainer_that_conforms_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{__name__}:train"]) == errors.OK
+    shown = capsys.readouterr()
+    assert shown.out.startswith("worked examples ")
+    assert shown.out.splitlines()[-1].startswith(f"{__name__}:train conforms: ")
+    assert shown.err == "", "no progress where nobody watches"
+
+
+def test_a_trainer_that_fails_ends_with_21(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [f"{__name__}:train", "--set", "right=false", "--tie-break", "greatest_bytes"]
+    assert main(asked) == errors.MISMATCH
+    shown = capsys.readouterr().out
+    assert "FAILED check_worked_example[C03]: first difference at merge 3" in shown
+    assert "does not conform" in shown.splitlines()[-1]
+
+
+def test_a_trainer_that_cannot_run_here_ends_with_22(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{__name__}:unavailable"]) == errors.UNMEASURED
+    assert "needs a machine with room" in capsys.readouterr().out
+
+
+def test_a_word_counter_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{__name__}:count"]) == errors.OK
+    assert capsys.readouterr().out.startswith("worked files ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (["no_such_variant"], "there are: "),
+        (["no.such.module:train"], "No module named 'no'"),
+        ([f"{__name__}:no_such_function"], "a target is written package.module:function"),
+        ([f"{__name__}:ROOT"], "not a function"),
+        ([f"{__name__}:train", "--set", "left=1"], "unexpected keyword argument 'left'"),
+        ([f"{__name__}:train", "--set", "right"], "write --set KEY=VALUE"),
+    ],
+)
+def test_bad_input_is_answered_with_one_sentence_and_2(
+    asked: list[str], answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(asked) == errors.USAGE
+    shown = capsys.readouterr()
+    assert (shown.out, answer in shown.err, shown.err.count("\n")) == ("", True, 1)
+
+
+def test_a_name_of_the_registry_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serial"]) == errors.OK
+    assert capsys.readouterr().out.splitlines()[-1].startswith("serial conforms")
+
+
+def conformance_of(module: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command on `mine:train` in a folder that holds only this module."""
+    (folder / "mine.py").write_text(module, encoding="utf-8")
+    command = [sys.executable, "-BP", "-m", "harness.conformance", "mine:train", "--tie-break", "greatest_bytes"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    del environment["HYPOTHESIS_STORAGE_DIRECTORY"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_module_in_the_current_folder_is_found_and_nothing_is_left_there(tmp_path: Path) -> None:
+    ended = conformance_of("def train(word_counts, num_merges):\n    return []\n", tmp_path)
+    assert (ended.returncode, ended.stderr) == (errors.MISMATCH, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_a_module_that_cannot_be_imported_is_answered_with_a_sentence(tmp_path: Path) -> None:
+    ended = conformance_of("raise SystemError('half built')\n", tmp_path)
+    assert (ended.returncode, ended.stderr) == (errors.USAGE, "importing mine:train raised SystemError: half built\n")
+
+
+def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def skips(_: Callable[..., Any]) -> None:
+        raise CheckSkipped("not here")
+
+    checks = worked_examples([TieBreak.GREATEST_BYTES])
+    checks += [Check("check_one", "first", skips), Check("check_two", "second", skips)]
+    assert report(checks, raising, "mine") == errors.MISMATCH
+    shown = capsys.readouterr().out
+    assert shown.count("raised KeyError") == 3
+    assert "FAILED too: check_worked_example[C04]" in shown
+    assert "more" in shown
+    assert shown.count("not here") == 1
