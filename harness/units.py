@@ -1,0 +1,101 @@
+"""How figures are written: seconds, bytes, counts, rates, the bytes of a token. One way for tables, plots and notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+def count_text(number: int) -> str:
+    """A count with thousands separators.
+
+    >>> count_text(1203444)
+    '1,203,444'
+    """
+    return f"{number:,}"
+
+
+def bytes_text(size: int) -> str:
+    """A size in decimal units, as `limits.memory=2GB` is given, to three digits.
+
+    >>> [bytes_text(size) for size in (512, 1500, 91_234_304, 912_000_000, 999_999_999)]
+    ['512 B', '1.50 kB', '91.2 MB', '912 MB', '1.00 GB']
+    """
+    if size < 1000:
+        return f"{size} B"
+    scaled, unit = size / 1000, 0
+    # 999.5 would be written as 1000.
+    while scaled >= 999.5 and unit < len(_UNITS) - 1:
+        scaled, unit = scaled / 1000, unit + 1
+    return f"{_three_digits(scaled)} {_UNITS[unit]}"
+
+
+def rate_text(per_second: float) -> str:
+    """A rate to three digits, or whole where it has more.
+
+    >>> [rate_text(rate) for rate in (0.25, 22.31, 485.6, 12345.6)]
+    ['0.25', '22.3', '486', '12,346']
+    """
+    return _three_digits(per_second)
+
+
+def _three_digits(number: float) -> str:
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:,.{decimals}f}"
+
+
+def decimals_for(totals: Iterable[float]) -> int:
+    """How many decimals a table's seconds get, the same in every row: four digits of the smallest total, 3 at most.
+
+    Microseconds only where all totals are short, so that one tiny corpus does not widen everybody's figures.
+
+    >>> [decimals_for([total, 3000.0]) for total in (0.002, 2.454, 34.3, 343.0, 2187.0)], decimals_for([])
+    ([3, 3, 2, 1, 0], 3)
+    >>> decimals_for([0.0021, 0.045])
+    6
+    """
+    known = sorted(totals)
+    if not known or known[-1] < 0.1:
+        return 6 if known else 3
+    return next((decimals for limit, decimals in ((10, 3), (100, 2), (1000, 1)) if known[0] < limit), 0)
+
+
+def seconds_texts(seconds: Sequence[float], decimals: int) -> tuple[str, list[str]]:
+    """The sum and its parts, rounded so that the parts as written still add up to the sum as written.
+
+    Each part is rounded down; what is then missing goes to the parts that lost most, one last digit each.
+
+    >>> seconds_texts([0.0004, 0.0004, 1.2003], 3)
+    ('1.201', ['0.001', '0.000', '1.200'])
+    """
+    scale = 10**decimals
+    scaled = [part * scale for part in seconds]
+    whole = [math.floor(part) for part in scaled]
+    total = round(math.fsum(scaled))
+    by_loss = sorted(range(len(whole)), key=lambda place: whole[place] - scaled[place])
+    for place in by_loss[: total - sum(whole)]:
+        whole[place] += 1
+    return f"{total / scale:,.{decimals}f}", [f"{part / scale:,.{decimals}f}" for part in whole]
+
+
+def token_text(token: bytes, longest: int | None = None) -> str:
+    """A token readable: Python's repr without the b; over `longest` characters the middle is left out.
+
+    >>> token_text(b"caf\\xc3 "), token_text(b"a" * 600, 20)
+    ("'caf\\\\xc3 '", "'aaaaaaaa…aaaaaaaaa'")
+    """
+    text = repr(token)[1:]
+    if longest is None or len(text) <= longest:
+        return text
+    return f"{text[: (longest - 1) // 2]}…{text[-(longest // 2) :]}"
+
+
+def one_line(text: str) -> str:
+    """Any text on one line: an error's message may have many.
+
+    >>> one_line("no room:\\n  2 GB\\n")
+    'no room: 2 GB'
+    """
+    return " ".join(text.split())

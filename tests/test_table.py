@@ -1,0 +1,440 @@
+"""Tables say what the records say: to the digit, in every form that an outcome can take."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from harness.errors import MISMATCH, OK, UNMEASURED
+from harness.record import read_records
+from harness.rows import PHASES, latest, rows
+from harness.table import exit_code, explanations, frame, main, render, to_csv, to_markdown
+from harness.units import seconds_texts
+
+RECORDS = Path(__file__).parent / "records"
+FORMS, REPEATS, COUNTING, SWEEP = (
+    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
+)
+FAILED = {record["variant"]: record for record in FORMS if record["status"] != "ok"}
+
+Record = dict[str, Any]
+
+
+def printed(records: list[Record], width: int = 80, terminal: bool = False, work: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    render(records, console, work=work)
+    return out.getvalue()
+
+
+def printed_lines(records: list[Record], work: bool = False) -> list[str]:
+    """As a pipe gets it, without the blanks at the ends of lines."""
+    return [line.rstrip() for line in printed(records, work=work).splitlines()]
+
+
+def markdown_table(records: Sequence[Mapping[str, Any]], work: bool = False) -> list[dict[str, str]]:
+    """The first table of the Markdown, or the one of the work, read back as Markdown reads it."""
+    blocks = [block.splitlines() for block in to_markdown(records, work=work).split("\n\n") if block.startswith("|")]
+    lines = blocks[1 if work else 0]
+    cells = [[unescaped(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+def unescaped(text: str) -> str:
+    return html.unescape(re.sub(r"\\([\\|*`<>\[\]~_])", r"\1", text))
+
+
+def csv_rows(records: list[Record]) -> dict[str, dict[str, str]]:
+    return {row["variant"]: row for row in csv.DictReader(io.StringIO(to_csv(records)))}
+
+
+def changed(record: Mapping[str, Any], **changes: Any) -> Record:
+    return {**record, **changes}
+
+
+def named(records: list[Record], variant: str) -> Record:
+    return next(record for record in records if record["variant"] == variant)
+
+
+NAIVE, HEAP = named(FORMS, "naive"), named(FORMS, "heap")
+
+
+def test_every_form_of_outcome_is_shown_as_such() -> None:
+    assert printed_lines(FORMS) == [
+        "stdlib: 3,999,812 bytes, 171 documents, 1,150,342 pre-tokens, 41,234 words",
+        "vocabulary 1,000 (743 merges), pattern gpt2, special tokens <|endoftext|>, tie-break greatest_bytes,"
+        " min_count 1",
+        "counting serial, 1 thread, CPython 3.11.7, AMD EPYC 7B13 (2 cores), 2026-11-21",
+        "",
+        "variant    total    read   count    init     max   update   other   memory  merges/s  proof",
+        "─" * 131,
+        "naive     34.335   0.004   0.911   0.310   1.900   31.200   0.010  1.24 GB      22.2"
+        "  3f2a91bc = heap, seg_status",
+        "heap       2.454   0.004   0.911   0.310   0.021    1.200   0.008  91.2 MB       483  3f2a91bc = naive",
+        "lonely    1.720?  0.004?  0.910?  0.200?  0.100?   0.500?  0.006?  91.2 MB      923?  3f2a91bc ?",
+        "wrong" + " " * 81 + "≠ @merge 12: got 'a'+'b', want 'a'+'c'",
+        "short" + " " * 81 + r"≠ @merge 700: got no merge, want ' \xff|'+'*'",
+        "slow           -       -       -       -       -        -       -        -         -  timeout",
+        "broken         -       -       -       -       -        -       -        -         -  error",
+        "hungry         -       -       -       -       -        -       -        -         -  out of memory",
+        "gone           -       -       -       -       -        -       -        -         -  killed",
+        "odd            -       -       -       -       -        -       -        -         -  rejected",
+        "absent         -       -       -       -       -        -       -        -         -  skipped",
+        "",
+        "wrong: its merges differ from the reference (naive, heap), so no time is shown:"
+        " @merge 12: got 'a'+'b', want 'a'+'c'.",
+        "short: its merges differ from the reference (naive, heap), so no time is shown:"
+        r" @merge 700: got no merge, want ' \xff|'+'*'.",
+        "slow: timeout: over limits.wall=20 s, after 311 of 743 merges.",
+        "broken: error: ZeroDivisionError: division by zero in train, after 5 of 743 merges.",
+        "hungry: out of memory: over limits.memory=2 GB.",
+        "gone: killed: signal 9, after 120 of 743 merges.",
+        "odd: rejected: the worker's clock says 1.2 s, the parent's 3.4 s.",
+        "absent: skipped: needs Python 3.14.",
+        "? no variant of another family has confirmed the merges of: lonely.",
+    ]
+
+
+@pytest.mark.parametrize("variant", FAILED)
+def test_a_row_that_is_not_ok_shows_no_figure_in_any_format(variant: str) -> None:
+    record = FAILED[variant]
+    (row,) = markdown_table([record, HEAP])[:1]
+    figures = {row[name] for name in row if name not in ("variant", "proof")}
+    assert figures == ({""} if record["status"] == "mismatch" else {"-"})
+    line = csv_rows([record])[variant]
+    assert {line[name] for name in line if name.endswith("_seconds") or name in record["tallies"]} == {""}
+    assert line["status"] == record["status"]
+    assert line["merges_per_second"] == line["peak_rss_bytes"] == line["merges"] == ""
+
+
+def test_what_was_not_measured_is_a_dash_and_never_a_zero() -> None:
+    row = markdown_table([named(SWEEP, "peer_rustbpe")])[0]
+    assert (row["init"], row["max"], row["update"], row["convert"]) == ("-", "-", "0.400?", "0.050?")
+    assert csv_rows(SWEEP)["peer_rustbpe"]["init_seconds"] == ""
+
+
+@pytest.mark.parametrize("records", [FORMS, REPEATS, SWEEP, COUNTING], ids=["forms", "repeats", "sweep", "counting"])
+def test_every_row_adds_up_as_written(records: list[Record]) -> None:
+    added = 0
+    for row in markdown_table(records):
+        parts = [row[phase].rstrip("*?") for phase in PHASES if phase in row]
+        if row["total"] not in ("-", ""):
+            total = Decimal(row["total"].rstrip("*?").replace(",", ""))
+            assert sum(Decimal(part.replace(",", "")) for part in parts if part != "-") == total
+            added += 1
+    assert added == sum(row.total is not None for row in rows(records)) > 0
+
+
+@given(st.lists(st.floats(0, 1e5), min_size=1, max_size=7), st.integers(0, 3))
+def test_rounded_parts_add_up_and_none_is_off_by_a_whole_digit(seconds: list[float], decimals: int) -> None:
+    total, parts = seconds_texts(seconds, decimals)
+    written = [Decimal(part.replace(",", "")) for part in parts]
+    assert sum(written) == Decimal(total.replace(",", ""))
+    for part, second in zip(written, seconds, strict=True):
+        assert abs(float(part) - second) < 10.0**-decimals * 1.001
+
+
+@pytest.mark.parametrize("width", [80, 50])
+def test_a_narrow_terminal_turns_the_table_and_cuts_nothing_off(width: int) -> None:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", printed(SWEEP, width, terminal=True, work=True))
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "…" not in text
+    first = text.split("\nvariant")[1].splitlines()
+    assert first[0].split()[:2] == ["naive", "incremental"]
+    assert next(line for line in first if line.startswith("total")).split()[1:3] == ["34.334", "11.054"]
+    cells = {cell for row in markdown_table(SWEEP) for name, cell in row.items() if name != "proof"}
+    assert {cell for cell in cells if not re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text)} == set()
+
+
+def test_a_wide_terminal_keeps_the_table_upright_and_colours_what_is_wrong() -> None:
+    text = printed(FORMS, 150, terminal=True)
+    wrong = next(line for line in text.splitlines() if "@merge 12" in line)
+    assert "\x1b[31m" in wrong
+    assert "\x1b" not in printed(FORMS, 150)
+
+
+def test_a_pipe_gets_the_whole_width() -> None:
+    assert max(map(len, printed(FORMS, width=40).splitlines())) == 131
+
+
+def test_markdown_says_the_same_as_the_terminal() -> None:
+    """Cells that hold pipes and asterisks come back as they were."""
+    table = markdown_table(FORMS)
+    heading, _, *lines = printed_lines(FORMS)[4:17]
+    assert list(table[0]) == heading.split()
+    assert [row["variant"] for row in table] == [line.split()[0] for line in lines]
+    assert table[4]["proof"] == r"≠ @merge 700: got no merge, want ' \xff|'+'*'"
+    assert table[0] == {
+        "variant": "naive", "total": "34.335", "read": "0.004", "count": "0.911", "init": "0.310", "max": "1.900",
+        "update": "31.200", "other": "0.010", "memory": "1.24 GB", "merges/s": "22.2",
+        "proof": "3f2a91bc = heap, seg_status",
+    }  # fmt: skip
+    assert "@" not in to_markdown(FORMS)  # GitHub would call a person of that name
+
+
+def test_csv_holds_the_records_figures_in_full() -> None:
+    line = csv_rows(FORMS)["heap"]
+    for phase, seconds in HEAP["seconds"].items():
+        assert float(line[f"{phase}_seconds"]) == pytest.approx(seconds, rel=1e-12)
+    recorded = ("peak_rss_bytes", "peak_private_bytes", "threads", "vocab_size", "min_count", "merges", "merges_sha256")
+    for name in recorded:
+        assert line[name] == str(HEAP[name])
+    for name in ("bytes", "documents", "pre_tokens", "words"):
+        assert line[name] == str(HEAP["data"][name])
+    assert {name: line[name] for name in HEAP["tallies"]} == {name: str(n) for name, n in HEAP["tallies"].items()}
+    assert json.loads(line["params"]) == HEAP["params"]
+    assert json.loads(line["special_tokens"]) == HEAP["special_tokens"]
+    assert line["proof"] == "confirmed"
+    assert json.loads(csv_rows(FORMS)["short"]["first_divergence"]) == named(FORMS, "short")["first_divergence"]
+
+
+def test_frame_has_numbers_for_pandas() -> None:
+    table = frame(FORMS)
+    assert list(table["variant"]) == [record["variant"] for record in FORMS]
+    assert str(table["peak_rss_bytes"].dtype) == "Int64"
+    assert table.loc[table["status"] != "ok", "total_seconds"].isna().all()
+
+
+def test_repeats_become_one_row_of_medians() -> None:
+    table = markdown_table(latest(REPEATS))
+    assert [row["variant"] for row in table] == ["naive", "heap(push=all) x3", "heap(push=grown)", "native"]
+    assert table[1] == {
+        "variant": "heap(push=all) x3", "interpreter": "CPython 3.11.7", "total": "2.554", "read": "0.004*",
+        "count": "0.900*", "convert": "0.000", "init": "0.310", "max": "0.020", "update": "1.300", "other": "0.020",
+        "memory": "92.0 MB", "merges/s": "450", "proof": "3f2a91bc = naive",
+    }  # fmt: skip
+    assert explanations(latest(REPEATS)) == [
+        "* reading and counting were measured in an earlier run; its word counts were reused.",
+        "xN: each figure is the median of N records; the total is the sum of the phases' medians.",
+    ]
+
+
+def test_only_the_latest_run_of_each_cell_is_shown_unless_all_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(RECORDS / "repeats.jsonl")
+    assert main([path, "--format", "csv"]) == OK
+    latest_only = [(row["variant"], row["runs"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert main([path, "--format", "csv", "--all"]) == OK
+    every = [(row["variant"], row["runs"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert latest_only == [("naive", "1"), ("heap", "3"), ("heap", "1"), ("native", "1")]
+    assert every == [("heap", "4"), ("naive", "1"), ("heap", "1"), ("native", "1")]
+
+
+def test_rows_can_be_sorted_by_total(capsys: pytest.CaptureFixture[str]) -> None:
+    main([str(RECORDS / "forms.jsonl"), "--format", "csv", "--sort", "total"])
+    order = [row["variant"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert order[:4] == ["lonely", "heap", "naive", "wrong"]
+
+
+def test_work_is_counted_with_a_dash_where_a_variant_has_none() -> None:
+    work = markdown_table(FORMS, work=True)
+    assert work[0] == {
+        "work": "naive", "pairs scanned": "9,000,000", "pair updates": "250,000,000", "heap pushes": "-",
+        "heap pops": "-", "stale pops": "-", "words rewritten": "30,000,000", "positions visited": "260,000,000",
+        "shuffles": "-",
+    }  # fmt: skip
+    assert [row["work"] for row in work] == ["naive", "heap", "lonely"]
+    assert work[1]["stale pops"] == "8,380"
+    assert work[2]["shuffles"] == "12"
+
+
+def test_no_work_counted_is_said() -> None:
+    assert printed_lines(REPEATS, work=True)[-1] == "No work was counted."
+    assert to_markdown(REPEATS, work=True).endswith("\n- No work was counted.\n")
+
+
+def test_counting_has_a_table_of_its_own_where_nothing_was_trained() -> None:
+    assert printed_lines(COUNTING)[1:] == [
+        "pattern gpt2, special tokens <|endoftext|>",
+        "CPython 3.11.7, AMD EPYC 7B13 (2 cores), 2026-11-21",
+        "",
+        "counter    threads  total   read  count  MB/s  pre-tokens/s   words   memory  status",
+        "─" * 84,
+        "serial           1  2.000  0.004  1.996  2.00       575,171  41,234  60.0 MB  ok",
+        "processes        2  1.000  0.010  0.990  4.00     1,150,342  41,234   120 MB  ok",
+        "processes        4      -      -      -     -             -       -        -  error",
+        "",
+        "processes, threads 4: error: worker 2 died.",
+    ]
+
+
+def test_cells_that_only_count_are_no_rows_beside_trained_ones() -> None:
+    assert [row.name for row in rows([*COUNTING, HEAP])] == ["heap"]
+
+
+def test_settings_are_columns_only_where_rows_differ() -> None:
+    other = {**HEAP["data"], "name": "owt", "sha256": "cd" * 32}
+    table = markdown_table([
+        HEAP,
+        changed(HEAP, threads=2),
+        changed(HEAP, data=other),
+        changed(HEAP, pattern="line", tie_break="raw_bytes", min_count=10, counting="processes", host="11aa22bb"),
+    ])
+    settings = ["data", "pattern", "tie-break", "min_count", "counting", "threads", "host"]
+    assert list(table[0])[:8] == ["variant", *settings]
+    assert [table[3][name] for name in settings] == [
+        "stdlib", "line", "raw_bytes", "10", "processes", "1", "11aa22bb",
+    ]  # fmt: skip
+    assert [(row["data"], row["threads"]) for row in table[:3]] == [("stdlib", "1"), ("stdlib", "2"), ("owt", "1")]
+
+
+def test_two_corpora_of_one_name_are_told_apart() -> None:
+    slice_of_it = {**HEAP["data"], "sha256": "cd" * 32, "bytes": 1000, "words": 50}
+    lines = printed_lines([HEAP, changed(HEAP, data=slice_of_it)])
+    assert lines[1] == "stdlib cdcdcdcd: 1,000 bytes, 171 documents, 1,150,342 pre-tokens, 50 words"
+    assert [row["data"] for row in markdown_table([HEAP, changed(HEAP, data=slice_of_it)])][1] == "stdlib cdcdcdcd"
+
+
+def test_what_depends_on_the_pattern_is_no_fact_of_the_corpus() -> None:
+    lines = changed(HEAP, pattern="line", data={**HEAP["data"], "pre_tokens": 9000, "words": 8000})
+    assert printed_lines([HEAP, lines])[0] == "stdlib: 3,999,812 bytes, 171 documents"
+
+
+def test_a_row_is_named_in_a_sentence_by_what_tells_it_from_its_namesakes() -> None:
+    slow = [
+        changed(named(FORMS, "slow"), threads=threads, min_count=min_count)
+        for threads, min_count in ((1, 1), (2, 1), (2, 5))
+    ]
+    names = [sentence.split(": timeout")[0] for sentence in explanations([*slow, changed(HEAP, host="11aa22bb")])]
+    assert names == ["slow, min_count 1, threads 1", "slow, min_count 1, threads 2", "slow, min_count 5"]
+
+
+def test_a_counter_that_was_chosen_and_replaced_bytes_are_said() -> None:
+    chosen = changed(HEAP, counting="processes", counting_chosen=True, errors="replace")
+    caption = "\n".join(printed_lines([chosen])[:3])
+    assert "counting processes (chosen)" in caption
+    assert "errors replace" in caption
+    assert "errors" not in "\n".join(printed_lines([changed(HEAP, errors="strict")])[:3])
+    assert [row["counting"] for row in markdown_table([HEAP, chosen])] == ["serial", "processes (chosen)"]
+
+
+def test_memory_of_several_processes_is_marked_as_sampled() -> None:
+    sampled = changed(HEAP, memory_is_sampled=True)
+    assert [row["memory"] for row in markdown_table([sampled, NAIVE])] == ["~91.2 MB", "1.24 GB"]
+    assert explanations([sampled, NAIVE]) == ["~ the peak of several processes together, sampled while they ran."]
+
+
+def test_short_times_are_shown_in_microseconds() -> None:
+    seconds = {"read": 0.0006767, "count": 0.0002166, "max": 0.0000687, "other": 0.0001, "total": 0.001062}
+    short = changed(HEAP, seconds=seconds)
+    row = markdown_table([short])[0]
+    assert [row[name] for name in ("total", "read", "max", "update")] == ["0.001062", "0.000677", "0.000069", "-"]
+
+
+def test_a_vocabulary_that_stayed_small_is_explained() -> None:
+    small = changed(HEAP, merges=650, merges_done=650)
+    assert explanations([small]) == ["650 of 743 merges, then no pair of count 1 or more was left: heap."]
+
+
+def test_a_total_without_counting_says_so() -> None:
+    uncounted = changed(HEAP, seconds={**HEAP["seconds"], "read": None, "count": None, "total": None})
+    assert markdown_table([uncounted, NAIVE])[0]["count"] == "-"
+    assert explanations([uncounted, NAIVE]) == ["Counting was not measured, so the total is without it: heap."]
+
+
+def test_a_repeat_that_failed_is_left_out_and_named() -> None:
+    slow = changed(HEAP, status="timeout", reason="over limits.wall=1 s", seconds=None)
+    (row,) = rows([HEAP, slow])
+    assert row.runs == 1
+    assert row.total == pytest.approx(HEAP["seconds"]["total"])
+    assert explanations([HEAP, slow]) == ["Some records were left out (timeout: over limits.wall=1 s): heap."]
+
+
+def test_one_wrong_repeat_spoils_its_row() -> None:
+    wrong = changed(named(FORMS, "wrong"), variant="heap", params=HEAP["params"])
+    assert markdown_table([HEAP, wrong, HEAP])[0]["total"] == ""
+    assert exit_code([HEAP, wrong, HEAP]) == MISMATCH
+
+
+def test_runs_of_one_cell_that_differ_in_their_merges_are_a_mismatch() -> None:
+    other = changed(HEAP, merges_sha256="77" * 32)
+    assert markdown_table([HEAP, other])[0]["proof"] == "≠ its own runs gave different merges (3f2a91bc, 77777777)"
+    assert exit_code([HEAP, other]) == MISMATCH
+
+
+def test_rows_of_joined_records_that_contradict_each_other_are_not_believed() -> None:
+    other = changed(NAIVE, merges_sha256="77" * 32)
+    table = markdown_table([HEAP, other])
+    assert [row["total"] for row in table] == ["2.454?", "34.335?"]
+    assert explanations([HEAP, other]) == [
+        "? these differ in their merges, so not all are right: heap (3f2a91bc); naive (77777777)."
+    ]
+    assert exit_code([HEAP, other]) == MISMATCH
+    assert exit_code([HEAP, changed(other, min_count=2)]) == OK  # another question has another answer
+
+
+def test_long_tokens_are_shortened_in_the_cell_and_whole_in_the_sentence() -> None:
+    divergence = {"merge": 1200, "got": ["61" * 600, "62"], "want": ["61", "62"]}
+    wrong = changed(named(FORMS, "wrong"), first_divergence=divergence)
+    assert markdown_table([wrong, HEAP])[0]["proof"] == "≠ @merge 1,200: got 'aaaaaaaa…aaaaaaaaa'+'b', want 'a'+'b'"
+    assert f"got '{'a' * 600}'+'b'" in explanations([wrong])[0]
+
+
+def test_many_agreeing_variants_are_counted() -> None:
+    agreed = changed(HEAP, proof={"state": "reference", "by": ["heap", "naive", "incremental", "a", "b"]})
+    assert markdown_table([agreed, NAIVE])[0]["proof"] == "3f2a91bc = naive, incremental +2"
+
+
+@pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK), ("counting", OK)])
+def test_exit_code_says_whether_merges_were_right(name: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(RECORDS / f"{name}.jsonl"), "--work"]) == code
+    assert capsys.readouterr().out.startswith("stdlib: ")
+
+
+def test_nothing_to_show_says_which_command_makes_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == UNMEASURED
+    assert "python -m harness makes some" in capsys.readouterr().err
+    (tmp_path / "records.jsonl").touch()
+    assert main([str(tmp_path)]) == UNMEASURED
+    assert capsys.readouterr().err == f"no records in {tmp_path}; python -m harness makes some\n"
+
+
+def test_a_broken_line_is_reported_and_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(f'{json.dumps(HEAP)}\n{{"schema": 1, "stat\n{json.dumps(NAIVE)}\n')
+    assert main([str(tmp_path), "--format", "csv"]) == OK
+    captured = capsys.readouterr()
+    assert [row["variant"] for row in csv.DictReader(io.StringIO(captured.out))] == ["heap", "naive"]
+    assert captured.err.startswith(f"{path}, line 2: skipped")
+
+
+def command(*arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    line = [sys.executable, "-m", "harness.table", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, encoding=encoding, env=environment, check=False)
+
+
+def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
+    ended = command(str(RECORDS / "forms.jsonl"), encoding="ascii")
+    assert (ended.returncode, ended.stderr) == (MISMATCH, "")
+    assert "? @merge 12: got 'a'+'b', want 'a'+'c'" in ended.stdout
+
+
+def test_help_teaches_with_an_example() -> None:
+    ended = command("--help")
+    assert ended.returncode == OK
+    assert "python -m harness.table mine.jsonl yours/ --work" in ended.stdout
+
+
+def test_a_table_for_the_eye_loads_no_pandas() -> None:
+    code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"
