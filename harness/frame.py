@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORK = (
     "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
 )  # fmt: skip
-"""The tallies that the Work table shows first, in this order; any other follows."""
+"""The tallies that are columns of the Work table, in this order; any other stands below it."""
 
 
 _Figure = Callable[[Row], Any]

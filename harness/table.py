@@ -116,14 +116,24 @@ def _counting_sheet(shown: Sequence[Row]) -> Sheet:
 def _work_sheet(shown: Sequence[Row]) -> Sheet:
     """How often each row did what: the same on every machine, so it says why one is faster than another."""
     counted = [row for row in shown if row.status == "ok"]
-    names = [name for row in counted for name in row.tallies]
-    ordered = [name for name in WORK if name in names] + [name for name in dict.fromkeys(names) if name not in WORK]
-    if not ordered:
+    names = {name for row in counted for name in row.tallies}
+    if not names:
         return Sheet([], [], [], ["No work was counted."])
     legend = Legend(counted)
     columns = [Column("work", legend.names, figures=False), *_settings(legend)]
-    columns += [Column(name.replace("_", " "), [_tally_text(row, name) for row in counted]) for name in ordered]
-    return Sheet([], columns, ["" for _ in counted], [])
+    columns += [
+        Column(name.replace("_", " "), [_tally_text(row, name) for row in counted]) for name in WORK if name in names
+    ]
+    notes = [_own_tallies(row, name) for row, name in zip(counted, legend.names, strict=True)]
+    return Sheet([], columns, ["" for _ in counted], [note for note in notes if note])
+
+
+def _own_tallies(row: Row, name: str) -> str:
+    """What a variant counts that the columns, which are for all, do not have."""
+    own = [
+        f"{tally.replace('_', ' ')} {count_text(number)}" for tally, number in row.tallies.items() if tally not in WORK
+    ]
+    return f"{name} also counted: {', '.join(own)}." if own else ""
 
 
 def _tally_text(row: Row, name: str) -> str:
