@@ -36,18 +36,27 @@ _NAMED_IN_PROOF = 2
 _FIGURES = ("vocab size", "min_count", "threads")
 
 
-def render(records: Records, console: Console, *, work: bool = False, sort: str = "appearance") -> None:
+def render(
+    records: Records,
+    console: Console,
+    *,
+    work: bool = False,
+    sort: str = "appearance",
+    relative_to: str | None = None,
+) -> None:
     """Print the table, and with `work` one of the tallies; where there is no terminal, full width without colours."""
-    sheets = _sheets(records, work, sort)
+    sheets = _sheets(records, work, sort, relative_to)
     for place, sheet in enumerate(sheets):
         if place:
             console.print()
         print_sheet(sheet, console)
 
 
-def to_markdown(records: Records, *, work: bool = False, sort: str = "appearance") -> str:
+def to_markdown(
+    records: Records, *, work: bool = False, sort: str = "appearance", relative_to: str | None = None
+) -> str:
     """The same as GitHub tables, caption above and notes below."""
-    return "\n".join(sheet_to_markdown(sheet) for sheet in _sheets(records, work, sort))
+    return "\n".join(sheet_to_markdown(sheet) for sheet in _sheets(records, work, sort, relative_to))
 
 
 def to_csv(records: Records, *, sort: str = "appearance") -> str:
@@ -70,9 +79,10 @@ def frame(records: Records) -> pd.DataFrame:
     return frame_of(rows(records))
 
 
-def _sheets(records: Records, work: bool, sort: str) -> list[Sheet]:
+def _sheets(records: Records, work: bool, sort: str, relative_to: str | None) -> list[Sheet]:
     shown = _sorted(rows(records), sort)
-    main = _counting_sheet(shown) if all(row.counting_only for row in shown) else _training_sheet(shown)
+    counting_only = all(row.counting_only for row in shown)
+    main = _counting_sheet(shown) if counting_only else _training_sheet(shown, relative_to)
     return [main, _work_sheet(shown)] if work else [main]
 
 
@@ -82,7 +92,7 @@ def _sorted(shown: list[Row], sort: str) -> list[Row]:
     return shown
 
 
-def _training_sheet(shown: Sequence[Row]) -> Sheet:
+def _training_sheet(shown: Sequence[Row], relative_to: str | None) -> Sheet:
     legend = Legend(shown)
     columns = [Column("variant", legend.names, figures=False), *_settings(legend)]
     if len({row.merges for row in shown if row.merges is not None}) > 1 and "vocab size" not in legend.columns:
@@ -90,6 +100,8 @@ def _training_sheet(shown: Sequence[Row]) -> Sheet:
     # A trainer that takes the counts as they are converts nothing; the column is there when one had to.
     always = [phase for phase in PHASES if phase != "convert"]
     columns += _seconds_columns(shown, always)
+    if relative_to is not None:
+        columns.append(_ratio_column(shown, relative_to))
     columns.append(_memory_column(shown))
     columns.append(_column("merges/s", shown, lambda row: row.merges_per_second, rate_text, _mark))
     columns.append(Column("proof", [_proof(row) for row in shown], figures=False))
@@ -172,6 +184,28 @@ def _column(
     return Column(heading, [_nothing(row) if value is None else text(value) + mark(row) for row, value in figures])
 
 
+def _ratio_column(shown: Sequence[Row], variant: str) -> Column:
+    """How many times a row's total is that of `variant` on the same corpus, to the same vocabulary."""
+    baselines = {
+        _question(row): row.total for row in reversed(shown) if row.record.get("variant") == variant and row.total
+    }
+    if not baselines:
+        known = dict.fromkeys(str(row.record.get("variant")) for row in shown if row.total)
+        raise Refusal(f"no time of {variant!r} to compare with; there are: {', '.join(known) or 'none'}")
+    ratios = [
+        row.total / baselines[_question(row)] if row.total and _question(row) in baselines else None for row in shown
+    ]
+    texts = [
+        _nothing(row) if ratio is None else rate_text(ratio) + _mark(row)
+        for row, ratio in zip(shown, ratios, strict=True)
+    ]
+    return Column(f"total / {variant}", texts)
+
+
+def _question(row: Row) -> tuple[Any, ...]:
+    return row.corpus.get("sha256"), row.record.get("vocab_size"), row.record.get("pattern")
+
+
 def _memory_column(shown: Sequence[Row]) -> Column:
     column = _column("memory", shown, lambda row: row.peak_rss_bytes, bytes_text)
     sampled = [SAMPLED if row.memory_is_sampled else "" for row in shown]
@@ -241,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
     orders = ("appearance", "total")
+    parser.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
     parser.add_argument("--sort", choices=orders, default=orders[0], help="the order of rows (default: %(default)s)")
     return parser
 
@@ -255,16 +290,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         records = read_records(arguments.paths)
         if not records:
             raise Refusal(f"no records in {', '.join(arguments.paths)}; python -m harness makes some", UNMEASURED)
+        chosen = records if arguments.all else latest(records)
+        form: dict[str, Any] = {"work": arguments.work, "sort": arguments.sort, "relative_to": arguments.relative_to}
+        if arguments.format == "csv":
+            sys.stdout.write(to_csv(chosen, sort=arguments.sort))
+        elif arguments.format == "markdown":
+            sys.stdout.write(to_markdown(chosen, **form))
+        else:
+            render(chosen, Console(), **form)
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code
-    chosen = records if arguments.all else latest(records)
-    if arguments.format == "csv":
-        sys.stdout.write(to_csv(chosen, sort=arguments.sort))
-    elif arguments.format == "markdown":
-        sys.stdout.write(to_markdown(chosen, work=arguments.work, sort=arguments.sort))
-    else:
-        render(chosen, Console(), work=arguments.work, sort=arguments.sort)
     return exit_code(chosen)
 
 

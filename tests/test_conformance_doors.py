@@ -226,7 +226,8 @@ def test_a_module_in_the_current_folder_is_found_and_nothing_is_left_there(tmp_p
 
 def test_a_module_that_cannot_be_imported_is_answered_with_a_sentence(tmp_path: Path) -> None:
     ended = conformance_of("raise SystemError('half built')\n", tmp_path)
-    assert (ended.returncode, ended.stderr) == (errors.USAGE, "importing mine:train raised SystemError: half built\n")
+    assert ended.returncode == errors.USAGE
+    assert ended.stderr.startswith("cannot import 'mine:train' (SystemError: half built); ")
 
 
 def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,12 +13,12 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, List, Protocol, Tuple
+from typing import Any, Protocol
 
-Merge = Tuple[bytes, bytes]
+Merge = tuple[bytes, bytes]
 """One learned merge: the left and the right token's bytes."""
 
-Pair = Tuple[int, int]
+Pair = tuple[int, int]
 """Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
 
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -47,13 +47,19 @@ class Corpus:
     """A file and how to read it.
 
     `pattern` is a regular expression of the `regex` module whose matches are the pre-tokens; None takes the raw bytes
-    between two special tokens as one word, without decoding. `errors` is `strict` or `replace`.
+    between two special tokens as one word, without decoding. `errors` is `strict` or `replace`, and says what becomes of
+    bytes that cannot be decoded.
     """
 
     path: str
-    special_tokens: Tuple[str, ...] = ("<|endoftext|>",)
+    special_tokens: tuple[str, ...] = ("<|endoftext|>",)
     pattern: str | None = GPT2_PATTERN
     errors: str = "strict"
+
+    @property
+    def replaces_errors(self) -> bool:
+        """Whether invalid bytes become U+FFFD before anything else; what is not decoded cannot be invalid."""
+        return self.errors == "replace" and self.pattern is not None
 
 
 class WordCounts(Mapping[bytes, int]):
@@ -259,9 +265,6 @@ class NullMeter(Meter):
     def follow(self, merges: Sequence[Merge]) -> None:
         pass
 
-    def progress(self, done: int) -> bool:
-        return True
-
 
 NULL_METER = NullMeter()
 
@@ -286,7 +289,7 @@ class Trainer(Protocol):
         *,
         tie_break: TieBreak = GREATEST_BYTES,
         min_count: int = 1,
-    ) -> List[Merge]: ...
+    ) -> list[Merge]: ...
 
 
 def vocab_of(merges: Sequence[Merge], special_tokens: Sequence[str] = ()) -> dict[int, bytes]:

@@ -13,12 +13,12 @@ pair occurs more than once in the word.
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Set, Tuple
+from collections.abc import Sequence
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
-PairToWords = Dict[Pair, Dict[int, int]]
+PairToWords = dict[Pair, dict[int, int]]
 """The words that hold a pair, each with its occurrences (1 throughout unless the index counts them)."""
 
 
@@ -31,7 +31,7 @@ def train(
     min_count: int = 1,
     index: str = "words",
     coarse_on_repeat: bool = False,
-) -> List[Merge]:
+) -> list[Merge]:
     """Learn merges with windowed updates; `index` is `words` or `occurrences`."""
     vocabulary = Vocabulary(tie_break.key)
     meter.follow(vocabulary.merges)
@@ -62,13 +62,13 @@ class IndexedWords:
         for number, word in enumerate(self.words):
             self.index_pairs(list(zip(word, word[1:])), number)
 
-    def merge(self, pair: Pair, new_token: int, meter: Meter) -> Tuple[PairCounts, Set[Pair]]:
+    def merge(self, pair: Pair, new_token: int, meter: Meter) -> tuple[PairCounts, set[Pair]]:
         """Merge `pair` in every word that holds it.
 
         Returns the changes of the pair counts, already applied, and the pairs that now stand in the windows.
         """
         changes: PairCounts = {}
-        standing: Set[Pair] = set()
+        standing: set[Pair] = set()
         affected = self.pair_to_words.pop(pair)
         visited = updates = 0
         for number in affected:
@@ -123,7 +123,7 @@ class IndexedWords:
                 del holders[number]
 
 
-def first_and_last(word: Sequence[int], pair: Pair) -> Tuple[int, int]:
+def first_and_last(word: Sequence[int], pair: Pair) -> tuple[int, int]:
     """Where `pair` first and last begins in a word that holds it.
 
     >>> first_and_last([1, 1, 2, 3, 1, 2], (1, 2))

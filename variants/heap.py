@@ -15,7 +15,8 @@ new ones (the series' "opt").
 from __future__ import annotations
 
 import heapq
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple
 
 from variants import python_heap
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Unavailable, WordCounts
@@ -32,14 +33,28 @@ def train(
     min_count: int = 1,
     heap: str = "c",
     push: str = "all",
-) -> List[Merge]:
+) -> list[Merge]:
     """Learn merges with a lazily corrected heap; `heap` is `c`, `python` or `max`, `push` is `all` or `grown`."""
+    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, IndexedWords)
+
+
+def learn(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter,
+    tie_break: TieBreak,
+    min_count: int,
+    heap: str,
+    push: str,
+    indexed_words: type[IndexedWords],
+) -> list[Merge]:
+    """The stage with its updates left open, for the stages that compile them."""
     if push not in ("all", "grown"):
         raise ValueError(f"push is {push!r}; it is 'all' or 'grown'")
     functions = heap_functions(heap)
     vocabulary = Vocabulary(tie_break.reversed_key if functions.sign < 0 else tie_break.key)
     meter.follow(vocabulary.merges)
-    state = IndexedWords(word_counts, meter, "words", coarse_on_repeat=False)
+    state = indexed_words(word_counts, meter, "words", coarse_on_repeat=False)
     queue = PairQueue(functions, state.pair_counts, vocabulary.keys, meter)
     meter.lap("init")
     while len(vocabulary.merges) < num_merges:
@@ -59,9 +74,9 @@ class HeapFunctions(NamedTuple):
     """A heap of lists; `sign` is -1 where the smallest entry comes first."""
 
     sign: int
-    heapify: Callable[[List[Any]], None]
-    push: Callable[[List[Any], Any], None]
-    pop: Callable[[List[Any]], Any]
+    heapify: Callable[[list[Any]], None]
+    push: Callable[[list[Any], Any], None]
+    pop: Callable[[list[Any]], Any]
 
 
 def heap_functions(heap: str) -> HeapFunctions:
@@ -80,7 +95,7 @@ def heap_functions(heap: str) -> HeapFunctions:
 class PairQueue:
     """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little."""
 
-    def __init__(self, functions: HeapFunctions, pair_counts: PairCounts, keys: List[Any], meter: Meter) -> None:
+    def __init__(self, functions: HeapFunctions, pair_counts: PairCounts, keys: list[Any], meter: Meter) -> None:
         self.functions = functions
         self.pair_counts = pair_counts
         self.keys = keys
@@ -98,7 +113,7 @@ class PairQueue:
             self.functions.push(self.entries, self.entry(pair))
         meter.tally("heap_pushes", len(live))
 
-    def most_frequent_pair(self, meter: Meter) -> Optional[Pair]:
+    def most_frequent_pair(self, meter: Meter) -> Pair | None:
         """Take entries from the top until one is true; a stale one goes back with its true count, if it has any."""
         found, pops, returned = None, 0, 0
         while self.entries and found is None:

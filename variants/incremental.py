@@ -7,12 +7,13 @@ the updates gone that is now nearly all the time.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence, Set
+from collections.abc import Sequence
+from typing import Any, Callable
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
-PairToWords = Dict[Pair, Set[int]]
+PairToWords = dict[Pair, set[int]]
 FindMaximum = Callable[[PairCounts, Sequence[Any], Meter], Pair]
 
 
@@ -23,7 +24,7 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
-) -> List[Merge]:
+) -> list[Merge]:
     """Learn merges by updating the counts of the words that change."""
     return learn(word_counts, num_merges, meter, tie_break, min_count, most_frequent_pair)
 
@@ -35,7 +36,7 @@ def learn(
     tie_break: TieBreak,
     min_count: int,
     find_maximum: FindMaximum,
-) -> List[Merge]:
+) -> list[Merge]:
     """The stage with its maximum left open, for the stage that changes only that."""
     vocabulary = Vocabulary(tie_break.key)
     meter.follow(vocabulary.merges)

@@ -6,8 +6,6 @@ other stage is held against. The merges of all other variants must equal these.
 
 from __future__ import annotations
 
-from typing import List
-
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.words import Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -19,7 +17,7 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
-) -> List[Merge]:
+) -> list[Merge]:
     """Learn merges by recounting.
 
     >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10)

@@ -5,10 +5,10 @@ It stands here to be measured against `heapq`, which does the same in C. Only th
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
 
-def push(heap: List[Any], item: Any) -> None:
+def push(heap: list[Any], item: Any) -> None:
     """Add `item`, sifting it up while it is greater than its parent."""
     heap.append(item)
     place = len(heap) - 1
@@ -18,7 +18,7 @@ def push(heap: List[Any], item: Any) -> None:
     heap[place] = item
 
 
-def pop(heap: List[Any]) -> Any:
+def pop(heap: list[Any]) -> Any:
     """Take the greatest item, sifting the last one down from the root.
 
     >>> heap = []
@@ -42,9 +42,9 @@ def pop(heap: List[Any]) -> Any:
     return greatest
 
 
-def heapify(items: List[Any]) -> None:
+def heapify(items: list[Any]) -> None:
     """Order `items` as a heap, in place."""
-    heap: List[Any] = []
+    heap: list[Any] = []
     for item in items:
         push(heap, item)
     items[:] = heap

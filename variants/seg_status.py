@@ -4,10 +4,11 @@ Yikai-Liao's efficient_bpe (huggingface/tokenizers issue 1400), with weights. Ag
 all distinct words stand in one text, and a merge visits exactly the places of its pair, so its cost does not depend on
 how long the words are. What it pays is memory, a stored position for every occurrence.
 
-`seg_status` has one cell a byte: the first and the last byte of a token hold its length, the place where two tokens were
-joined holds 0, other inner cells are never read, and the cell between two words holds 0. Tokens only grow, so a stored
-position i of (a, b) is still good exactly if `seg_status[i] == len(a)` and `seg_status[i + len(a)] == len(b)`: whatever
-swallowed either token left 0 or a greater length there. No token ids are stored; a token is its bytes in the text.
+`seg_status` has one cell a byte: the first and the last byte of a token hold its length, the place where two tokens
+were joined holds 0, other inner cells are never read, and the cell between two words holds 0. Tokens only grow, so a
+stored position i of (a, b) is still good exactly if `seg_status[i] == len(a)` and `seg_status[i + len(a)] == len(b)`:
+whatever swallowed either token left 0 or a greater length there. No token ids are stored; a token is its bytes in the
+text.
 
 Every occurrence of a pair comes into being at the one merge that makes the newer of its tokens, and can only vanish
 later. So position lists never grow after that merge, are in order, and stale entries are skipped when they are met.
@@ -20,11 +21,11 @@ from __future__ import annotations
 import heapq
 from array import array
 from bisect import bisect_right
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 
-TokenPair = Tuple[bytes, bytes]
+TokenPair = tuple[bytes, bytes]
 
 
 def train(
@@ -35,7 +36,7 @@ def train(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     compress_threshold: float = 0.0,
-) -> List[Merge]:
+) -> list[Merge]:
     """Learn merges from positions.
 
     A position list is rebuilt without its stale entries when the pair's count, found out of date at the top of the
@@ -44,7 +45,7 @@ def train(
     """
     if not 0 <= compress_threshold <= 1:
         raise ValueError(f"compress_threshold is {compress_threshold}; it is a share from 0 to 1")
-    merges: List[Merge] = []
+    merges: list[Merge] = []
     meter.follow(merges)
     text = SegmentedText(word_counts)
     keys = {bytes((byte,)): tie_break.reversed_key(byte, bytes((byte,))) for byte in range(256)}
@@ -61,16 +62,18 @@ def train(
         token = pair[0] + pair[1]
         keys[token] = tie_break.reversed_key(256 + len(merges), token)
         merges.append(pair)
-        for born in pairs.merge(pair, meter):
+        come = pairs.merge(pair, meter)
+        for born in come:
             heapq.heappush(heap, (-pairs.counts[born], keys[born[0]], keys[born[1]], born))
+        meter.tally("heap_pushes", len(come))
         meter.lap("update")
     meter.tally("position_bytes", text.bytes_held + pairs.most_bytes_held)
     return merges
 
 
 def pop_most_frequent(
-    heap: List[Any], pairs: PositionedPairs, compress_threshold: float, meter: Meter
-) -> Optional[TokenPair]:
+    heap: list[Any], pairs: PositionedPairs, compress_threshold: float, meter: Meter
+) -> TokenPair | None:
     """Take the pair with the greatest true count; entries whose count has fallen go back with what is left."""
     found, pops, returned = None, 0, 0
     while heap and found is None:
@@ -102,8 +105,8 @@ class SegmentedText:
         typecode = "B" if longest < 1 << 8 else "H" if longest < 1 << 16 else "L"
         self.seg_status = array(typecode, [1]) * len(self.text)
         self.seg_status[0] = 0
-        self.starts: List[int] = []
-        self.weights: List[int] = []
+        self.starts: list[int] = []
+        self.weights: list[int] = []
         position = 1
         for word, weight in weighted:
             if not self.weights or weight != self.weights[-1]:
@@ -115,7 +118,7 @@ class SegmentedText:
         self.position_typecode = "I" if len(self.text) < 1 << 32 else "Q"
         self.bytes_held = len(self.text) * (1 + self.seg_status.itemsize) + 16 * len(self.weights)
 
-    def weight_from(self, position: int) -> Tuple[int, int]:
+    def weight_from(self, position: int) -> tuple[int, int]:
         """The weight at `position` and the first position where the weight is another."""
         place = bisect_right(self.starts, position)
         return self.weights[place - 1], self.starts[place]
@@ -127,10 +130,10 @@ class PositionedPairs:
     def __init__(self, text: SegmentedText, min_count: int, meter: Meter) -> None:
         self.text = text
         self.min_count = min_count
-        self.counts: Dict[TokenPair, int] = {}
-        self.positions: Dict[TokenPair, Any] = {}
-        self.counts_when_listed: Dict[TokenPair, int] = {}
-        self.born: List[TokenPair] = []
+        self.counts: dict[TokenPair, int] = {}
+        self.positions: dict[TokenPair, Any] = {}
+        self.counts_when_listed: dict[TokenPair, int] = {}
+        self.born: list[TokenPair] = []
         self.bytes_held = self.most_bytes_held = 0
         content, seg_status = text.text, text.seg_status
         weight = weight_ends = updates = 0
@@ -144,7 +147,7 @@ class PositionedPairs:
         meter.tally("positions_visited", len(content))
         meter.tally("pair_updates", updates)
 
-    def merge(self, pair: TokenPair, meter: Meter) -> List[TokenPair]:
+    def merge(self, pair: TokenPair, meter: Meter) -> list[TokenPair]:
         """Join `pair` wherever it still stands, left to right; returns the pairs born of it that can be chosen."""
         left, right = pair
         token = left + right
@@ -193,7 +196,7 @@ class PositionedPairs:
             if self.counts[pair] < self.min_count and pair in self.counts_when_listed:
                 self.forget(pair)
 
-    def settle(self) -> List[TokenPair]:
+    def settle(self) -> list[TokenPair]:
         """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be gone already."""
         kept = []
         for pair in self.born:

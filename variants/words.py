@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable
 
 from variants.contract import Merge, Meter, Pair
 
-PairCounts = Dict[Pair, int]
+PairCounts = dict[Pair, int]
 
 
 class Vocabulary:
@@ -18,9 +18,9 @@ class Vocabulary:
 
     def __init__(self, key: Callable[[int, bytes], Any]) -> None:
         self.key = key
-        self.tokens: List[bytes] = [bytes((byte,)) for byte in range(256)]
-        self.keys: List[Any] = [key(*numbered) for numbered in enumerate(self.tokens)]
-        self.merges: List[Merge] = []
+        self.tokens: list[bytes] = [bytes((byte,)) for byte in range(256)]
+        self.keys: list[Any] = [key(*numbered) for numbered in enumerate(self.tokens)]
+        self.merges: list[Merge] = []
 
     def add(self, pair: Pair) -> int:
         """Learn the merge of `pair` and return the new token's id."""
@@ -49,7 +49,7 @@ def most_frequent_pair(pair_counts: Mapping[Pair, int], keys: Sequence[Any], met
     return max(pair_counts, key=lambda pair: (pair_counts[pair], keys[pair[0]], keys[pair[1]]))
 
 
-def merge_pair(word: Sequence[int], pair: Pair, new_token: int) -> List[int]:
+def merge_pair(word: Sequence[int], pair: Pair, new_token: int) -> list[int]:
     """Replace `pair` by `new_token` left to right, greedily, without overlap.
 
     >>> merge_pair([97, 97, 97], (97, 97), 256)

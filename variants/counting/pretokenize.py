@@ -1,7 +1,8 @@
 """From bytes to words, by definition: decode strictly, split at special tokens, take the pattern's matches.
 
-The one-process counter, `serial`, streams: it holds the largest document and the table of words, never the file. Special
-tokens are found in the bytes, which is the same as finding them in the text because UTF-8 is self-synchronising.
+The one-process counter, `serial`, streams: it holds the largest document and the table of words, never the file.
+Special tokens are found in the bytes, which is the same as finding them in the text because UTF-8 is
+self-synchronising.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def serial(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
     """
     table = WordTable(corpus)
     with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
-        table.count(read_chunks(file, None, corpus.errors, meter), 0, meter)
+        table.count(read_chunks(file, None, corpus.replaces_errors, meter), 0, meter)
+        size = file.tell()
     meter.lap("count")
     word_counts = table.word_counts()
     meter.tally("documents", table.documents)
-    meter.tally("bytes_scanned", table.bytes_scanned)
+    meter.tally("bytes_scanned", size)
     meter.lap("count")
     return word_counts
 
@@ -45,7 +47,6 @@ class WordTable:
         self.words: Counter[str] = Counter()
         self.raw_words: Counter[bytes] = Counter()
         self.documents = 0
-        self.bytes_scanned = 0
 
     def count(self, chunks: Iterable[bytes], start: int, meter: Meter) -> None:
         """Count every document in `chunks`, which begin at byte `start` of the file."""
@@ -60,9 +61,8 @@ class WordTable:
                 # Counter counts the strings in C; they are encoded once a word, not once an occurrence.
                 self.words.update(map(regex.Match.group, self.pattern.finditer(text)))
             self.documents += bool(document.strip())
-            self.bytes_scanned = offset + len(document)
             meter.lap("count")
-            meter.progress(self.bytes_scanned)
+            meter.progress(offset + len(document))
 
     def word_counts(self) -> WordCounts:
         self.words.pop("", None)  # a pattern of one's own may match nothing at all
@@ -71,9 +71,9 @@ class WordTable:
         return WordCounts.from_columns((word.encode() for word in self.words), self.words.values())
 
 
-def read_chunks(file: BinaryIO, length: int | None, errors: str, meter: Meter) -> Iterator[bytes]:
+def read_chunks(file: BinaryIO, length: int | None, replace: bool, meter: Meter) -> Iterator[bytes]:
     """The next `length` bytes of `file` (None: all), as they are or with invalid sequences already replaced."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace") if errors == "replace" else None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace") if replace else None
     remaining = length
     while chunk := file.read(CHUNK_BYTES if remaining is None else min(CHUNK_BYTES, remaining)):
         if remaining is not None:

@@ -2,8 +2,8 @@
 
 Part 3 of the series sends the text through a queue from one reader; here only ranges go out and only tables come back,
 so nothing but the file system is shared. A range may be cut only where a special token certainly matches. Everything
-else is unsafe: the pattern's `\\s+(?!\\S)` looks past a newline, and inside overlapping special tokens (`ab` with `bc`) a
-cut changes which of them match. A file without a safe place to cut is counted in one process.
+else is unsafe: the pattern's `\\s+(?!\\S)` looks past a newline, and inside overlapping special tokens (`ab` with `bc`)
+a cut changes which of them match. A file without a safe place to cut is counted in one process.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import os
 import re
 from array import array
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
 from variants.counting.pretokenize import CHUNK_BYTES, WordTable, read_chunks, serial
 
 RANGES_PER_PROCESS = 4
-STOPPED = -(2**62)
 Table = tuple[bytes, "array[int]", "array[int]", int]
 
 
@@ -33,6 +32,9 @@ def processes(
     The time of all processes together shows as count; read is the search for the cuts. Raises what `serial` raises, and
     ChildProcessError if a process dies, with the range it left uncounted: never fewer words.
     """
+    for name, value in (("threads", threads), ("smallest_range", smallest_range)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it is a number of 1 or more")
     size = os.path.getsize(corpus.path)  # noqa: PTH202 - a job names its files by strings
     width = min(threads, size // smallest_range)
     ranges = cut(corpus, size, min(width * RANGES_PER_PROCESS, size // smallest_range)) if width > 1 else []
@@ -40,19 +42,26 @@ def processes(
     if len(ranges) < 2:
         return serial(corpus, meter)
     context = multiprocessing.get_context("spawn")
-    scanned = context.Value("q", 0)
+    # A cell for each range, written by its process alone, and one more to stop them all. There is no lock that a
+    # process could take with it when it is killed.
+    scanned = context.RawArray("q", len(ranges) + 1)
     summed: dict[bytes, int] = {}
-    documents = 0
+    documents = counted = 0
     with ProcessPoolExecutor(min(width, len(ranges)), context, initializer=share, initargs=(scanned,)) as executor:
-        futures = [executor.submit(count_range, corpus, start, stop) for start, stop in ranges]
         try:
+            futures = [executor.submit(count_range, corpus, number, *bounds) for number, bounds in enumerate(ranges)]
             # In the order of the file: words keep the order of first occurrence, and of several bad bytes the first is
             # the one reported.
-            for (start, stop), future in zip(ranges, futures):
-                table = result_of(future, scanned, meter, corpus.path, start, stop)
-                documents += add_table(summed, table)
+            for (_, stop), future in zip(ranges, futures):
+                documents += add_table(summed, result_of(future, scanned, meter))
+                counted = stop
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                f"{corpus.path}: a counting process died, bytes {counted} to {size} were not counted; "
+                "it was killed or ran out of memory: try fewer threads"
+            ) from None
         except BaseException:
-            scanned.value = STOPPED
+            scanned[-1] = 1
             executor.shutdown(cancel_futures=True)
             raise
     word_counts = WordCounts.from_columns(summed.keys(), summed.values())
@@ -69,19 +78,29 @@ def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
         return []
     special = re.compile(b"|".join(map(re.escape, tokens)))
     overlap = max(map(len, tokens)) - 1
-    bounds = {0, size}
+    bounds = [0]
     with open(corpus.path, "rb") as file:  # noqa: PTH123
         for part in range(1, number):
             position = size * part // number
-            while position < size:
-                file.seek(position)
-                window = file.read(CHUNK_BYTES + overlap)
-                if found := special.search(window):
-                    bounds.add(position + found.start())
-                    break
-                position += CHUNK_BYTES
-    ordered = sorted(bounds)
-    return list(zip(ordered, ordered[1:]))
+            if position <= bounds[-1]:  # a long document reaches past this place; nothing is read twice
+                continue
+            found = find(special, file, position, overlap)
+            if found is None:
+                break
+            bounds.append(found)
+    return list(zip(bounds, [*bounds[1:], size]))
+
+
+def find(special: re.Pattern[bytes], file: BinaryIO, position: int, overlap: int) -> int | None:
+    """Where the first match at `position` or later begins; `overlap` is one byte less than the longest match."""
+    while True:
+        file.seek(position)
+        window = file.read(CHUNK_BYTES + overlap)
+        if not window:
+            return None
+        if found := special.search(window):
+            return position + found.start()
+        position += CHUNK_BYTES
 
 
 def safe_to_cut(tokens: Sequence[bytes]) -> list[bytes]:
@@ -106,8 +125,8 @@ _scanned: Any = None
 
 
 def share(scanned: Any) -> None:
-    """Receive, in a counting process, the counter of bytes that all of them add to."""
-    global _scanned  # noqa: PLW0603 - the executor's way of handing something to its processes
+    """Receive, in a counting process, the cells where each range says how far it is."""
+    global _scanned  # the executor's way of handing something to its processes
     _scanned = scanned
 
 
@@ -116,38 +135,35 @@ class Stopped(Exception):
 
 
 class SharedMeter(Meter):
-    """Passes the bytes one range has done on to the counter that all processes share."""
+    """Writes the bytes that one range has done into its cell."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
     def progress(self, done: int) -> bool:
-        with _scanned.get_lock():
-            if _scanned.value < 0:
-                raise Stopped
-            _scanned.value += done - self.done
+        if _scanned[-1]:
+            raise Stopped
+        _scanned[self.number] = done
         return super().progress(done)
 
 
-def count_range(corpus: Corpus, start: int, stop: int) -> Table:
-    """Count bytes `start` to `stop` of the file, in a counting process."""
-    table, meter = WordTable(corpus), SharedMeter()
+def count_range(corpus: Corpus, number: int, start: int, stop: int) -> Table:
+    """Count range `number`, bytes `start` to `stop` of the file, in a counting process."""
+    table, meter = WordTable(corpus), SharedMeter(number)
     with open(corpus.path, "rb") as file:  # noqa: PTH123
         file.seek(start)
-        table.count(read_chunks(file, stop - start, corpus.errors, meter), start, meter)
+        table.count(read_chunks(file, stop - start, corpus.replaces_errors, meter), start, meter)
     counts = table.word_counts()
     return bytes(counts.data), array("q", counts.offsets), array("Q", counts.counts), table.documents
 
 
-def result_of(future: Future[Table], scanned: Any, meter: Meter, path: str, start: int, stop: int) -> Table:
+def result_of(future: Future[Table], scanned: Any, meter: Meter) -> Table:
+    """What the future holds, with the progress of all told while it is waited for."""
     while True:
-        meter.progress(max(scanned.value, 0))
-        try:
-            return future.result(timeout=0.1)
-        except TimeoutError:
-            continue
-        except BrokenProcessPool:
-            raise ChildProcessError(
-                f"{path}: a counting process died, bytes {start} to {stop} and what follows were not counted; "
-                "it was killed or ran out of memory: try fewer threads"
-            ) from None
+        meter.progress(sum(scanned[:-1]))
+        if wait([future], timeout=0.1).done:
+            return future.result()
 
 
 def add_table(summed: dict[bytes, int], table: Table) -> int:

@@ -1,0 +1,87 @@
+"""Calling anyone's counter or trainer: found by its name, given the arguments it takes, its merges checked.
+
+Standard library only, and Python 3.9's: it runs in the measured process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import struct
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from variants.contract import Meter
+
+LONGEST_SHOWN = 200
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names.
+
+    >>> resolve("variants.contract:Meter.lap").__name__
+    'lap'
+    """
+    module, _, path = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found  # type: ignore[no-any-return]
+
+
+def arguments_for(
+    function: Callable[..., Any], leading: list[Any], meter: Meter, offered: dict[str, Any], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What to call `function` with, by position and by keyword: `leading` and all `params`, the rest if it takes it.
+
+    The meter follows `leading` by position, or goes by its name. A function of `**keywords` gets what every trainer
+    takes, but `threads` only goes to one that names it. Compiled code that does not show its signature is taken to keep
+    the contract and nothing beyond it.
+
+    >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
+    ([{}, 5], {'min_count': 1})
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return [*leading, meter], {**{name: offered[name] for name in offered if name != "threads"}, **params}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    keywords = {name: offered[name] for name in offered if name in parameters or (takes_any and name != "threads")}
+    keywords.update(params)
+    if meter_comes_next(list(parameters.values()), len(leading), keywords):
+        return [*leading, meter], keywords
+    if "meter" in parameters or takes_any:
+        keywords["meter"] = meter
+    return leading, keywords
+
+
+def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
+    """Whether the positional parameter at `place` is the meter: it is called so, or nothing else could stand there."""
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if len(positional) <= place:
+        return any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    following = positional[place]
+    return following.name == "meter" or (following.name not in keywords and following.default is following.empty)
+
+
+def packed(merges: Any) -> bytes:
+    """The merges as bytes, in the order and form of their digest. Raises ValueError if they are not pairs of bytes.
+
+    Only a plain list will do: one that makes its merges when it is read would do its work after the clock.
+    """
+    if type(merges) is not list:
+        raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
+    content = []
+    for number, merge in enumerate(merges, 1):
+        if not is_pair_of_bytes(merge):
+            raise ValueError(f"merge {number} is {shortened(repr(merge))}, not a pair of bytes")
+        content += [struct.pack("<Q", len(token)) + token for token in merge]
+    return b"".join(content)
+
+
+def is_pair_of_bytes(merge: Any) -> bool:
+    return isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

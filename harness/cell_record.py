@@ -1,0 +1,171 @@
+"""From what was measured to the record: the keys that people script against, nothing else, no path of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.kept import manifest_of
+from harness.measure import PACKAGES, Answer
+from harness.plan import CountCell, Reading, TrainCell
+from harness.record import SCHEMA, Record, merges_sha256
+
+if TYPE_CHECKING:
+    from harness.schedule import Trained
+
+TRAINING_PHASES = ("convert", "init", "max", "update")
+COUNTING_PHASES = ("read", "count")
+# The folders of an absolute path, up to its last name.
+FOLDERS = re.compile(r"(?<![\w.~>/:])/(?:[^\s/'\":]+/)+")
+
+
+def train_record(trained: Trained, common: Record) -> Record:
+    """The record of a trainer in one block, its counter's time beside its own."""
+    cell, answer, counted = trained.cell, trained.answer, trained.counted
+    mismatch = trained.verdict.state == "mismatch"
+    count_seconds = counted.answer.get("seconds") or {}
+    own = answer.get("seconds") or {}
+    seconds: dict[str, float | None] = {phase: count_seconds.get(phase) for phase in COUNTING_PHASES}
+    seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES}
+    total = (answer.get("total") or 0.0) + (counted.answer.get("total") or 0.0)
+    measured = "total" in answer
+    seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
+    seconds["total"] = total if measured and answer["status"] == "ok" else None
+    return {
+        "schema": SCHEMA,
+        "run_key": cell.key(),
+        "cell": "train",
+        "status": "mismatch" if mismatch else answer["status"],
+        "reason": mismatch_reason(trained) if mismatch else without_paths(answer["reason"], cell.reading),
+        "variant": cell.variant.name,
+        "family": cell.variant.family,
+        "params": dict(cell.variant.params),
+        "counting": cell.count.counter.name,
+        "counting_chosen": cell.counting_chosen,
+        "threads": cell.threads,
+        "data": corpus_facts(cell.reading, counted.words, counted.answer.get("documents")),
+        **work(cell),
+        "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
+        "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
+        "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},
+        "seconds": seconds,
+        "curve": answer.get("curve"),
+        "cpu_seconds": added(answer.get("cpu_seconds"), counted.answer.get("cpu_seconds")),
+        "counts_reused": counted.reused,
+        "tallies": answer.get("tallies"),
+        "instructions": None,
+        **memory(answer),
+        "limits": answer.get("limits"),
+        "merges_done": answer.get("merges_done"),
+        "last_phase": answer.get("last_phase"),
+        "first_divergence": trained.verdict.first_divergence,
+        "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
+        "extrapolated": None,
+        "interpreter": answer.get("interpreter"),
+        "block": trained.block,
+        "started": trained.started,
+        **common,
+    }
+
+
+def count_record(
+    cell: CountCell, answer: Answer, words: Path | None, started: str, block: int, common: Record
+) -> Record:
+    """The record of a word counter in one block."""
+    own = answer.get("seconds") or {}
+    total = answer.get("total")
+    seconds: dict[str, float | None] = {phase: own.get(phase) for phase in COUNTING_PHASES}
+    seconds["other"] = total - sum(filter(None, seconds.values())) if total is not None else None
+    seconds["total"] = total if answer["status"] == "ok" else None
+    return {
+        "schema": SCHEMA,
+        "run_key": cell.key(),
+        "cell": "count",
+        "status": answer["status"],
+        "reason": without_paths(answer["reason"], cell.reading),
+        "variant": None,
+        "params": dict(cell.counter.params),
+        "counting": cell.counter.name,
+        "threads": cell.threads,
+        "data": corpus_facts(cell.reading, words, answer.get("documents")),
+        "pattern": cell.reading.pattern_name,
+        "special_tokens": list(cell.reading.special_tokens),
+        "errors": cell.reading.errors,
+        "words_sha256": manifest_of(words)["sha256"] if words is not None else None,
+        "seconds": seconds,
+        "cpu_seconds": answer.get("cpu_seconds"),
+        "tallies": answer.get("tallies"),
+        **memory(answer),
+        "limits": answer.get("limits"),
+        "last_phase": answer.get("last_phase"),
+        "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
+        "interpreter": answer.get("interpreter"),
+        "block": block,
+        "started": started,
+        **common,
+    }
+
+
+def work(cell: TrainCell) -> Record:
+    """What was asked for, apart from who does it."""
+    return {
+        "pattern": cell.reading.pattern_name,
+        "special_tokens": list(cell.reading.special_tokens),
+        "errors": cell.reading.errors,
+        "tie_break": cell.tie_break,
+        "min_count": cell.min_count,
+        "vocab_size": cell.vocab_size,
+    }
+
+
+def corpus_facts(reading: Reading, words: Path | None, documents: int | None) -> Record:
+    manifest = manifest_of(words) if words is not None else {}
+    return {
+        "name": reading.file.name,
+        "sha256": reading.file.sha256,
+        "bytes": reading.file.bytes,
+        "documents": documents,
+        "pre_tokens": manifest.get("pre_tokens"),
+        "words": manifest.get("words"),
+    }
+
+
+def memory(answer: Answer) -> Record:
+    """The peak of the process, or of all its processes together where there were several (sampled, PSS)."""
+    return {
+        "peak_rss_bytes": answer.get("peak_rss_bytes"),
+        "peak_private_bytes": answer.get("peak_private_bytes"),
+        "memory_is_sampled": answer.get("memory_is_sampled", False),
+    }
+
+
+def mismatch_reason(trained: Trained) -> str:
+    divergence = trained.verdict.first_divergence
+    assert divergence is not None
+    return f"merge {divergence['merge']} differs from the reference of {', '.join(trained.verdict.by)}"
+
+
+def added(*parts: Any) -> float | None:
+    measured = [part for part in parts if part is not None]
+    return sum(measured) if measured else None
+
+
+def without_paths(text: str | None, reading: Reading) -> str | None:
+    """Records travel: the places of this machine become short names, and any other path the name of its file."""
+    if text is None:
+        return None
+    places = {
+        str(reading.file.path): reading.file.name,
+        PACKAGES: ".",
+        sys.prefix: "<python>",
+        sys.base_prefix: "<python>",
+        os.path.expanduser("~"): "~",  # noqa: PTH111
+        os.getcwd(): ".",  # noqa: PTH109
+    }
+    for place in sorted(places, key=len, reverse=True):
+        if len(place) > 1:
+            text = text.replace(place, places[place])
+    return FOLDERS.sub("", text)

@@ -1,0 +1,103 @@
+"""What may be said on the command line and in conf/: names and types, checked by Hydra when it composes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+from harness import registry
+
+
+@dataclass
+class VariantConfig:
+    """A trainer: conf/variant/NAME.yaml."""
+
+    name: str = MISSING
+    about: str = ""
+    part: int | None = None
+    family: str = ""
+    tags: list[str] = field(default_factory=list)
+    _target_: str = MISSING
+    counting: str = "serial"
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class CountingConfig:
+    """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names."""
+
+    name: str = MISSING
+    about: str = ""
+    tags: list[str] = field(default_factory=list)
+    _target_: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DataConfig:
+    """A corpus: conf/data/NAME.yaml."""
+
+    name: str = MISSING
+    about: str = ""
+    licence: str = ""
+    path: str | None = None
+    bytes: str | None = None
+    skip: str | None = None
+    documents: int | None = None
+    vocab_size: int = 10_000
+    source: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class PatternConfig:
+    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes."""
+
+    name: str = MISSING
+    regex: str | None = None
+
+
+@dataclass
+class LimitsConfig:
+    """What one measured process may take: seconds of wall time, memory of its whole group."""
+
+    wall: float | None = None
+    memory: str | None = None
+
+
+@dataclass
+class HarnessConfig:
+    """Everything that `python -m harness` understands."""
+
+    variant: VariantConfig = field(default_factory=VariantConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    counting: CountingConfig = field(default_factory=CountingConfig)
+    pattern: PatternConfig = field(default_factory=PatternConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    variants: Any = None
+    vocab_size: int | None = None
+    special_tokens: list[str] = field(default_factory=lambda: ["<|endoftext|>"])
+    tie_break: str = "greatest_bytes"
+    min_count: int = 1
+    errors: str = "strict"
+    threads: int = 1
+    repeat: int = 1
+    seed: int = 0
+    counts: str = "kept"
+    save: str | None = None
+    results: str = "results/local"
+    plan: bool = False
+
+
+def register() -> None:
+    """Tell Hydra the schema, and the variants that other packages announce."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=HarnessConfig)
+    listed = registry.cards("variant")
+    for name, card in registry.variants().items():
+        if name not in listed:
+            known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
+            store.store(group="variant", name=name, node=known)

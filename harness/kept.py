@@ -1,0 +1,116 @@
+"""What is kept beside a corpus between runs: its words, how long each counter took for them, its reference merges."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import cache, word_store
+from harness.measure import CLOCK_TOLERANCE_SECONDS
+from harness.plan import CountCell, Reading
+from harness.record import merges_from_bytes, merges_sha256, merges_to_bytes
+from variants.contract import Merge
+
+# What reading a kept file raises if it is not as it was written.
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Merges on which trainers of different families agree; `exhausted` if no pair was left after them."""
+
+    merges: list[Merge]
+    exhausted: bool
+    by: tuple[str, ...]
+
+    def covers(self, num_merges: int) -> bool:
+        """Whether it says what the first `num_merges` merges are: fewer merges are a prefix of more."""
+        return self.exhausted or len(self.merges) >= num_merges
+
+
+class OtherWords(Exception):
+    """Words just counted are not those that are kept for the same reading: one of two counters is wrong."""
+
+
+def folder_of(reading: Reading) -> Path:
+    return cache.folder("counts", reading.key())
+
+
+def words_of(reading: Reading) -> Path | None:
+    """The folder of the kept words, None if there are none; a broken one is removed, to be made again."""
+    folder = folder_of(reading) / "words"
+    try:
+        word_store.read(folder)
+    except word_store.BrokenWords:
+        shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
+        return None
+    return folder
+
+
+def manifest_of(words: Path) -> dict[str, Any]:
+    """How many words and pre-tokens there are, and their digest."""
+    return word_store.read(words)[1]
+
+
+def keep_words(reading: Reading, counted: Path) -> Path:
+    """Keep freshly counted words; returns where. Raises OtherWords, naming the place, if kept ones differ."""
+    kept = words_of(reading)
+    if kept is None:
+        kept = folder_of(reading) / "words"
+        with cache.placing(kept) as temporary:
+            shutil.copytree(counted, temporary)
+        return kept
+    if manifest_of(kept)["sha256"] != manifest_of(counted)["sha256"]:
+        raise OtherWords(kept)
+    return kept
+
+
+def measured_count(cell: CountCell, machine: str) -> dict[str, Any] | None:
+    """The kept measurement of a counter on a machine like this one, if there is a whole one and its words are there."""
+    try:
+        answer: dict[str, Any] = json.loads(_measurement(cell, machine).read_text())
+        whole = (
+            answer["status"] == "ok" and answer["total"] >= sum(answer["seconds"].values()) - CLOCK_TOLERANCE_SECONDS
+        )
+    except (FileNotFoundError, *DAMAGED):
+        return None
+    return answer if whole and words_of(cell.reading) is not None else None
+
+
+def keep_count(cell: CountCell, machine: str, answer: dict[str, Any]) -> None:
+    with cache.placing(_measurement(cell, machine)) as temporary:
+        temporary.write_text(json.dumps(answer))
+
+
+def _measurement(cell: CountCell, machine: str) -> Path:
+    return folder_of(cell.reading) / f"counted-{cell.key()}-{machine}.json"
+
+
+def reference(reading: Reading, tie_break: str, min_count: int) -> Reference | None:
+    """The kept reference, if there is one and it is whole."""
+    path = _reference(reading, tie_break, min_count)
+    try:
+        head, _, content = path.read_bytes().partition(b"\n")
+        known = json.loads(head)
+        merges = merges_from_bytes(content)
+        if merges_sha256(merges) != known["merges_sha256"]:
+            raise ValueError("other merges than it says")
+        return Reference(merges, known["exhausted"], tuple(known["by"]))
+    except FileNotFoundError:
+        return None
+    except DAMAGED:
+        path.unlink(missing_ok=True)  # half of one is none; it is made again
+        return None
+
+
+def keep_reference(reading: Reading, tie_break: str, min_count: int, made: Reference) -> None:
+    head = {"merges_sha256": merges_sha256(made.merges), "exhausted": made.exhausted, "by": made.by}
+    with cache.placing(_reference(reading, tie_break, min_count)) as temporary:
+        temporary.write_bytes(json.dumps(head).encode() + b"\n" + merges_to_bytes(made.merges))
+
+
+def _reference(reading: Reading, tie_break: str, min_count: int) -> Path:
+    return folder_of(reading) / f"reference-{tie_break}-{min_count}"

@@ -1,0 +1,278 @@
+"""From what was said to what is measured: one composed configuration becomes one cell for each variant in it.
+
+Everything that can be refused is refused here, before anything is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from harness import corpora, registry
+from harness.corpora import CorpusFile
+from harness.environment import memory_bytes
+from harness.errors import Refusal
+from harness.measure import Limits
+from harness.registry import CounterCard, VariantCard
+from harness.sizes import parse_bytes
+from variants.contract import Corpus, TieBreak
+
+SHARE_OF_FREE_MEMORY = 0.8
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file becomes words: what decides a table of word counts, whoever counts."""
+
+    file: CorpusFile
+    pattern_name: str
+    pattern: str | None
+    special_tokens: tuple[str, ...]
+    errors: str
+
+    def corpus(self) -> Corpus:
+        return Corpus(str(self.file.path), self.special_tokens, self.pattern, self.errors)
+
+    def key(self) -> str:
+        """Names the table of word counts: equal for equal bytes read the same way by the same `regex`."""
+        parts = [self.file.sha256, self.pattern, self.special_tokens, self.errors, regex.__version__]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class CountCell:
+    """One word counter on one corpus, at one width."""
+
+    reading: Reading
+    counter: CounterCard
+    threads: int
+    limits: Limits
+
+    def key(self) -> str:
+        """Names the measurement: the counter, its parameters and its width."""
+        parts = [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class TrainCell:
+    """One trainer on one corpus, with the counter whose time is added to its own."""
+
+    variant: VariantCard
+    count: CountCell
+    counting_chosen: bool
+    vocab_size: int
+    tie_break: str
+    min_count: int
+
+    @property
+    def threads(self) -> int:
+        return self.count.threads
+
+    @property
+    def reading(self) -> Reading:
+        return self.count.reading
+
+    @property
+    def limits(self) -> Limits:
+        return self.count.limits
+
+    @property
+    def num_merges(self) -> int:
+        return self.vocab_size - 256 - len(self.reading.special_tokens)
+
+    def key(self) -> str:
+        """Names the measurement, so that two records of the same work can be found."""
+        limits = [self.limits.wall_seconds, self.limits.memory_bytes]
+        work = [self.vocab_size, self.tie_break, self.min_count]
+        variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
+        parts = [variant, self.reading.key(), self.count.key(), work, limits[:1]]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a whole command, not for a cell."""
+
+    results: Path
+    save: Path | None
+    repeat: int
+    seed: int
+    fresh_counts: bool
+    plan_only: bool
+
+
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """The command's settings. Raises Refusal for impossible ones."""
+    at_least_one("repeat", config["repeat"])
+    one_of("counts", config["counts"], ["kept", "fresh"])
+    for name in ("results", "save"):
+        if config[name] == "":
+            raise Refusal(f"{name} is empty; say {name}=FOLDER")
+    return Settings(
+        results=Path(config["results"]),
+        save=Path(config["save"]) if config["save"] is not None else None,
+        repeat=config["repeat"],
+        seed=config["seed"],
+        fresh_counts=config["counts"] == "fresh",
+        plan_only=config["plan"],
+    )
+
+
+def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
+    """The cells of one composed configuration; `said` are the keys that the command line set.
+
+    Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
+    """
+    at_least_one("threads", config["threads"])
+    at_least_one("min_count", config["min_count"])
+    one_of("tie_break", config["tie_break"], [tie_break.value for tie_break in TieBreak])
+    one_of("errors", config["errors"], ["strict", "replace"])
+    special_tokens = checked_special_tokens(config["special_tokens"])
+    vocab_size = config["vocab_size"] if config["vocab_size"] is not None else config["data"]["vocab_size"]
+    smallest = 256 + len(special_tokens)
+    if vocab_size < smallest:
+        raise Refusal(
+            f"vocab_size={vocab_size} is too small: the 256 bytes and the special tokens alone are {smallest}"
+        )
+    pattern_name, pattern = pattern_of(config["pattern"])
+    variants = variants_of(config, said)
+    limits = limits_of(config["limits"])
+    file = corpora.prepare(config["data"], special_tokens)
+    reading = Reading(file, pattern_name, pattern, special_tokens, config["errors"])
+    chosen = config["counting"]["_target_"] is not None
+    cells = []
+    for variant in variants:
+        counter = counter_of(config["counting"], None if chosen else variant.counting)
+        count = CountCell(reading, counter, config["threads"], limits)
+        cells.append(TrainCell(variant, count, chosen, vocab_size, config["tie_break"], config["min_count"]))
+    return cells
+
+
+def variants_of(config: Mapping[str, Any], said: Sequence[str]) -> list[VariantCard]:
+    """The variants a configuration selects, each with those of the given parameters that it takes."""
+    composed, names = config["variant"], config["variants"]
+    listed = registry.variants().get(composed["name"])
+    if listed is None:
+        raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
+    given = {
+        name: value
+        for name, value in composed["params"].items()
+        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in said)
+        or listed.params.get(name, not value) != value
+    }
+    if composed["_target_"] != listed.target and names is None:
+        return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
+    selected = [listed] if names is None else registry.select(names_in(names))
+    for name, value in given.items():
+        takers = [card for card in selected if name in card.params]
+        if not takers and not any("external" in card.tags for card in selected):
+            known = sorted({parameter for card in selected for parameter in card.params})
+            raise Refusal(
+                f"{'variant ' + listed.name if names is None else 'none of these variants'} takes no parameter "
+                f"{name!r}; there are: {', '.join(known) or 'none'}"
+            )
+        for card in takers:
+            check_type(f"variant.params.{name}", value, card.params[name])
+    return [
+        replace(card, params={**card.params, **{name: given[name] for name in given if name in card.params}})
+        if "external" not in card.tags
+        else replace(card, params=given)
+        for card in selected
+    ]
+
+
+def names_in(variants: Any) -> list[str]:
+    """The names that `variants` holds, which may be one or a list of them."""
+    names = variants if isinstance(variants, list) else [variants]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise Refusal(f"variants={variants} names none; it is a list of names, all, or a tag")
+    return names
+
+
+def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
+    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
+    counters = registry.counters()
+    if own is not None and own not in counters:
+        raise Refusal(registry.unknown("counting", own, counters))
+    listed = counters.get(composed["name"] if own is None else own)
+    if listed is None or (own is None and listed.target != composed["_target_"]):
+        return CounterCard(composed["_target_"], composed["_target_"], params=composed["params"])
+    for name, value in composed["params"].items():
+        if name not in listed.params:
+            known = ", ".join(listed.params) or "none"
+            raise Refusal(f"counting={listed.name} takes no parameter {name!r}; there are: {known}")
+        check_type(f"counting.params.{name}", value, listed.params[name])
+    return replace(listed, params={**listed.params, **composed["params"]})
+
+
+def pattern_of(composed: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The pattern's name and expression; one of the user's own is its own name."""
+    name, expression = composed["name"], composed["regex"]
+    if expression is not None:
+        check_expression(expression)
+    listed = {card: fields["regex"] for card, fields in registry.cards("pattern").items()}
+    if name in listed and listed[name] != expression:
+        name = next((card for card in listed if listed[card] == expression), expression)
+    return name, expression
+
+
+def check_expression(expression: str) -> None:
+    if expression == "":
+        raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
+    try:
+        expression.encode()
+        regex.compile(expression)
+    except UnicodeEncodeError as error:
+        raise Refusal(f"pattern.regex={expression!r} is not UTF-8; write it in a UTF-8 terminal") from error
+    except (regex.error, ValueError, RecursionError) as error:
+        raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
+
+
+def limits_of(composed: Mapping[str, Any]) -> Limits:
+    wall, memory = composed["wall"], composed["memory"]
+    if wall is not None and not 0 < wall < math.inf:
+        raise Refusal(f"limits.wall={wall:g} is not a time; it is in seconds, above 0")
+    if memory is not None:
+        return Limits(wall, parse_bytes(memory, "limits.memory"))
+    free = memory_bytes("MemAvailable")
+    # Rounded, so that runs of one afternoon have equal limits in their records.
+    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None if free is not None else None)
+
+
+def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
+    for number, token in enumerate(tokens):
+        if not token:
+            raise Refusal("special_tokens holds an empty token; leave it out, or say special_tokens=[] for none")
+        if token in tokens[:number]:
+            raise Refusal(f"special_tokens holds {token!r} twice; name each once")
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:
+            raise Refusal(f"special token {token!r} is not UTF-8; write it in a UTF-8 terminal") from error
+    return tuple(tokens)
+
+
+def at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise Refusal(f"{name}={value} is not possible; it is a number of 1 or more")
+
+
+def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise Refusal(registry.unknown(name, value, allowed))
+
+
+def check_type(name: str, value: Any, default: Any) -> None:
+    """Refuse a value of another type than the default's; an int will do for a float."""
+    wanted = type(default)
+    if default is None or type(value) is wanted or (wanted is float and type(value) is int):
+        return
+    raise Refusal(f"{name}={value!r} is {type(value).__name__}; it takes {wanted.__name__}, by default {default!r}")

@@ -1,0 +1,49 @@
+"""A bar on a terminal, with rate and time left; nothing at all where standard error is not a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from harness.units import rate_text
+
+
+class Display:
+    """Shows one measurement after another."""
+
+    def __init__(self, total_cells: int) -> None:
+        self.console = Console(stderr=True)
+        self.total_cells = total_cells
+        self.cell = 0
+
+    def pass_over(self) -> None:
+        """One cell more, of those there are: runs for a reference come after the last and are no cells."""
+        self.cell = min(self.cell + 1, self.total_cells)
+
+    @contextlib.contextmanager
+    def showing(self, label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+        """A bar for one measurement; yields the function that is told how much is done."""
+        self.pass_over()
+        if not self.console.is_terminal:
+            yield lambda _: None
+            return
+        columns = (
+            TextColumn("{task.description}", markup=False),  # a file may be called [red]
+            BarColumn(),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+        )
+        # Few pictures a second, and the bar is gone when the measurement is over: the table comes after it.
+        with Progress(*columns, console=self.console, refresh_per_second=4, transient=True) as progress:
+            task = progress.add_task(f"[{self.cell}/{self.total_cells}] {label}", total=total or None, rate="")
+            yield lambda done: update(progress, task, done, unit)
+
+
+def update(progress: Progress, task: TaskID, done: int, unit: str) -> None:
+    speed = progress.tasks[0].speed
+    progress.update(task, completed=done, rate=f"{rate_text(speed)} {unit}/s" if speed else "")

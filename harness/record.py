@@ -1,0 +1,134 @@
+"""The record: one measured cell, one JSON line; and the file of them, appended to and never rewritten by a measurement.
+
+Records are written whole or not at all, under a lock, so that several commands can share a results folder. A line that
+cannot be read is reported with its number and skipped: it costs only itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UNMEASURED, Refusal
+from variants.contract import Merge
+
+SCHEMA = 1
+FILE_NAME = "records.jsonl"
+Record = dict[str, Any]
+
+
+def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
+    """The merges in order, each as left length, left, right length, right; lengths are uint64, little-endian.
+
+    >>> merges_to_bytes([(b"a", b"bc")]).hex()
+    '01000000000000006102000000000000006263'
+    """
+    return b"".join(struct.pack("<Q", len(token)) + token for merge in merges for token in merge)
+
+
+def merges_from_bytes(content: bytes) -> list[Merge]:
+    """Read what `merges_to_bytes` wrote. Raises ValueError if it is cut short."""
+    tokens = []
+    position = 0
+    while position < len(content):
+        if position + 8 > len(content):
+            raise ValueError("merges end in the middle of a length")
+        (length,) = struct.unpack_from("<Q", content, position)
+        token = content[position + 8 : position + 8 + length]
+        if len(token) != length:
+            raise ValueError("merges end in the middle of a token")
+        tokens.append(token)
+        position += 8 + length
+    if len(tokens) % 2:
+        raise ValueError("merges end between the left and the right token of a merge")
+    return list(zip(tokens[::2], tokens[1::2], strict=True))
+
+
+def merges_sha256(merges: Sequence[Merge]) -> str:
+    """The digest that two equal lists of merges share."""
+    return hashlib.sha256(merges_to_bytes(merges)).hexdigest()
+
+
+class RecordFile:
+    """`records.jsonl` in a results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if need be and prove that it can be written, before anything is measured."""
+        self.path = folder / FILE_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab"):
+                pass
+        except OSError as error:
+            raise unwritable(folder, error) from error
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Add records at the end, all or none. Raises Refusal if the disk is full, or the folder gone for good."""
+        lines = b"".join(_line(record) for record in records)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b", buffering=0) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _append_whole(file, lines)
+        except OSError as error:
+            raise unwritable(self.path.parent, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> Refusal:
+    return Refusal(
+        f"cannot write records to {folder} ({error.strerror}); choose another folder with results=FOLDER", UNMEASURED
+    )
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line. What is no text, such as a file name in another encoding, becomes JSON's own escapes."""
+    return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+
+
+def _append_whole(file: io.FileIO, lines: bytes) -> None:
+    """Write `lines` behind what there is; if that fails half-way, what was written is taken back."""
+    end = file.seek(0, os.SEEK_END)
+    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+        lines = b"\n" + lines  # what a crash of the machine cut short stays a line of its own, to be reported
+    try:
+        written = 0
+        while written < len(lines):  # on a disk that is almost full the first write takes what fits, without an error
+            written += file.write(lines[written:])
+        os.fsync(file.fileno())
+    except BaseException:
+        if file.seek(0, os.SEEK_END) > end:
+            file.truncate(end)
+        raise
+
+
+def read_records(paths: Sequence[Path | str]) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
+    records = []
+    for given in map(Path, paths):
+        path = given / FILE_NAME if given.is_dir() else given
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise Refusal(
+                f"cannot read records from {path} ({error.strerror}); python -m harness makes some", UNMEASURED
+            ) from error
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if not isinstance(record, dict) or record.get("schema") != SCHEMA or "status" not in record:
+                    raise ValueError(f"not a record of schema {SCHEMA}")
+            except (ValueError, RecursionError) as error:
+                print(f"{path}, line {number}: skipped, {error}", file=sys.stderr)  # noqa: T201
+                continue
+            records.append(record)
+    return records

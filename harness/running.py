@@ -1,0 +1,159 @@
+"""What one command does once its cells are known: measure, prove, record, save, show; or only show the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.command_line import Composed
+from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.plan import Settings, TrainCell, cells_of, settings_of
+from harness.record import Record, RecordFile
+from harness.schedule import Run, Trained, refuse_if_nothing_counted
+from harness.table import render
+
+
+class PatientConsole(Console):
+    """A console whose reader may leave early (`| head`): the exit code is still that of what was measured."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+def run_composed(composed: Sequence[Composed], folder: Path) -> int:
+    """Measure all cells of all configurations as one run; returns the exit code."""
+    settings = {settings_of(each.config) for each in composed}
+    if len(settings) > 1:
+        raise Refusal("results, save, repeat, seed, counts and plan hold for the whole command; give each one value")
+    cells = [cell for each in composed for cell in cells_of(each.config, each.said)]
+    console = PatientConsole()
+    if (only := settings.pop()).plan_only:
+        show_plan(cells, only, console)
+        return OK
+    store = RecordFile(only.results)
+    if only.save is not None:
+        from harness import tokenizer
+
+        tokenizer.check_writable(only.save)
+    run = measured(cells, only, folder, store)
+    records = run.records()
+    try:
+        store.append(records)
+        if only.save is not None:
+            save(run, only.save)
+    finally:  # a full disk must not cost the table as well
+        show(run, records, console)
+    refuse_if_nothing_counted(run)
+    return exit_code(records, run.disagreements)
+
+
+def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, store: RecordFile) -> Run:
+    """Measure and prove; whatever breaks in, what was measured up to then is recorded."""
+    run = Run(cells, settings, folder)
+    try:
+        run.measure_all()
+        run.prove()
+    except BaseException:
+        run.prove(interrupted=True)
+        store.append(run.records())
+        raise
+    return run
+
+
+def show(run: Run, records: Sequence[Record], console: Console) -> None:
+    """The table, and below it what its reader should know; nothing where no counter came to any words."""
+    if any(counted.words is not None for counted in run.counts.values()):
+        render(records, console, work=any(record["tallies"] for record in records if record["cell"] == "train"))
+        for note in notes(run):
+            console.print(note, soft_wrap=True, markup=False, highlight=False)
+
+
+def save(run: Run, folder: Path) -> None:
+    """Write what was learned, a folder for each cell if there are several; never merges that are proved wrong."""
+    learned = [trained for trained in run.trained if trained.block == 0 and trained.answer["status"] == "ok"]
+    for trained in learned:
+        if trained.verdict.state != "mismatch":
+            place = folder if len(run.cells) == 1 else folder / folder_name(trained, run.cells)
+            save_one(trained, place)
+
+
+def save_one(trained: Trained, place: Path) -> None:
+    from harness import tokenizer
+
+    cell, reading = trained.cell, trained.cell.reading
+    assert trained.merges is not None
+    tokenizer.save(
+        place,
+        trained.merges,
+        reading.special_tokens,
+        reading.pattern_name,
+        reading.pattern,
+        tie_break=cell.tie_break,
+        min_count=cell.min_count,
+        data_name=reading.file.name,
+        data_sha256=reading.file.sha256,
+        variant=cell.variant.name,
+        vocab_size_asked=cell.vocab_size,
+    )
+
+
+def folder_name(trained: Trained, cells: Sequence[TrainCell]) -> str:
+    """The variant's name, and behind it whatever else tells this cell from the others."""
+    cell = trained.cell
+    told = [cell.variant.name.replace(":", ".")]
+    for value, others in (
+        (cell.reading.file.name, {other.reading.file.name for other in cells}),
+        (str(cell.vocab_size), {str(other.vocab_size) for other in cells}),
+        (f"threads{cell.threads}", {f"threads{other.threads}" for other in cells}),
+        (cell.tie_break, {other.tie_break for other in cells}),
+    ):
+        if len(others) > 1:
+            told.append(value)
+    name = "-".join(told)
+    same = [other for other in cells if other.variant.name == cell.variant.name]
+    return name if len(same) == 1 or len(told) > 1 else f"{name}-{cell.key()[:8]}"
+
+
+def notes(run: Run) -> list[str]:
+    """What a reader of this run's table should know besides what stands in the records."""
+    said = list(run.disagreements)
+    for trained in run.trained:
+        if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
+            said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
+    alone = [
+        trained.cell.variant.name
+        for trained in run.trained
+        if trained.cell.threads > 1
+        and trained.answer.get("takes_threads") is False
+        and trained.counted.answer.get("takes_threads") is False
+    ]
+    if alone:
+        names = ", ".join(dict.fromkeys(alone))
+        said.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
+    return list(dict.fromkeys(said))
+
+
+def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
+    """MISMATCH before UNMEASURED before OK; a variant that cannot run here is no fault unless it was all there was."""
+    trained = [record for record in records if record["cell"] == "train"]
+    statuses = {record["status"] for record in trained}
+    if "mismatch" in statuses or disagreements:
+        return MISMATCH
+    if statuses - {"ok", "skipped"} or "ok" not in statuses:
+        return UNMEASURED
+    return OK
+
+
+def show_plan(cells: Sequence[TrainCell], settings: Settings, console: Console) -> None:
+    """Say what would be measured, and measure nothing."""
+    for cell in cells:
+        console.print(
+            f"{cell.variant.name} on {cell.reading.file.name} ({cell.reading.file.bytes:,} bytes), "
+            f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.threads}",
+            soft_wrap=True,
+            highlight=False,
+            markup=False,
+        )
+    console.print(f"{len(cells)} cells, {settings.repeat} block(s); nothing was run (plan=true)")

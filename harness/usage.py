@@ -1,0 +1,58 @@
+"""The one screen that teaches the command."""
+
+from __future__ import annotations
+
+import textwrap
+
+from harness import registry
+
+TEXT = """\
+python -m harness [-m] [NAME=VALUE ...]
+
+Trains a byte-level BPE tokenizer with one algorithm or many, proves that all give
+the same merges, and prints where the time went.
+
+  python -m harness                                    heap on the standard library
+  python -m harness variant=naive data.path=book.txt   one variant on a file of yours
+  python -m harness -m variant=naive,heap threads=1,2  a sweep: every combination
+  python -m harness variants=series repeat=3           all of a tag, three blocks
+  python -m harness experiment=ladder                  a named sweep
+  python -m harness variant=heap save=my_tokenizer     keep vocab.json and merges.txt
+  python -m harness variant._target_=mine:train        a trainer of your own
+
+  variant      {variants}
+  variants     a list, all, or a tag: {tags}
+  data         {data};
+               data.path=FILE, data.bytes=64MB, data.skip=1GB, data.documents=100
+  counting     {counting}
+  pattern      {pattern}; pattern.regex='...'
+  experiment   {experiment}
+
+  vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
+  tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes  errors=strict|replace
+  variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB
+  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true
+
+Exit code: 0 all measured and equal, 2 usage, 21 mismatch, 22 could not measure,
+130 interrupted. Records go to results/local; then python -m harness.table, .plot.
+Also: python -m harness.conformance TARGET. Hydra's own help: --hydra-help, --cfg job."""
+
+
+def usage() -> str:
+    """The screen, with the names that exist now."""
+    tags = sorted({tag for card in registry.variants().values() for tag in card.tags})
+    names = {
+        "variants": registry.variants(),
+        "tags": tags,
+        "data": registry.cards("data"),
+        "counting": registry.cards("counting"),
+        "pattern": registry.cards("pattern"),
+        "experiment": registry.cards("experiment"),
+    }
+    lines = []
+    for line in TEXT.splitlines():
+        filled = line.format(**{key: ", ".join(listed) for key, listed in names.items()})
+        lines += (
+            textwrap.wrap(filled, 88, subsequent_indent=" " * 15, break_on_hyphens=False) if filled != line else [line]
+        )
+    return "\n".join(lines)

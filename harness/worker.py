@@ -1,0 +1,287 @@
+"""The measured process: reads one job from standard input, calls one counter or trainer, writes one answer.
+
+Run as `python -m harness.worker`. It imports the standard library and the job's target, nothing else, so that it is
+small, starts at once and runs under any interpreter. A thread looks after the rest ten times a second: it reports
+progress, keeps the curve, obeys a request to stop, and ends the whole group of processes when the parent is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import resource
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import word_store
+from harness.calling import arguments_for, packed, resolve, shortened
+from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
+
+CURVE_POINTS = 256
+SECONDS_TO_STOP = 1.0
+BACKSTOP_BYTES = 256 << 20
+# Taken before anything of the job is imported, so that nothing it replaces can reach the total.
+clock = time.perf_counter
+
+
+def main() -> None:
+    job = json.loads(read_line(0))
+    control = take_channels(job["progress_descriptor"])
+    sys.path[:0] = job["import_from"]
+    if job["memory_limit"] is not None:
+        set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
+    measured = Measured(job)
+    threading.Thread(target=measured.watch, args=(control,), daemon=True).start()
+    measured.write(measured.run())
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # a trainer may have closed or replaced it
+            stream.flush()
+    # Not a plain return: a thread that a trainer left behind must not keep the process alive.
+    os._exit(0)
+
+
+def take_channels(progress_descriptor: int) -> int:
+    """Move the job's channels out of the trainer's way: it and its children may read and print as they like.
+
+    What is printed goes where standard error goes, there is nothing to read. Returns where the parent is heard now.
+    """
+    os.set_inheritable(progress_descriptor, False)
+    control = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return control
+
+
+def set_backstop(limit: int) -> None:
+    """A limit on what grows faster than the parent looks; not RLIMIT_AS, which refuses large mappings."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def read_line(descriptor: int) -> bytes:
+    """One line, byte by byte past the first block: what follows it belongs to the watching thread."""
+    line = b""
+    while not line.endswith(b"\n"):
+        block = os.read(descriptor, 1)
+        if not block:
+            raise EOFError("the job ended early")
+        line += block
+    return line
+
+
+class StoppableMeter(Meter):
+    """A meter that can ask a native trainer to stop, and knows whether the trainer asks and has been told."""
+
+    stopping = False
+    asked = False
+    told = False
+
+    def progress(self, done: int) -> bool:
+        self.asked = True
+        self.told = self.told or self.stopping
+        super().progress(int(done))
+        return not self.stopping
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        len(merges)  # what has no length fails here, in the call that is wrong, and not in the watching thread
+        super().follow(merges)
+
+
+class Measured:
+    """One call of a counter or trainer, and what is known of it at any moment."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.process = os.getpid()
+        self.output = Path(job["output"])
+        self.meter = StoppableMeter()
+        self.curve: list[dict[str, Any]] = []
+        self.peak_private = 0
+        self.writing = threading.Lock()
+        self.started = clock()
+        self.cpu_before = cpu_seconds()
+
+    def run(self) -> dict[str, Any]:
+        """Call the target; every way it can end is an answer."""
+        try:
+            return self.count() if self.job["kind"] == "count" else self.train()
+        except Unavailable as reason:
+            return {"status": "skipped", "reason": str(reason)}
+        except MemoryError:
+            return {"status": "out_of_memory", "reason": "an allocation failed under the memory limit"}
+        except (OSError, ValueError) as error:
+            return failed(error, "")
+        except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
+            return failed(error, f"{type(error).__name__}: ")
+
+    def count(self) -> dict[str, Any]:
+        counter = resolve(self.job["target"])
+        corpus = Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
+        offered = {"threads": self.job["threads"]}
+        positional, keywords = arguments_for(counter, [corpus], self.meter, offered, self.job["params"])
+        self.begin()
+        word_counts = counter(*positional, **keywords)
+        answer = self.figures("threads" in keywords)
+        if self.meter.told:
+            answer["status"] = "stopped"  # what it has counted by then is not all there is
+        elif not isinstance(word_counts, WordCounts):
+            raise ValueError(f"it returned {type(word_counts).__name__}, not WordCounts")
+        else:
+            answer["words"] = word_store.write(self.output / "words", word_counts)
+        return answer
+
+    def train(self) -> dict[str, Any]:
+        trainer = resolve(self.job["target"])
+        offered = {
+            "threads": self.job["threads"],
+            "tie_break": TieBreak(self.job["tie_break"]),
+            "min_count": self.job["min_count"],
+        }
+        word_counts, _ = word_store.read(Path(self.job["words"]))
+        asked = [word_counts, self.job["num_merges"]]
+        positional, keywords = arguments_for(trainer, asked, self.meter, offered, self.job["params"])
+        for name, plain in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
+            if name not in keywords and offered[name] != plain:
+                raise ValueError(
+                    f"{self.job['target']} takes no {name}, so it cannot run with another than the default"
+                )
+        self.begin()
+        merges = trainer(*positional, **keywords)
+        answer = self.figures("threads" in keywords)
+        answer["packed_merges"] = packed(merges)
+        answer["merges_done"] = len(merges)
+        if self.meter.told and len(merges) < self.job["num_merges"]:
+            answer["status"] = "stopped"
+        return answer
+
+    def begin(self) -> None:
+        """The clock starts here: importing and mapping are nobody's work."""
+        self.cpu_before = cpu_seconds()
+        self.meter._mark = time.perf_counter()
+        self.started = clock()
+
+    def figures(self, takes_threads: bool | None = None) -> dict[str, Any]:
+        """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers."""
+        self.end_a_copy()
+        total = clock() - self.started
+        memory = memory_status()
+        self.peak_private = max(self.peak_private, memory["RssAnon"])
+        seconds = {phase: float(spent) for phase, spent in self.meter.seconds.items()}
+        for phase, spent in seconds.items():
+            if not math.isfinite(spent):
+                raise ValueError(f"it gave its meter {spent} seconds of {phase}")
+        replaced = time.perf_counter is not clock
+        return {
+            "status": "rejected" if replaced else "ok",
+            "reason": "time.perf_counter was replaced while it ran, so its phases mean nothing" if replaced else None,
+            "seconds": seconds,
+            "total": total,
+            "tallies": {name: int(number) for name, number in self.meter.tallies.items()},
+            "curve": [*self.curve, self.point()],
+            "last_phase": self.meter.last_phase,
+            "peak_rss_bytes": memory["VmHWM"],
+            "peak_private_bytes": self.peak_private,
+            "cpu_seconds": cpu_seconds() - self.cpu_before,
+            "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
+            "takes_threads": takes_threads,
+        }
+
+    def end_a_copy(self) -> None:
+        """A forked child that comes back from the call is not the process that is measured."""
+        if os.getpid() != self.process:
+            os._exit(1)
+
+    def write(self, answer: dict[str, Any]) -> None:
+        """Leave the answer, whole, the merges before it; only the first of two threads that want to gets to."""
+        self.end_a_copy()
+        self.writing.acquire()
+        merges = answer.pop("packed_merges", None)
+        if merges is not None:
+            (self.output / "merges").write_bytes(merges)
+        partial = self.output / "answer.partial"
+        partial.write_text(json.dumps(answer))
+        partial.rename(self.output / "answer.json")
+
+    def point(self) -> dict[str, Any]:
+        return {"merges": len(self.meter.followed) or self.meter.done, "seconds": dict(self.meter.seconds)}
+
+    def watch(self, control: int) -> None:
+        """Until the process ends: report, sample, and see whether the parent says stop or is gone."""
+        stop_by = None
+        while True:
+            readable, _, _ = select.select([control] if stop_by is None else [], [], [], 0.1)
+            if readable:
+                if not os.read(control, 1):
+                    os.killpg(0, signal.SIGKILL)
+                self.meter.stopping = True
+                stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
+            if stop_by is not None and clock() >= stop_by:
+                self.write(self.stopped())
+                os._exit(0)
+            self.sample()
+
+    def stopped(self) -> dict[str, Any]:
+        """The answer for a call that goes on, with the merges made so far."""
+        answer = {**self.figures(), "status": "stopped"}
+        if self.job["kind"] == "train":
+            merges = list(self.meter.followed)
+            answer.update(packed_merges=packed(merges), merges_done=len(merges))
+        return answer
+
+    def sample(self) -> None:
+        point = self.point()
+        os.write(self.job["progress_descriptor"], b"%d\n" % point["merges"])
+        self.peak_private = max(self.peak_private, memory_status()["RssAnon"])
+        if not self.curve or point["merges"] > self.curve[-1]["merges"]:
+            self.curve.append(point)
+        if len(self.curve) >= CURVE_POINTS:
+            del self.curve[1::2]
+
+
+def failed(error: BaseException, prefix: str) -> dict[str, Any]:
+    """The answer for an exception; its traceback goes to standard error, whatever a trainer did to sys.stderr."""
+    told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    with contextlib.suppress(OSError):
+        os.write(2, told.encode(errors="replace"))
+    try:
+        message = str(error)
+    except Exception:  # whatever its own __str__ raises
+        message = "an exception that cannot be put into words"
+    return {"status": "error", "reason": shortened(prefix + message) if message else type(error).__name__}
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of its children that have ended."""
+    accounts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(account.ru_utime + account.ru_stime for account in accounts)
+
+
+def memory_status() -> dict[str, int]:
+    """The kernel's account of this process in bytes: VmHWM, the peak, and RssAnon, what is not mapped from files."""
+    figures = {"VmHWM": 0, "RssAnon": 0}
+    try:
+        with open("/proc/self/status") as status:  # noqa: PTH123
+            for line in status:
+                name, _, rest = line.partition(":")
+                if name in figures:
+                    figures[name] = int(rest.split()[0]) * 1024
+    except FileNotFoundError:  # not Linux: getrusage's peak is right where no fork came before
+        figures["VmHWM"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,371 @@
+"""From a card to one plain file: found or refused, verified, cut; and the cache where such files are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import cache, corpora, registry
+from harness.corpora import CorpusFile, bounds, character_start, digest_of, prepare, source_files, standard_library
+from harness.errors import UNMEASURED, Refusal
+from variants.contract import Corpus, Meter
+from variants.counting.pretokenize import serial
+
+END = "<|endoftext|>"
+TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
+
+
+def card(path: Path | str | None = None, **further: Any) -> dict[str, Any]:
+    """A card for a file of one's own, or with `source` and `facts` for a known one."""
+    fields = {"name": "known", "bytes": None, "skip": None, "documents": None, "facts": {}, "source": {"kind": "path"}}
+    return {**fields, "path": None if path is None else str(path), **further}
+
+
+def url(**further: Any) -> dict[str, Any]:
+    return {"source": {"kind": "url", "file": "known.txt", "how": "get it from the moon"}, **further}
+
+
+def refusal_of(asked: dict[str, Any]) -> str:
+    with pytest.raises(Refusal) as refused:
+        prepare(asked, [END])
+    assert "\n" not in str(refused.value)
+    assert refused.value.exit_code == UNMEASURED
+    return str(refused.value)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "a book, (中文).txt"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+def sliced(book: Path, special_tokens: tuple[str, ...] = (END,), **asked: Any) -> str:
+    return prepare(card(book, **asked), special_tokens).path.read_bytes().decode()
+
+
+# ---- finding
+
+
+def test_a_file_of_ones_own_is_named_after_itself(book: Path) -> None:
+    digest = hashlib.sha256(TEXT.encode()).hexdigest()
+    assert prepare(card(book), [END]) == CorpusFile(book.name, book, len(TEXT.encode()), digest)
+
+
+def test_a_file_name_that_is_not_utf_8_can_be_written_down(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_bytes(b"x")
+    corpus = prepare(card(path), [])
+    assert corpus.name == "caf\ufffd.txt"
+    assert corpus.path == path
+
+
+def test_a_known_corpus_keeps_its_name_wherever_it_lies(book: Path) -> None:
+    assert prepare(card(book, **url()), [END]).name == "known"
+
+
+def test_a_missing_corpus_says_where_it_is_expected_and_how_to_get_it(cache_folder: Path) -> None:
+    assert refusal_of(card(**url())) == (
+        f"data=known: no file at {cache_folder}/corpora/known.txt; get it from the moon, or say data.path=FILE"
+    )
+
+
+def test_a_corpus_in_the_cache_is_found(cache_folder: Path) -> None:
+    (cache_folder / "corpora").mkdir(parents=True)
+    (cache_folder / "corpora" / "known.txt").write_text("here")
+    assert prepare(card(**url()), [END]).bytes == 4
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] == "url"]
+)
+def test_every_card_with_an_address_answers_in_one_sentence(name: str, cache_folder: Path) -> None:
+    known = registry.cards("data")[name]
+    sentence = refusal_of(card(name=name, source=known["source"]))
+    assert sentence.startswith(
+        f"data={name}: no file at {cache_folder}/corpora/{known['source']['file']}; get https://"
+    )
+    assert " it there, or say data.path=FILE" in sentence
+
+
+def test_the_card_for_any_file_wants_its_path() -> None:
+    with pytest.raises(Refusal, match=r"data=file needs data\.path=FILE"):
+        prepare(card(name="file"), [])
+
+
+def test_what_is_no_readable_file_is_refused(tmp_path: Path, book: Path) -> None:
+    (tmp_path / "lost").symlink_to("nowhere")
+    (tmp_path / "circle").symlink_to("circle")
+    os.mkfifo(tmp_path / "pipe")
+    assert "there is no file" in refusal_of(card(tmp_path / "nonesuch"))
+    assert "there is no file" in refusal_of(card(tmp_path / "lost"))
+    assert "is a folder; say data.path=FILE" in refusal_of(card(tmp_path))
+    assert "is a folder" in refusal_of(card(""))
+    assert "cannot read" in refusal_of(card(tmp_path / "circle"))
+    assert "cannot read" in refusal_of(card(f"{book}/inside"))
+    assert "cannot read" in refusal_of(card(tmp_path / ("x" * 5000)))
+    assert "is not a plain file" in refusal_of(card(tmp_path / "pipe"))
+    assert "is not a plain file" in refusal_of(card("/dev/null"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_refused(book: Path) -> None:
+    book.chmod(0)
+    assert "cannot read" in refusal_of(card(book))
+
+
+# ---- verifying
+
+
+def test_a_checksum_holds_wherever_the_file_lies(book: Path) -> None:
+    facts = {"bytes": len(TEXT.encode()), "sha256": hashlib.sha256(TEXT.encode()).hexdigest()}
+    assert prepare(card(book, facts=facts), [END]).sha256 == facts["sha256"]
+    wrong = refusal_of(card(book, facts={"sha256": "0" * 64}))
+    assert f"has sha256 {facts['sha256']}, its card says {'0' * 64}" in wrong
+    assert "use it as a file of its own with data=file" in wrong
+
+
+def test_another_size_is_another_file_and_is_not_read(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(corpora, "digest_of")
+    assert f"has {len(TEXT.encode())} bytes, its card says 12" in refusal_of(card(book, facts={"bytes": 12}))
+
+
+def test_a_digest_is_remembered_until_the_file_changes(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest_of(book)
+    with monkeypatch.context() as patch:
+        patch.delattr(hashlib, "file_digest")
+        assert digest_of(book) == before
+    status = book.stat()
+    book.write_bytes(TEXT.replace("one", "two").encode())
+    os.utime(book, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert digest_of(book) != before
+
+
+# ---- cutting
+
+
+def test_without_a_slice_the_file_itself_is_used(book: Path) -> None:
+    assert prepare(card(book), [END]).path == book
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"bytes": "1"}, "o"),
+        ({"bytes": "16"}, f"one{END}"),
+        ({"bytes": "35"}, f"one{END}"),
+        ({"bytes": "36"}, f"one{END}two 二{END}"),
+        ({"bytes": "1MB"}, TEXT),
+        ({"skip": "0"}, TEXT),
+        ({"skip": "1"}, f"two 二{END}{END}three\r\n{END}four"),
+        ({"skip": "16"}, f"{END}three\r\n{END}four"),
+        ({"skip": "56"}, "four"),
+        ({"skip": "70"}, "our"),
+        ({"skip": "1MB"}, ""),
+        ({"skip": "1", "bytes": "25"}, f"two 二{END}"),
+        ({"documents": 1}, f"one{END}"),
+        ({"documents": 2}, f"one{END}two 二{END}"),
+        ({"documents": 3}, f"one{END}two 二{END}{END}three\r\n{END}"),
+        ({"documents": 9}, TEXT),
+        ({"skip": "1", "documents": 1}, f"two 二{END}"),
+        ({"bytes": "37", "documents": 1}, f"one{END}"),
+    ],
+)
+def test_slices_begin_and_end_with_documents(book: Path, asked: dict[str, Any], text: str) -> None:
+    assert sliced(book, **asked) == text
+
+
+def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:
+    place = TEXT.encode().index("二".encode())
+    for extra in (0, 1, 2):
+        assert sliced(book, (), bytes=str(place + extra)) == TEXT.encode()[:place].decode()
+        assert sliced(book, (), skip=str(place + extra)).startswith("二" if extra < 3 else END)
+    assert sliced(book, (), skip=str(place + 3)).startswith(END)
+    assert sliced(book, (), documents=1) == TEXT
+
+
+def test_a_first_document_too_long_is_cut_at_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("二" * 10 + END + "x")
+    assert sliced(path, bytes="20") == "二" * 6
+
+
+@given(
+    st.lists(st.sampled_from(["a", "二", "😀", " ", END, "<|endof", "text|>"]), max_size=30).map("".join),
+    st.integers(0, 120),
+    st.none() | st.integers(1, 120),
+    st.none() | st.integers(1, 4),
+)
+@settings(max_examples=300, deadline=None)
+def test_a_slice_of_text_is_text_within_its_bounds(
+    text: str, skip: int, length: int | None, documents: int | None
+) -> None:
+    content = text.encode()
+    start, stop = bounds(content, [END], skip, length, documents)
+    assert 0 <= start <= stop <= len(content)
+    content[start:stop].decode()
+    assert length is None or stop - start <= length
+    if END.encode() in content[skip:]:
+        assert start == 0 if skip == 0 else content[:start].endswith(END.encode())
+    if documents is not None:
+        parts = content[start:stop].split(END.encode())
+        assert sum(bool(part.strip()) for part in parts) <= documents
+
+
+@given(st.lists(st.sampled_from(["a", " ", "\n", END]), max_size=30).map("".join), st.integers(1, 5))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_as_many_documents_as_the_counts_will_say(tmp_path: Path, text: str, documents: int) -> None:
+    path = tmp_path / "documents.txt"
+    path.write_text(text)
+    whole, part = Meter(), Meter()
+    serial(Corpus(str(path)), whole)
+    serial(Corpus(str(prepare(card(path, documents=documents), [END]).path)), part)
+    assert part.tallies["documents"] == min(documents, whole.tallies["documents"])
+
+
+@pytest.mark.parametrize("content", [b"\x80" * 20, b"a" + b"\x80" * 20, "二".encode() * 7, b"a" * 20])
+def test_what_is_no_text_is_cut_where_it_was_asked_for(content: bytes) -> None:
+    for position in range(len(content) + 1):
+        assert position - 3 <= character_start(content, position) <= position
+    assert character_start(b"\x80" * 20, 10) == 10
+
+
+def test_a_slice_is_made_once_and_depends_on_all_it_was_asked_with(book: Path) -> None:
+    paths = [
+        prepare(card(book, **asked), special_tokens).path
+        for asked, special_tokens in (
+            ({"bytes": "37"}, [END]),
+            ({"bytes": "37B"}, [END]),
+            ({"bytes": "37"}, []),
+            ({"bytes": "36"}, [END]),
+            ({"bytes": "37", "skip": "2"}, [END]),
+            ({"bytes": "37", "documents": 1}, [END]),
+        )
+    ]
+    assert paths[0] == paths[1]
+    assert len(set(paths)) == 5
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [({"documents": 0}, "1 or more"), ({"documents": -1}, "1 or more"), ({"bytes": "x"}, "not a size")],
+)
+def test_a_slice_of_nothing_is_refused(book: Path, asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refusal, match=told):
+        prepare(card(book, **asked), [END])
+
+
+def test_an_empty_file_has_an_empty_slice(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    assert sliced(tmp_path / "empty.txt", bytes="10", documents=1) == ""
+
+
+# ---- the standard library
+
+
+def test_the_standard_library_is_its_modules_one_document_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "lib"
+    modules = {"b.py": "b = 1\n", "a/z.py": "# ä\r\n", "a.py": "", "Z.py": "Z", "a-b/c.py": "c"}
+    left_out = [
+        "test/t.py",
+        "a/tests/t.py",
+        "site-packages/s.py",
+        "dist-packages/d.py",
+        "a/__pycache__/p.py",
+        "idlelib/idle_test/i.py",
+    ]
+    for name in [*modules, *left_out, "readme.txt"]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(modules.get(name, "left out").encode())
+    (root / "latin.py").write_bytes(b"# \xe4\n")
+    (root / "lost.py").symlink_to("nowhere")
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(root)})
+    first = standard_library()
+    in_order = ["Z.py", "a-b/c.py", "a.py", "a/z.py", "b.py"]
+    assert first.read_bytes() == "".join(modules[name] + END for name in in_order).encode()
+    standard_library.cache_clear()
+    assert standard_library() == first
+    (root / "b.py").write_text("b = 22\n")
+    standard_library.cache_clear()
+    assert standard_library() != first
+
+
+def test_the_default_corpus_is_the_first_4_mb_of_this_pythons_library() -> None:
+    stdlib = registry.cards("data")["stdlib"]
+    corpus = prepare({**card(), **stdlib, "path": None}, [END])
+    content = corpus.path.read_bytes()
+    whole = standard_library().read_bytes()
+    assert whole.startswith(content)
+    assert content.endswith(END.encode())
+    next_end = whole.index(END.encode(), len(content)) + len(END)
+    assert len(content) <= 4_000_000 < next_end
+    root = Path(sysconfig.get_paths()["stdlib"])
+    parts = {part for path in source_files(root) for part in path.relative_to(root).parts[:-1]}
+    assert not parts & {"test", "tests", "site-packages"}
+    content.decode()
+
+
+# ---- the cache
+
+
+def test_the_variable_moves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "here"))
+    assert cache.folder("a", "b") == tmp_path / "here" / "a" / "b"
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.folder("a") == tmp_path / "xdg" / "bpe-harness" / "a"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache.folder("a") == tmp_path / "home" / ".cache" / "bpe-harness" / "a"
+    assert cache.folder("a").is_dir()
+
+
+def test_a_cache_that_cannot_be_made_is_refused(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(book))
+    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {cache.VARIABLE} to a folder") as refused:
+        cache.folder("corpora")
+    assert refused.value.exit_code == UNMEASURED
+
+
+def test_a_cache_that_cannot_be_written_is_refused(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(**_: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", denied)
+    assert "(Permission denied); set BPE_HARNESS_CACHE to a folder" in refusal_of(card(book))
+
+
+def place_and_raise(path: Path, error: BaseException) -> None:
+    with cache.placing(path) as temporary:
+        temporary.write_text("half")
+        raise error
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="No space left on device"):
+        place_and_raise(tmp_path / "kept", OSError(28, "No space left on device"))
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_a_failure_of_another_kind_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        place_and_raise(tmp_path / "kept", KeyboardInterrupt())
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_another_run_has_placed_stays(tmp_path: Path) -> None:
+    with cache.placing(tmp_path / "kept") as temporary:
+        temporary.mkdir()
+        (temporary / "mine").touch()
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept" / "theirs").touch()
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["theirs"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

@@ -1,0 +1,484 @@
+"""The whole command, as people call it: in a process of its own, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import CHECKOUT, TESTS, TEXT, is_running, processes_that_mention, wait_until
+
+from harness import __main__ as front_door
+from harness import tokenizer
+
+SMALL = "vocab_size=270"
+
+
+@dataclass
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    def records(self, results: str = "results/local") -> list[dict[str, Any]]:
+        path = self.folder / results / "records.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def trained(self, results: str = "results/local") -> list[dict[str, Any]]:
+        return [record for record in self.records(results) if record["cell"] == "train"]
+
+    def refused(self) -> str:
+        """The one sentence of a refusal."""
+        assert self.code != 0
+        assert "Traceback" not in self.err
+        assert self.err.count("\n") == 1, self.err
+        return self.err.strip()
+
+
+class FrontDoor:
+    """Runs `python -m harness` in a folder that holds a text, with a temporary folder that can be looked into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        (folder / "text.txt").write_text(TEXT)
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(TESTS)]),
+            "TMPDIR": str(self.temporary),
+            "UNRULY_CHILD": str(folder / "child"),
+            "COLUMNS": "200",
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "harness", *arguments]
+
+    def __call__(self, *arguments: str, at: str = ".", **others: Any) -> Said:
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder / at,
+            env={**self.environment, **others},
+            capture_output=True,
+            timeout=120,
+            encoding="utf-8",
+        )
+        assert list(self.temporary.iterdir()) == []
+        return Said(done.returncode, done.stdout, done.stderr, self.folder / at)
+
+    def started(self, *arguments: str) -> subprocess.Popen[str]:
+        """The same, not waited for."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> FrontDoor:
+    folder = tmp_path / "a folder, with (odd) = 名字"
+    folder.mkdir()
+    return FrontDoor(folder)
+
+
+# What a newcomer does.
+
+
+def test_a_file_of_ones_own_is_measured_proved_recorded_and_shown(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL)
+    assert (said.code, said.err) == (0, "")
+    counted, trained = said.records()
+    assert (counted["cell"], trained["cell"]) == ("count", "train")
+    assert (trained["status"], trained["variant"], trained["merges"]) == ("ok", "heap", 13)
+    assert trained["proof"]["state"] == "reference"
+    assert trained["merges_sha256"][:8] in said.out
+    for column in ("total", "read", "count", "init", "max", "update", "other", "memory", "merges/s", "proof"):
+        assert column in said.out
+    assert "heap pushes" in said.out
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("my text, (odd) = ~ 中文 [red] it's.txt", "my text, (odd) = ~ 中文 [red] it's.txt"),
+        pytest.param("-leading dash.txt", "-leading dash.txt", marks=pytest.mark.slow),
+        pytest.param("caf\udce9.txt", "caf\ufffd.txt", marks=pytest.mark.slow),
+        pytest.param("a=b,c.txt", "a=b,c.txt", marks=pytest.mark.slow),
+    ],
+)
+def test_a_path_is_taken_literally(harness: FrontDoor, name: str, shown: str) -> None:
+    (harness.folder / "text.txt").rename(harness.folder / name)
+    said = harness(f"data.path={name}", SMALL)
+    assert (said.code, said.err) == (0, "")
+    assert said.trained()[0]["data"]["name"] == shown
+
+
+def test_a_sweep_by_hydra_and_a_list_of_variants_are_the_same_work(harness: FrontDoor) -> None:
+    swept = harness("-m", "variant=naive,heap", "threads=1,2", "data.path=text.txt", SMALL, "results=swept")
+    listed = harness("-m", "variants=[naive,heap]", "threads=1,2", "data.path=text.txt", SMALL, "results=listed")
+    assert (swept.code, listed.code) == (0, 0)
+
+    def work(said: Said, results: str) -> set[tuple[Any, ...]]:
+        return {(each["run_key"], each["merges_sha256"], each["threads"]) for each in said.trained(results)}
+
+    assert work(swept, "swept") == work(listed, "listed")
+    assert len(work(swept, "swept")) == 4
+    assert len({each["run_id"] for each in swept.records("swept")}) == 1
+
+
+@pytest.mark.slow
+def test_two_repeats_are_two_blocks(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "repeat=2", "variants=[heap,naive]")
+    assert sorted((each["block"], each["variant"]) for each in said.trained()) == [
+        (0, "heap"),
+        (0, "naive"),
+        (1, "heap"),
+        (1, "naive"),
+    ]
+
+
+def test_a_plan_measures_nothing_and_leaves_nothing(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "plan=true", "variants=[naive,heap]")
+    assert said.code == 0
+    assert "naive on text.txt" in said.out
+    assert "nothing was run" in said.out
+    assert not (harness.folder / "results").exists()
+
+
+@pytest.mark.slow
+def test_every_relative_path_starts_where_the_command_was_given(harness: FrontDoor) -> None:
+    (harness.folder / "below").mkdir()
+    said = harness("data.path=../text.txt", SMALL, "results=../kept here", at="below")
+    assert said.code == 0
+    assert len(said.trained("../kept here")) == 1
+    assert list((harness.folder / "below").iterdir()) == []
+
+
+def test_a_trainer_that_lies_in_the_current_folder_is_found(harness: FrontDoor) -> None:
+    (harness.folder / "mine.py").write_text("from variants.naive import train")
+    said = harness("data.path=text.txt", SMALL, "variant._target_=mine:train")
+    assert (said.code, said.trained()[0]["variant"]) == (0, "mine:train")
+
+
+@pytest.mark.slow
+def test_a_saved_tokenizer_has_the_merges_of_the_record(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "save=my tokenizer")
+    assert said.code == 0
+    saved = tokenizer.load(harness.folder / "my tokenizer")
+    assert saved.decode_text(saved.encode(TEXT)) == TEXT
+    merges = (harness.folder / "my tokenizer" / "merges.txt").read_text(encoding="utf-8").splitlines()
+    assert merges[0] == "#version: 0.2"
+    assert len(merges) == 1 + said.trained()[0]["merges"]
+
+
+@pytest.mark.slow
+def test_several_cells_are_saved_side_by_side_and_wrong_merges_are_not(harness: FrontDoor) -> None:
+    targets = "variant._target_=variants.naive:train,unruly:returns_one_too_many"
+    said = harness("-m", "data.path=text.txt", SMALL, "save=kept", targets)
+    assert said.code == 21
+    assert [folder.name for folder in (harness.folder / "kept").iterdir()] == ["variants.naive.train"]
+
+
+# What goes wrong in a trainer.
+
+
+def test_wrong_merges_are_shown_as_such_and_make_the_exit_code(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_one_too_few")
+    assert (said.code, said.err) == (21, "")
+    assert "≠ @merge 13: got no merge" in said.out
+    assert said.trained()[0]["status"] == "mismatch"
+
+
+@pytest.mark.slow
+def test_one_trainers_end_leaves_the_others_rows(harness: FrontDoor) -> None:
+    targets = ["segfaults", "ends_at_once", "takes_two", "calls_sys_exit", "hangs_after_some_merges", "prints"]
+    said = harness(
+        *("-m", "data.path=text.txt", SMALL, "limits.wall=1", "limits.memory=1GB"),
+        f"variant._target_={','.join(f'unruly:{name}' for name in targets)}",
+    )
+    assert (said.code, said.err) == (22, "")
+    assert {each["variant"].partition(":")[2]: each["status"] for each in said.trained()} == {
+        "segfaults": "killed",
+        "ends_at_once": "error",
+        "takes_two": "ok",
+        "calls_sys_exit": "error",
+        "hangs_after_some_merges": "timeout",
+        "prints": "ok",
+    }
+    assert "its process was ended by SIGSEGV" in said.out
+    assert "over limits.wall=1 s, after 5 of 13 merges" in said.out
+    assert "garbage" not in said.out
+
+
+@pytest.mark.slow
+def test_a_limit_on_memory_holds(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "limits.memory=120MB", "variant._target_=unruly:allocates_without_end")
+    (record,) = said.trained()
+    assert (said.code, record["status"]) == (22, "out_of_memory")
+    assert record["limits"]["memory_bytes"] == 120_000_000
+
+
+@pytest.mark.slow
+def test_counters_that_disagree_are_named_in_a_sentence(harness: FrontDoor) -> None:
+    assert harness("data.path=text.txt", SMALL).code == 0
+    counter = "counting._target_=unruly:counter_that_loses_a_word"
+    said = harness("data.path=text.txt", SMALL, counter)
+    assert said.code == 21
+    assert "came to other words than a counter before it; check both with" in said.refused()
+
+
+# Input that is not what it should be.
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "sentence"),
+    [
+        (b"", 0, "text.txt holds no words, so there is nothing to merge"),
+        pytest.param(
+            b"<|endoftext|>" * 2,
+            0,
+            "text.txt holds no words, so there is nothing to merge",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(b"a", 0, "0 of 13 merges, then no pair of count 1 or more was left", marks=pytest.mark.slow),
+        pytest.param(b"\xef\xbb\xbfa\r\nb\x00\x00", 0, "of 13 merges", marks=pytest.mark.slow),
+    ],
+    ids=["empty", "only special tokens", "one letter", "BOM, CRLF and NUL"],
+)
+def test_little_text_is_little_work_and_no_fault(harness: FrontDoor, content: bytes, code: int, sentence: str) -> None:
+    (harness.folder / "text.txt").write_bytes(content)
+    said = harness("data.path=text.txt", SMALL)
+    assert (said.code, said.err) == (code, "")
+    assert sentence in said.out
+
+
+def test_invalid_text_is_refused_with_its_place(harness: FrontDoor) -> None:
+    (harness.folder / "text.txt").write_bytes(b"good \xff bad")
+    said = harness("data.path=text.txt", SMALL)
+    assert (said.code, said.refused()) == (
+        22,
+        "text.txt: invalid UTF-8 at byte 5; mend the file, or say errors=replace",
+    )
+    assert [each["status"] for each in said.records()] == ["error", "error"]
+
+
+@pytest.mark.slow
+def test_invalid_text_can_be_replaced(harness: FrontDoor) -> None:
+    (harness.folder / "text.txt").write_bytes(b"good \xff bad")
+    assert harness("data.path=text.txt", SMALL, "errors=replace").code == 0
+
+
+@pytest.mark.slow
+def test_a_folder_or_a_pipe_for_a_file_is_refused(harness: FrontDoor) -> None:
+    os.mkfifo(harness.folder / "pipe")
+    assert "is a folder" in harness("data.path=.", SMALL).refused()
+    assert "there is no file missing.txt" in harness("data.path=missing.txt", SMALL).refused()
+    assert "not a plain file" in harness("data.path=pipe", SMALL).refused()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_refused(harness: FrontDoor) -> None:
+    (harness.folder / "text.txt").chmod(0)
+    assert "Permission denied" in harness("data.path=text.txt", SMALL).refused()
+
+
+def test_results_that_cannot_be_written_are_refused_before_anything_is_measured(harness: FrontDoor) -> None:
+    sentence = harness("data.path=text.txt", SMALL, "results=text.txt").refused()
+    assert sentence.startswith("cannot write records to text.txt (File exists); choose another folder")
+
+
+@pytest.mark.slow
+def test_a_folder_where_nothing_can_be_written_is_named(harness: FrontDoor) -> None:
+    said = harness(f"data.path={harness.folder / 'text.txt'}", SMALL, at="/proc")
+    assert (said.code, "cannot write records to results/local" in said.refused()) == (22, True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> None:
+    (harness.folder / "full").mkdir()
+    (harness.folder / "full" / "records.jsonl").symlink_to("/dev/full")
+    said = harness("data.path=text.txt", SMALL, "results=full")
+    assert said.code == 22
+    assert "(No space left on device)" in said.refused()
+    assert "heap pushes" in said.out
+
+
+# Where the output goes.
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [pytest.param("variants.heap:train", 0, marks=pytest.mark.slow), ("unruly:returns_one_too_few", 21)],
+)
+def test_a_reader_that_leaves_early_changes_nothing(harness: FrontDoor, target: str, code: int) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        harness.command("data.path=text.txt", SMALL, f"variant._target_={target}"),
+        cwd=harness.folder,
+        env=harness.environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (code, b"")
+    assert len((harness.folder / "results/local/records.jsonl").read_bytes().splitlines()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("argument", ["--help", "plan=true"])
+def test_a_reader_that_leaves_before_a_short_answer_is_no_fault(harness: FrontDoor, argument: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        harness.command("data.path=text.txt", argument),
+        cwd=harness.folder,
+        env=harness.environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+def test_output_that_finds_no_room_is_a_sentence(harness: FrontDoor) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            harness.command("data.path=text.txt", SMALL),
+            cwd=harness.folder,
+            env=harness.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 22
+    assert done.stderr.startswith(b"cannot go on ([Errno 28] No space left on device)")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.slow
+def test_a_terminal_without_the_signs_shows_something_else(harness: FrontDoor) -> None:
+    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_none", PYTHONIOENCODING="ascii")
+    assert (said.code, said.err) == (22, "")
+    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_one_too_few", PYTHONIOENCODING="ascii")
+    assert "? @merge 13" in said.out
+
+
+def test_on_a_terminal_a_bar_shows_rate_and_time_left(harness: FrontDoor) -> None:
+    said = on_a_terminal(harness, "data.path=text.txt", SMALL, "variant._target_=unruly:shows_progress")
+    assert "[1/2] counting text.txt (serial)" in said
+    assert "[2/2] unruly:shows_progress on text.txt" in said
+    assert re.search(r"[\d.]+ merges/s", said)
+    assert re.search(r"ETA 0:00:0\d", said)
+
+
+def on_a_terminal(harness: FrontDoor, *arguments: str) -> str:
+    """What standard error shows where it is a terminal, without the codes that place and colour it."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        harness.command(*arguments),
+        cwd=harness.folder,
+        env={**harness.environment, "TERM": "xterm", "COLUMNS": "120"},
+        stdin=follower,
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+    ) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                block = os.read(leader, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not block:
+                break
+            shown += block
+    os.close(leader)
+    assert process.returncode == 0
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+
+
+# Being ended.
+
+
+def wait_for_child(harness: FrontDoor) -> int:
+    path = harness.folder / "child"
+    wait_until(lambda: path.exists() and path.read_text() != "", "a trainer that has started its child")
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
+def test_an_interruption_is_one_line_and_leaves_nothing_running(harness: FrontDoor, number: signal.Signals) -> None:
+    targets = "variant._target_=unruly:takes_two,unruly:leaves_a_child_and_hangs"
+    process = harness.started("-m", "data.path=text.txt", SMALL, targets)
+    child = wait_for_child(harness)
+    process.send_signal(number)
+    process.send_signal(number)  # people press Ctrl-C more than once
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "interrupted; what was measured before is recorded, run the same command again for the rest\n"
+    wait_until(lambda: not is_running(child), "the end of the trainer's child")
+    wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
+    assert list(harness.temporary.iterdir()) == []
+    recorded = Said(130, out, err, harness.folder).records()
+    assert recorded[0]["cell"] == "count"
+    assert all(each["variant"] == "unruly:takes_two" for each in recorded[1:])
+
+
+def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(front_door, "asked_to_end", [signal.SIGINT])
+
+    def interrupted_inside_a_library() -> int:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise AttributeError("half made")
+
+    assert front_door.answered(interrupted_inside_a_library) == 130
+    assert capsys.readouterr().err.startswith("interrupted; ")
+
+
+def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(harness: FrontDoor) -> None:
+    process = harness.started("data.path=text.txt", SMALL, "variant._target_=unruly:leaves_a_child_and_hangs")
+    child = wait_for_child(harness)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until(lambda: not is_running(child), "the end of the trainer's child")
+    wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_a_counter_in_several_processes(harness: FrontDoor) -> None:
+    (harness.folder / "text.txt").write_text((TEXT + "<|endoftext|>") * 40_000)
+    process = harness.started("data.path=text.txt", SMALL, "counting=processes", "threads=2", "variant=naive")
+    mention = str(harness.folder / "child")
+    wait_until(lambda: len(processes_that_mention(mention)) >= 4, "a counter that has started its processes")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.count("\n")) == (130, 1)
+    wait_until(lambda: not processes_that_mention(mention), "the end of every process of the run")
+    assert list(harness.temporary.iterdir()) == []

@@ -1,0 +1,231 @@
+"""The papers of the house agree with each other and with what is done."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+import yaml
+
+from harness import registry
+from harness.conformance import check_trainer
+
+REPOSITORY = Path(__file__).parent.parent
+CARDS = sorted(REPOSITORY.glob("conf/**/*.yaml"))
+GROUPS = {"variant", "data", "counting", "pattern"}
+# Written so that this file does not hold what it looks for.
+PACKAGE_INDEX = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|debian)\.(?:org|com|io|net)\b", re.IGNORECASE)
+PLACE_ON_A_MACHINE = re.compile(r"(?<![\w.~:/}])/(?:home|root|work|tmp|usr|opt|Users)/")
+
+
+def text(name: str) -> str:
+    return (REPOSITORY / name).read_text()
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """The fenced blocks of one language in a Markdown file, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text(name), re.MULTILINE | re.DOTALL)
+
+
+def first_two_commands() -> tuple[str, str]:
+    first, second = (block.strip() for block in blocks("README.md", "sh")[:2])
+    return first, second
+
+
+def git_files(*arguments: str) -> list[str]:
+    if not (REPOSITORY / ".git").exists():
+        pytest.skip("this is no git checkout, so nothing says which files belong to the project")
+    listed = subprocess.run(["git", "ls-files", "-z", *arguments], cwd=REPOSITORY, capture_output=True, check=True)
+    return [name for name in listed.stdout.decode().split("\0") if name and (REPOSITORY / name).is_file()]
+
+
+def project_files() -> list[str]:
+    return git_files("--cached", "--others", "--exclude-standard")
+
+
+def card(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    return content
+
+
+# Commands
+
+
+def test_ci_runs_the_two_commands_of_the_readme() -> None:
+    first, second = first_two_commands()
+    lines = text(".ci/run").splitlines()
+    assert first.replace("python3", '"$PYTHON"', 1) in lines
+    assert second in lines
+    assert second.endswith(" -m pytest")
+
+
+def test_ci_installs_the_packages_that_the_readme_names() -> None:
+    named = re.search(r"`apt-get install ([^`]+)`", text("README.md"))
+    assert named
+    assert f"|| install {named[1]} ||" in text(".ci/run")
+
+
+def test_ci_is_a_script_that_bash_understands() -> None:
+    subprocess.run(["bash", "-n", ".ci/run"], cwd=REPOSITORY, check=True)
+
+
+def test_ci_names_test_files_that_are_there() -> None:
+    named = re.findall(r"\btests/\w+\.py\b", text(".ci/run"))
+    assert named
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
+def test_the_workflow_calls_the_same_script_under_every_python_of_the_readme() -> None:
+    workflow = yaml.safe_load(text(".github/workflows/ci.yml"))
+    (job,) = workflow["jobs"].values()
+    assert "bash .ci/run" in [step.get("run") for step in job["steps"]]
+    assert workflow["permissions"] == {"contents": "read"}
+    bounds = re.search(r"Python 3\.(\d+) to 3\.(\d+)", text("README.md"))
+    assert bounds
+    versions = [f"3.{minor}" for minor in range(int(bounds[1]), int(bounds[2]) + 1)]
+    assert job["strategy"]["matrix"]["python"] == versions
+    assert f">={versions[0]}" == project()["project"]["requires-python"]
+    assert " ".join(versions) in text(".ci/run")
+
+
+def test_what_must_run_on_ci_is_in_the_registry() -> None:
+    required = re.search(r"^export BPE_HARNESS_REQUIRE=(\S+)$", text(".ci/run"), re.MULTILINE)
+    assert required
+    assert set(required[1].split(",")) <= {*registry.variants(), *registry.counters()}
+
+
+# Configuration
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
+def test_every_card_loads_and_is_called_like_its_file(path: Path) -> None:
+    content = card(path)
+    assert content
+    if path.parent.name in GROUPS:
+        assert content["name"] == path.stem
+
+
+@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/variant/*.yaml")), ids=lambda path: path.stem)
+def test_a_variants_card_says_everything(path: Path) -> None:
+    content = card(path)
+    assert list(content) == ["name", "about", "part", "family", "tags", "_target_", "counting", "params"]
+    assert content["counting"] in registry.counters()
+
+
+@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/experiment/*.yaml")), ids=lambda path: path.stem)
+def test_an_experiment_begins_with_its_command(path: Path) -> None:
+    first, second = path.read_text().splitlines()[:2]
+    assert first == "# @package _global_"
+    assert re.match(rf"# python -m harness( -m)? experiment={path.stem}\b", second)
+
+
+# The build
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads(text("pyproject.toml"))
+
+
+def test_the_build_names_every_package_that_is_there() -> None:
+    folders = {Path(name).parent for name in project_files() if re.match(r"(variants|harness)/.*\.py$", name)}
+    cards = {path.parent.relative_to(REPOSITORY) for path in CARDS}
+    expected = {".".join(folder.parts) for folder in folders} | {
+        ".".join(("harness", *folder.parts)) for folder in cards
+    }
+    assert set(project()["tool"]["setuptools"]["packages"]) == expected
+
+
+def test_the_build_names_every_compiled_module_with_its_headers() -> None:
+    modules = project()["tool"]["setuptools"]["ext-modules"]
+    named = {source for module in modules for source in [*module["sources"], *module.get("depends", [])]}
+    written = {
+        name for name in project_files() if name.startswith("variants/") and name.endswith((".pyx", ".pxd", ".hpp"))
+    }
+    assert named == written
+
+
+# Papers
+
+
+def test_the_changelog_names_the_version() -> None:
+    version = project()["project"]["version"]
+    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[:2] == ["Unreleased", version]
+
+
+def test_links_between_the_papers_lead_somewhere() -> None:
+    papers = [name for name in project_files() if name.endswith(".md") and name != "README.md"]  # see test_readme.py
+    assert "CONTRIBUTING.md" in papers
+    links = [(name, link) for name in papers for link in re.findall(r"\]\((?!https?:)([^)#]+)", text(name))]
+    assert [(name, link) for name, link in links if not (REPOSITORY / name).parent.joinpath(link).exists()] == []
+
+
+def test_the_recipe_for_a_variant_works(tmp_path: Path) -> None:
+    (source,) = blocks("CONTRIBUTING.md", "python")
+    described = yaml.safe_load(blocks("CONTRIBUTING.md", "yaml")[0])
+    (tmp_path / "my_stage.py").write_text(source)
+    specification = importlib.util.spec_from_file_location("my_stage", tmp_path / "my_stage.py")
+    assert specification
+    assert specification.loader
+    my_stage = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(my_stage)
+    check_trainer(my_stage.train, parameters=described["params"])
+    assert list(described) == list(card(REPOSITORY / "conf/variant/heap.yaml"))
+    assert described["_target_"] == f"variants.{described['name']}:train"
+    keywords = {name: each.default for name, each in inspect.signature(my_stage.train).parameters.items()}
+    assert {name: keywords[name] for name in described["params"]} == described["params"]
+
+
+def test_the_recipe_for_a_data_set_says_what_the_others_say() -> None:
+    described = yaml.safe_load(blocks("CONTRIBUTING.md", "yaml")[1])
+    other = card(REPOSITORY / "conf/data/tinystories.yaml")
+    assert list(described) == list(other)
+    assert set(described["source"]) == set(other["source"])
+    assert set(described["facts"]) <= set(other["facts"])
+
+
+# What does not belong into the project
+
+
+def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
+    found = [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name in project_files()
+        for number, line in enumerate((REPOSITORY / name).read_text(errors="replace").splitlines(), 1)
+        if PACKAGE_INDEX.search(line)
+        or (name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")) and PLACE_ON_A_MACHINE.search(line))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("line", ["see /" + "home/me/x", "`/" + "tmp/y`", "a=/" + "root/z"])
+def test_a_place_on_a_machine_is_recognised(line: str) -> None:
+    assert PLACE_ON_A_MACHINE.search(line)
+
+
+@pytest.mark.parametrize("line", ["results/work/x", "https://example.org/home/x", "~/work/", "${HOME}/tmp/"])
+def test_a_path_within_the_project_or_an_address_is_not_taken_for_one(line: str) -> None:
+    assert not PLACE_ON_A_MACHINE.search(line)
+
+
+def test_nothing_that_is_made_is_kept() -> None:
+    assert git_files("--cached", "--ignored", "--exclude-standard") == []
+
+
+def test_what_a_build_leaves_is_ignored() -> None:
+    left = [
+        "variants/native/_new.c",
+        "variants/native/_new.cpp",
+        "variants/native/_new.so",
+        "results/local/records.jsonl",
+    ]
+    if not (REPOSITORY / ".git").exists():
+        pytest.skip("this is no git checkout")
+    ignored = subprocess.run(["git", "check-ignore", *left], cwd=REPOSITORY, capture_output=True, text=True)
+    assert ignored.stdout.split() == left
+    assert subprocess.run(["git", "check-ignore", "-q", "variants/native/flat.hpp"], cwd=REPOSITORY).returncode == 1

@@ -1,0 +1,155 @@
+"""Who may import whom, and how long a file may be: the house's walls, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+
+REPOSITORY = Path(__file__).parent.parent
+STANDARD = set(sys.stdlib_module_names)
+LONGEST_FILE = 350
+LONGEST_STAGE = 100
+NOT_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+
+
+def sources(pattern: str) -> list[Path]:
+    found = sorted(REPOSITORY.glob(pattern))
+    assert found, f"nothing is called {pattern}"
+    return found
+
+
+def source_files(room: str) -> list[Path]:
+    """What people wrote in a room: not what Cython made of it."""
+    return [
+        path
+        for kind in ("py", "pyx", "pxd", "pyi", "hpp", "h")
+        for path in sorted(REPOSITORY.glob(f"{room}/**/*.{kind}"))
+    ]
+
+
+def named(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{named(path)} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def packages(path: Path) -> set[str]:
+    return {module.partition(".")[0] for module in imported(path)}
+
+
+def worker_modules() -> list[Path]:
+    """The measured process's own half of `harness`: the worker and all that it imports there."""
+    reached = [REPOSITORY / "harness" / "worker.py"]
+    for path in reached:  # grows while it is read
+        for module in imported(path):
+            parts = module.split(".")
+            if parts[0] != "harness":
+                continue
+            candidates = [REPOSITORY.joinpath(*parts[:length]).with_suffix(".py") for length in (2, 3)]
+            reached += [candidate for candidate in candidates if candidate.is_file() and candidate not in reached]
+    return reached
+
+
+def code_lines(path: Path) -> int:
+    """Lines that hold code: no blank ones, no comments, no docstrings."""
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            documented.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    with path.open("rb") as file:
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in NOT_CODE]
+    return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - documented)
+
+
+def test_the_algorithms_do_not_know_who_measures_them() -> None:
+    assert [named(path) for path in sources("variants/**/*.py") if "harness" in packages(path)] == []
+
+
+def test_the_contract_imports_nothing_of_ours() -> None:
+    assert packages(REPOSITORY / "variants" / "contract.py") <= STANDARD
+
+
+@pytest.mark.parametrize("path", sources("variants/*.py"), ids=named)
+def test_a_stage_imports_the_standard_library_and_other_stages_only(path: Path) -> None:
+    assert packages(path) <= STANDARD | {"variants"}
+
+
+@pytest.mark.parametrize("path", worker_modules(), ids=named)
+def test_the_measured_process_imports_the_standard_library_and_the_contract_only(path: Path) -> None:
+    assert packages(path) <= STANDARD | {"variants", "harness"}
+    ours = {module for module in imported(path) if module.startswith("variants")}
+    assert {module for module in ours if not module.startswith("variants.contract.")} == set()
+
+
+def test_the_measured_process_is_checked_for_an_old_python() -> None:
+    checked = (REPOSITORY / ".ci" / "run").read_text()
+    assert [named(path) for path in worker_modules() if named(path) not in checked] == []
+    assert "--target=3.9- variants/*.py" in checked
+
+
+def test_the_measured_process_starts_small() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", "import harness.worker, sys; print(*sys.modules)"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "harness.worker" in listed
+    heavy = {"hydra", "omegaconf", "pandas", "matplotlib", "numpy", "rich", "regex", "yaml"}
+    assert heavy & {module.partition(".")[0] for module in listed} == set()
+
+
+@pytest.mark.parametrize("path", sources("harness/*.py"), ids=named)
+def test_the_harness_names_no_variant(path: Path) -> None:
+    names = {card.stem for card in sources("conf/variant/*.yaml")}
+    constants = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    assert names & {constant for constant in constants if isinstance(constant, str)} == set()
+    stages = [module for module in imported(path) if module.startswith("variants")]
+    assert [module for module in stages if module.split(".")[1] not in ("contract", "words")] == []
+
+
+@pytest.mark.parametrize("path", [*source_files("variants"), *source_files("harness")], ids=named)
+def test_a_file_is_no_longer_than_a_reader_bears(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize(
+    "target",
+    sorted({card.target for card in registry.variants().values() if card.part and "series" in card.tags}),
+)
+def test_a_stage_of_the_series_stays_short(target: str) -> None:
+    path = REPOSITORY.joinpath(*target.partition(":")[0].split(".")).with_suffix(".py")
+    assert code_lines(path) <= LONGEST_STAGE
+
+
+def test_lines_of_code_are_counted_without_what_explains_them(tmp_path: Path) -> None:
+    path = tmp_path / "stage.py"
+    path.write_text(
+        '"""Says\nwhat."""\n\nimport os  # why\n\n\ndef f() -> str:\n    """D."""\n    # c\n    return """\n"""\n'
+    )
+    assert code_lines(path) == 4

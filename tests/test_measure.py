@@ -1,0 +1,385 @@
+"""One measurement survives what it measures, says what happened, and believes no answer that witnesses contradict."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import TESTS, is_running, wait_until
+
+from harness import word_store
+from harness.calling import arguments_for, packed
+from harness.measure import Answer, Limits, disagreement_of_witnesses, measure
+from harness.record import merges_from_bytes
+from variants.contract import Meter, TieBreak, WordCounts
+from variants.heap import train
+
+WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6), (b"\x00\xff\x00\xff", 2)])
+NUM_MERGES = 8
+MERGES = train(WORDS, NUM_MERGES)
+
+Measure = Callable[..., tuple[Answer, Path]]
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """Measures a trainer of unruly.py (or any target) on the words; returns the answer and the folder it left."""
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("UNRULY_CHILD", str(tmp_path / "child"))
+    word_store.write(tmp_path / "words", WORDS)
+
+    def run(target: str, limits: Limits | None = None, **others: Any) -> tuple[Answer, Path]:
+        job = {
+            "kind": "train",
+            "target": target if ":" in target else f"unruly:{target}",
+            "params": {},
+            "threads": 1,
+            "words": str(tmp_path / "words"),
+            "num_merges": NUM_MERGES,
+            "tie_break": "greatest_bytes",
+            "min_count": 1,
+            **others,
+        }
+        return measure(job, tmp_path / "output", limits or Limits(wall_seconds=30)), tmp_path / "output"
+
+    return run
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    """Measures a word counter on a small file."""
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    (tmp_path / "text").write_text("low low lower")
+
+    def run(target: str, limits: Limits | None = None) -> Answer:
+        corpus = {"path": str(tmp_path / "text"), "special_tokens": [], "pattern": "[a-z]+", "errors": "strict"}
+        job = {"kind": "count", "target": target, "params": {}, "threads": 1, "corpus": corpus}
+        return measure(job, tmp_path / "output", limits or Limits(wall_seconds=30))
+
+    return run
+
+
+# Ends.
+
+
+@pytest.mark.parametrize(
+    ("trainer", "status", "reason"),
+    [
+        ("segfaults", "killed", "its process was ended by SIGSEGV"),
+        ("kills_itself", "killed", "its process was ended by signal 40"),
+        ("ends_at_once", "error", "its process ended without an answer, exit status 7"),
+        ("calls_sys_exit", "error", "SystemExit: no more today"),
+        ("raises", "error", "LookupError: nothing here"),
+        ("raises_the_unspeakable", "error", "Unspeakable: an exception that cannot be put into words"),
+        ("raises_what_is_not_text", "error", "half a character: \udcff"),
+        ("recurses", "error", "RecursionError: maximum recursion depth exceeded"),
+        ("is_unavailable", "skipped", "needs a library that is not there; install it"),
+        ("wants_more", "error", "TypeError: wants_more() missing 1 required keyword-only argument: 'temperature'"),
+        ("unruly:nothing", "error", "AttributeError: module 'unruly' has no attribute 'nothing'"),
+        ("not_there:train", "error", "ModuleNotFoundError: No module named 'not_there'"),
+    ],
+)
+def test_every_end_has_its_status_and_its_reason(measured: Measure, trainer: str, status: str, reason: str) -> None:
+    answer, output = measured(trainer)
+    assert (answer["status"], answer["reason"]) == (status, reason)
+    assert not (output / "merges").exists()
+
+
+def test_a_traceback_is_kept_in_the_tail_of_standard_error(measured: Measure) -> None:
+    assert "in raises" in measured("raises")[0]["stderr_tail"]
+
+
+def test_an_interpreter_that_is_not_there_is_an_error_with_its_name(measured: Measure) -> None:
+    answer, _ = measured("takes_two", interpreter="no-such-python")
+    assert answer["reason"] == "cannot start no-such-python: No such file or directory"
+
+
+def test_an_interpreter_that_is_none_is_an_error(measured: Measure) -> None:
+    answer, _ = measured("takes_two", interpreter=shutil.which("true"))
+    assert answer["reason"] == "its process ended without an answer, exit status 0"
+
+
+# Limits.
+
+
+def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(measured: Measure) -> None:
+    answer, output = measured("hangs_after_some_merges", Limits(wall_seconds=0.6))
+    assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.6 s")
+    assert answer["merges_done"] == 5
+    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:5]
+
+
+def test_a_native_trainer_that_stops_when_told_is_no_finished_one(measured: Measure) -> None:
+    answer, output = measured("stops_when_told", Limits(wall_seconds=0.6))
+    assert (answer["status"], answer["merges_done"]) == ("timeout", 3)
+    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:3]
+
+
+def test_a_trainer_that_has_everything_when_told_to_stop_is_a_finished_one(measured: Measure) -> None:
+    answer, _ = measured("stops_too_late", Limits(wall_seconds=0.6))
+    assert (answer["status"], answer["merges_done"]) == ("ok", NUM_MERGES)
+
+
+@pytest.mark.slow
+def test_a_trainer_that_holds_the_interpreter_lock_is_ended_all_the_same(measured: Measure) -> None:
+    answer, _ = measured("hangs_without_letting_go", Limits(wall_seconds=0.4))
+    assert answer["status"] == "timeout"
+    assert "merges_done" not in answer
+    assert answer["peak_rss_bytes"] > 0  # as the parent saw it
+
+
+def test_a_limit_that_is_over_at_once_is_a_timeout(measured: Measure) -> None:
+    answer, _ = measured("hangs", Limits(wall_seconds=0.001))
+    assert answer["status"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "reason"),
+    [
+        ("allocates_without_end", "its processes held over limits.memory=100000000 bytes"),
+        ("allocates_at_once", "an allocation failed under the memory limit"),
+    ],
+)
+def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str, reason: str) -> None:
+    answer, _ = measured(trainer, Limits(wall_seconds=30, memory_bytes=100_000_000))
+    assert (answer["status"], answer["reason"]) == ("out_of_memory", reason)
+
+
+# Answers.
+
+
+@pytest.mark.parametrize(
+    ("trainer", "reason"),
+    [
+        ("returns_none", "it returned NoneType, not a list of merges"),
+        ("returns_a_generator", "it returned list_iterator, not a list of merges"),
+        ("returns_promises", "it returned Lazy, not a list of merges"),
+        ("returns_integers", "merge 1 is 1, not a pair of bytes"),
+    ],
+)
+def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, trainer: str, reason: str) -> None:
+    answer, output = measured(trainer)
+    assert (answer["status"], answer["reason"]) == ("error", reason)
+    assert not (output / "merges").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", (97, 98), {b"a": 1, b"b": 2}, None],
+)
+def test_a_merge_is_a_pair_of_bytes(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"^merge 2 is .*, not a pair of bytes$"):
+        packed([(b"a", b"b"), wrong])
+
+
+def test_a_long_wrong_merge_is_shown_shortened() -> None:
+    with pytest.raises(ValueError, match=r"^merge 1 is 'x{199}\.\.\., not a pair of bytes$"):
+        packed(["x" * 10_000])
+
+
+# Noise, leavings and meddling: the trainer's own affair, as long as its merges are right.
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        "prints",
+        "closes_standard_output",
+        "reads_standard_input",
+        pytest.param("closes_every_descriptor", marks=pytest.mark.slow),
+        "writes_to_every_descriptor",
+        pytest.param("changes_folder", marks=pytest.mark.slow),
+        "leaves_a_thread",
+        "returns_twice",
+        "takes_two",
+        "takes_anything",
+        pytest.param("takes_keywords", marks=pytest.mark.slow),
+        pytest.param("takes_no_meter", marks=pytest.mark.slow),
+        pytest.param("takes_the_meter_by_name", marks=pytest.mark.slow),
+    ],
+)
+def test_odd_manners_cost_nothing(measured: Measure, trainer: str) -> None:
+    answer, output = measured(trainer)
+    assert (answer["status"], answer["reason"]) == ("ok", None)
+    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    ["leaves_a_child", "leaves_a_child_in_a_session_of_its_own", "leaves_a_daemon", "leaves_a_child_and_hangs"],
+)
+def test_no_process_is_left_behind(measured: Measure, trainer: str, tmp_path: Path) -> None:
+    answer, _ = measured(trainer, Limits(wall_seconds=0.8))
+    assert answer["status"] == ("timeout" if trainer.endswith("hangs") else "ok")
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not is_running(child), f"the end of the process that {trainer}")
+
+
+def test_what_was_printed_is_kept_by_its_end_only(measured: Measure) -> None:
+    tail = measured("prints")[0]["stderr_tail"]
+    assert len(tail) <= 2000
+    assert tail.endswith("and on standard error\n")
+
+
+def test_threads_reach_a_trainer_that_names_them(measured: Measure) -> None:
+    assert measured("takes_threads", threads=2)[0]["takes_threads"] is True
+
+
+@pytest.mark.parametrize(("name", "value"), [("tie_break", "raw_bytes"), ("min_count", 2)])
+def test_a_trainer_without_an_option_is_not_run_as_if_it_had_it(measured: Measure, name: str, value: Any) -> None:
+    answer, _ = measured("takes_two", **{name: value})
+    assert answer["reason"] == f"unruly:takes_two takes no {name}, so it cannot run with another than the default"
+
+
+# How a target is called.
+
+
+def test_a_compiled_function_without_a_signature_is_taken_to_keep_the_contract() -> None:
+    meter, offered = Meter(), {"threads": 2, "min_count": 1}
+    assert arguments_for(min, [1, 2], meter, offered, {"key": 3}) == ([1, 2, meter], {"min_count": 1, "key": 3})
+
+
+def test_the_meter_is_not_put_where_something_else_belongs() -> None:
+    def with_a_rate(word_counts: Any, num_merges: int, rate: float = 0.5) -> None: ...
+
+    def with_a_meter_of_another_name(word_counts: Any, num_merges: int, watch: Any, **options: Any) -> None: ...
+
+    meter = Meter()
+    assert arguments_for(with_a_rate, [{}, 1], meter, {"threads": 1}, {}) == ([{}, 1], {})
+    assert arguments_for(with_a_meter_of_another_name, [{}, 1], meter, {}, {"rate": 1}) == (
+        [{}, 1, meter],
+        {"rate": 1},
+    )
+
+
+# Witnesses.
+
+
+@pytest.mark.parametrize("trainer", ["speeds_the_clock_up", "stops_the_clock"])
+def test_a_trainer_that_replaces_the_clock_is_rejected(measured: Measure, trainer: str) -> None:
+    answer, _ = measured(trainer)
+    assert (answer["status"], answer["reason"]) == (
+        "rejected",
+        "time.perf_counter was replaced while it ran, so its phases mean nothing",
+    )
+    assert answer["total"] < 30  # the total is taken from a clock that cannot be replaced from outside
+
+
+def test_phases_that_do_not_fit_into_the_total_are_rejected(measured: Measure) -> None:
+    answer, _ = measured("hands_over_too_much_time")
+    assert answer["status"] == "rejected"
+    assert answer["reason"].startswith("its phases claim 1000.000 s of the ")
+
+
+@pytest.mark.parametrize(
+    ("trainer", "reason"),
+    [
+        ("hands_over_no_number", "it gave its meter nan seconds of update"),
+        ("tells_progress_in_words", "invalid literal for int() with base 10: 'half way'"),
+        ("follows_nothing", "TypeError: object of type 'NoneType' has no len()"),
+    ],
+)
+def test_a_meter_used_wrongly_is_the_trainers_error(measured: Measure, trainer: str, reason: str) -> None:
+    answer, _ = measured(trainer)
+    assert (answer["status"], answer["reason"]) == ("error", reason)
+
+
+def test_a_tally_that_is_no_number_is_the_trainers_error(measured: Measure) -> None:
+    answer, _ = measured("tallies_what_cannot_be_counted")
+    assert answer["status"] == "error"
+    assert "complex" in answer["reason"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ({}, None),
+        ({"total": 3.0}, "its clock shows 3.000 s, the whole process lasted 2.000 s"),
+        ({"cpu_seconds": 9.0}, "it claims 9.000 s of CPU time, the kernel gave it 1.500 s"),
+        ({"seconds": {"init": 0.9, "max": 0.9}}, "its phases claim 1.800 s of the 1.000 s there were"),
+        ({"seconds": {"init": 1.9, "max": -0.9}}, "its phases claim 1.000 s of the 1.000 s there were"),
+    ],
+)
+def test_witnesses(claim: dict[str, Any], sentence: str | None) -> None:
+    answer = {"total": 1.0, "cpu_seconds": 1.0, "seconds": {"init": 0.5, "max": 0.5}, **claim}
+    assert disagreement_of_witnesses(answer, 2.0, 1.5) == sentence
+
+
+# What a good answer holds.
+
+
+def test_the_laps_of_a_trainer_add_up_to_no_more_than_its_total(measured: Measure) -> None:
+    answer, _ = measured("works_for_half_a_second")
+    assert set(answer["seconds"]) == {"init", "max", "update"}
+    assert 0.5 <= answer["seconds"]["init"] <= sum(answer["seconds"].values()) <= answer["total"]
+    assert answer["cpu_seconds"] > 0
+    assert answer["peak_rss_bytes"] > answer["peak_private_bytes"] > 0
+    assert answer["curve"][-1] == {"merges": NUM_MERGES, "seconds": answer["seconds"]}
+    assert answer["tallies"]["heap_pushes"] > 0
+
+
+def test_tallies_are_the_same_in_every_process(measured: Measure, tmp_path: Path) -> None:
+    first, output = measured("variants.heap:train")
+    shutil.rmtree(output)
+    second, _ = measured("variants.heap:train")
+    assert first["tallies"] == second["tallies"]
+    assert (tmp_path / "output" / "merges").exists()
+
+
+def test_several_processes_are_measured_together(measured: Measure) -> None:
+    answer, _ = measured("works_beside_a_child")
+    assert answer["memory_is_sampled"] is True
+
+
+# Counters.
+
+
+@pytest.mark.parametrize(
+    ("counter", "status", "reason"),
+    [
+        ("counter_without_words", "error", "it returned dict, not WordCounts"),
+        ("counter_that_dies", "killed", "its process was ended by SIGKILL"),
+    ],
+)
+def test_a_counter_ends_as_a_trainer_does(
+    counted: Callable[..., Answer], counter: str, status: str, reason: str
+) -> None:
+    answer = counted(f"unruly:{counter}")
+    assert (answer["status"], answer["reason"]) == (status, reason)
+
+
+def test_a_counter_that_stops_when_told_has_not_counted(counted: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = counted("unruly:counter_that_stops_when_told", Limits(wall_seconds=0.6))
+    assert answer["status"] == "timeout"
+    assert not (tmp_path / "output" / "words").exists()
+
+
+def test_words_pass_from_process_to_process(counted: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = counted("variants.counting.pretokenize:serial")
+    assert (answer["words"]["words"], answer["words"]["pre_tokens"]) == (2, 3)
+    words, manifest = word_store.read(tmp_path / "output" / "words")
+    assert dict(words) == {b"low": 2, b"lower": 1}
+    assert manifest["sha256"] == answer["words"]["sha256"]
+
+
+# Another interpreter.
+
+
+@pytest.mark.slow
+def test_pypy_learns_the_same_merges(measured: Measure) -> None:
+    pypy = shutil.which("pypy3")
+    if pypy is None:
+        pytest.skip("pypy3 is not installed")
+    answer, output = measured("variants.heap:train", interpreter=pypy)
+    assert (answer["status"], answer["interpreter"][:4]) == ("ok", "PyPy")
+    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES
+
+
+def test_the_worker_asks_for_the_definition_of_a_tie_break_by_its_name(measured: Measure) -> None:
+    answer, output = measured("variants.heap:train", tie_break="smallest_bytes")
+    assert answer["status"] == "ok"
+    expected = train(WORDS, NUM_MERGES, tie_break=TieBreak.SMALLEST_BYTES)
+    assert merges_from_bytes((output / "merges").read_bytes()) == expected

@@ -1,0 +1,386 @@
+"""From what was said to cells: which variants with which parameters, and what is refused before measuring."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import plan, registry
+from harness.command_line import compose
+from harness.errors import Refusal
+from harness.measure import Limits
+from harness.plan import Settings, TrainCell, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
+from harness.registry import VariantCard
+from harness.sizes import parse_bytes
+from variants.contract import GPT2_PATTERN
+
+LISTED = {
+    "steady": VariantCard("steady", "pkg:steady", family="one", tags=("ours",), params={"depth": 1, "share": 0.5}),
+    "quick": VariantCard(
+        "quick", "pkg:quick", tags=("ours", "few"), counting="processes", params={"kind": "c", "on": True}
+    ),
+    "theirs": VariantCard("theirs", "other:train", tags=("external",)),
+}
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry of three, so that the rules show without the variants there happen to be."""
+    monkeypatch.setattr(registry, "variants", lambda: LISTED)
+
+
+def composed_variant(name: str, names: Any = None, **changed: Any) -> dict[str, Any]:
+    card = LISTED[name]
+    params = {**card.params, **changed.pop("params", {})}
+    return {"variant": {"name": name, "_target_": card.target, "params": params, **changed}, "variants": names}
+
+
+def selected(config: dict[str, Any], *said: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(card.name, dict(card.params)) for card in variants_of(config, said)]
+
+
+def cells(*arguments: str) -> list[TrainCell]:
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
+
+
+def read(config: dict[str, Any], said: list[str]) -> tuple[Settings, list[TrainCell]]:
+    return settings_of(config), cells_of(config, said)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> str:
+    path = tmp_path / "book.txt"
+    path.write_text("hello hello world")
+    return f"data.path={path}"
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """What Hydra composes for a file of one's own when nothing else is said."""
+    (only,) = compose(["data=file"]) or []
+    return only.config
+
+
+# ---- which variants
+
+
+@pytest.mark.usefixtures("listed")
+class TestVariants:
+    """The rules by which a configuration selects variants and gives them parameters."""
+
+    def test_one_has_its_defaults(self) -> None:
+        assert selected(composed_variant("steady")) == [("steady", {"depth": 1, "share": 0.5})]
+
+    def test_a_list_wins_over_the_one(self) -> None:
+        assert [name for name, _ in selected(composed_variant("steady", ["quick"]))] == ["quick"]
+
+    @pytest.mark.parametrize(
+        ("names", "found"),
+        [
+            ("all", ["steady", "quick", "theirs"]),
+            (["ours"], ["steady", "quick"]),
+            ("few", ["quick"]),
+            (["few", "steady", "ours", "quick"], ["quick", "steady"]),
+        ],
+    )
+    def test_names_tags_and_all_each_once_in_the_order_said(self, names: Any, found: list[str]) -> None:
+        assert [name for name, _ in selected(composed_variant("steady", names))] == found
+
+    def test_a_parameter_goes_to_those_that_take_it(self) -> None:
+        config = composed_variant("steady", "ours", params={"depth": 3})
+        assert selected(config, "variant.params.depth") == [
+            ("steady", {"depth": 3, "share": 0.5}),
+            ("quick", {"kind": "c", "on": True}),
+        ]
+
+    def test_a_parameter_from_an_experiment_counts_though_it_was_not_said(self) -> None:
+        assert selected(composed_variant("steady", ["quick"], params={"on": False})) == [
+            ("quick", {"kind": "c", "on": False})
+        ]
+
+    def test_a_parameter_that_none_takes_is_refused_with_those_there_are(self) -> None:
+        with pytest.raises(Refusal, match=r"variant steady takes no parameter 'dept'; there are: depth, share"):
+            selected(composed_variant("steady", params={"dept": 3}))
+        with pytest.raises(Refusal, match="none of these variants takes no parameter 'dept'") as refused:
+            selected(composed_variant("steady", "ours", params={"dept": 3}))
+        assert "depth, kind, on, share" in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("name", "wrong"), [("depth", "deep"), ("depth", 1.5), ("depth", True), ("share", "half"), ("share", True)]
+    )
+    def test_a_parameter_of_another_type_is_refused(self, name: str, wrong: Any) -> None:
+        with pytest.raises(Refusal, match=f"variant.params.{name}=.* is .*; it takes"):
+            selected(composed_variant("steady", params={name: wrong}), f"variant.params.{name}")
+
+    def test_a_whole_number_does_for_a_share(self) -> None:
+        assert selected(composed_variant("steady", params={"share": 1}))[0][1]["share"] == 1
+
+    def test_a_target_of_ones_own_starts_with_no_parameters(self) -> None:
+        config = composed_variant("steady", _target_="mine:train")
+        assert selected(config) == [("mine:train", {})]
+        assert variants_of(config, [])[0].family == "mine"  # two functions of one module are one witness
+
+    def test_a_target_of_ones_own_gets_what_was_said_even_a_default(self) -> None:
+        config = composed_variant("steady", _target_="mine:train", params={"depth": 1, "tree": {"leaf": 2}})
+        assert selected(config, "variant.params.depth", "variant.params.tree.leaf") == [
+            ("mine:train", {"depth": 1, "tree": {"leaf": 2}})
+        ]
+        assert selected(config, "variant.params.dep") == [("mine:train", {"tree": {"leaf": 2}})]
+
+    def test_a_trainer_of_another_package_takes_any_parameter(self) -> None:
+        assert selected(composed_variant("theirs", params={"x": 1}), "variant.params.x") == [("theirs", {"x": 1})]
+
+    @pytest.mark.parametrize("names", [[], 3, {"a": 1}, [1], [["steady"]], True])
+    def test_what_is_no_list_of_names_is_refused(self, names: Any) -> None:
+        with pytest.raises(Refusal, match="names none; it is a list of names, all, or a tag"):
+            selected(composed_variant("steady", names))
+
+    def test_an_unknown_name_is_answered_with_names_and_tags(self) -> None:
+        with pytest.raises(Refusal, match=r"unknown variant 'stedy'; did you mean steady.* quick.* all.* few"):
+            selected(composed_variant("steady", ["stedy"]))
+
+
+# ---- which counter
+
+
+def test_the_counter_is_the_variants_own_unless_one_is_chosen(book: str) -> None:
+    own, chosen = cells(book, "variants=[naive,multiprocess]"), cells(book, "variant=naive", "counting=processes")
+    assert [(cell.count.counter.name, cell.counting_chosen) for cell in own] == [
+        ("serial", False),
+        ("processes", False),
+    ]
+    assert [(cell.count.counter.name, cell.counting_chosen) for cell in chosen] == [("processes", True)]
+
+
+def test_parameters_go_to_the_counter_whoever_named_it(book: str) -> None:
+    for arguments in (["variant=multiprocess"], ["variant=naive", "counting=processes"]):
+        (cell,) = cells(book, *arguments, "counting.params.smallest_range=7")
+        assert cell.count.counter.params == {"smallest_range": 7}
+
+
+@pytest.mark.parametrize(
+    ("composed", "own", "told"),
+    [
+        ({"name": "own", "_target_": None, "params": {"x": 1}}, "serial", "counting=serial takes no parameter 'x'"),
+        ({"name": "own", "_target_": None, "params": {}}, "nonesuch", "unknown counting 'nonesuch'"),
+    ],
+)
+def test_a_counter_that_cannot_be_is_refused(composed: dict[str, Any], own: str, told: str) -> None:
+    with pytest.raises(Refusal, match=told):
+        counter_of(composed, own)
+
+
+def test_a_counter_may_be_named_by_its_target(book: str) -> None:
+    (cell,) = cells(book, "counting._target_=mine:count")
+    assert (cell.count.counter.name, cell.count.counter.target) == ("mine:count", "mine:count")
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("vocab_size", 256, "the 256 bytes and the special tokens alone are 257"),
+        ("vocab_size", -1, "too small"),
+        ("threads", 0, "threads=0 is not possible; it is a number of 1 or more"),
+        ("threads", -2, "threads=-2 is not possible"),
+        ("min_count", 0, "min_count=0 is not possible"),
+        ("repeat", 0, "repeat=0 is not possible"),
+        ("counts", "new", "unknown counts 'new'; there are: kept, fresh"),
+        ("tie_break", "first", "unknown tie_break 'first'; there are: greatest_bytes"),
+        ("errors", "ignore", "unknown errors 'ignore'; there are: strict, replace"),
+        ("special_tokens", [""], "special_tokens=\\[\\] for none"),
+        ("special_tokens", ["a", "", "b"], "empty token"),
+        ("special_tokens", ["a", "b", "a"], "holds 'a' twice"),
+        ("special_tokens", ["\udcff"], "is not UTF-8"),
+        ("pattern.regex", "(a", "is not a regular expression: missing \\)"),
+        ("pattern.regex", "(?L)(?a)x", "is not a regular expression"),
+        ("pattern.regex", "\udcff", "is not UTF-8"),
+        ("pattern.regex", "", "pattern.regex is empty"),
+        ("limits.wall", 0.0, "limits.wall=0 is not a time"),
+        ("limits.wall", float("nan"), "limits.wall=nan is not a time"),
+        ("limits.wall", float("inf"), "limits.wall=inf is not a time"),
+        ("limits.memory", "much", "limits.memory=much is not a size"),
+        ("data.documents", 0, "data.documents=0"),
+        ("data.bytes", "0", "data.bytes=0 is nothing"),
+        ("data.skip", "-1", "data.skip=-1 is not a size"),
+        ("save", "", "save is empty"),
+        ("results", "", "results is empty"),
+    ],
+)
+def test_what_is_impossible_is_refused(plain: dict[str, Any], book: str, key: str, value: Any, told: str) -> None:
+    config = copy.deepcopy(plain)
+    config["data"]["path"] = book.partition("=")[2]
+    group, _, name = key.rpartition(".")
+    (config[group] if group else config)[name] = value
+    with pytest.raises(Refusal, match=told) as refused:
+        read(config, [key])
+    assert refused.value.exit_code == 2
+
+
+def test_a_very_deep_expression_is_refused() -> None:
+    with pytest.raises(Refusal, match="is not a regular expression"):
+        pattern_of({"name": "own", "regex": "(?:" * 5000 + ")" * 5000})
+
+
+# ---- what is meant
+
+
+def test_vocab_size_is_the_final_size_and_by_default_the_cards(book: str) -> None:
+    (smallest,) = cells(book, "vocab_size=258", "special_tokens=[a,b]")
+    assert smallest.num_merges == 0
+    (default,) = cells(book, "special_tokens=[]")
+    assert default.num_merges == 10_000 - 256
+
+
+@pytest.mark.parametrize(
+    ("composed", "named"),
+    [
+        ({"name": "gpt2", "regex": GPT2_PATTERN}, "gpt2"),
+        ({"name": "gpt2", "regex": None}, "bytes"),
+        ({"name": "gpt2", "regex": r"(?s:.+)"}, "document"),
+        ({"name": "gpt2", "regex": r"\w+"}, r"\w+"),
+        ({"name": "words", "regex": r"\w+"}, "words"),
+    ],
+)
+def test_a_pattern_is_named_by_its_card_or_by_itself(composed: dict[str, Any], named: str) -> None:
+    assert pattern_of(composed) == (named, composed["regex"])
+
+
+def test_the_default_pattern_is_the_contracts() -> None:
+    assert registry.cards("pattern")["gpt2"]["regex"] == GPT2_PATTERN
+
+
+def test_settings_hold_for_the_command() -> None:
+    (only,) = compose(["repeat=3", "seed=7", "counts=fresh", "save=a b", "plan=true", "results=r"]) or []
+    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, True)
+
+
+def test_memory_is_limited_by_what_is_free_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "memory_bytes", lambda _: 10 * 10**9 + 5)
+    assert limits_of({"wall": None, "memory": None}).memory_bytes == 8 * 10**9
+    assert limits_of({"wall": 2.5, "memory": "2GB"}) == Limits(2.5, 2 * 10**9)
+    monkeypatch.setattr(plan, "memory_bytes", lambda _: None)
+    assert limits_of({"wall": None, "memory": None}).memory_bytes is None
+
+
+def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
+    (only,) = compose([book, "variant=naive"]) or []
+
+    def key(**changes: Any) -> str:
+        (cell,) = cells_of({**only.config, **changes}, only.said)
+        return cell.key()
+
+    assert key(seed=5) == key(limits={"wall": None, "memory": "3GB"}) == key()
+    different: list[dict[str, Any]] = [
+        {"threads": 2},
+        {"vocab_size": 300},
+        {"tie_break": "raw_bytes"},
+        {"min_count": 2},
+        {"errors": "replace"},
+        {"special_tokens": []},
+        {"pattern": {"name": "bytes", "regex": None}},
+        {"variants": ["incremental"]},
+        {"limits": {"wall": 5.0, "memory": None}},
+        {"counting": {"name": "mine", "_target_": "mine:count", "params": {}}},
+        {"counting": {"name": "mine", "_target_": "mine:count", "params": {"x": 1}}},
+        {"data": {**only.config["data"], "bytes": "11B"}},
+    ]
+    assert len({key(), *(key(**changes) for changes in different)}) == len(different) + 1
+
+
+# ---- cards
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("name: [", "broken.yaml is not YAML"),
+        ("- a\n- b\n", "broken.yaml is no mapping"),
+        ("name: other\n_target_: a:b\n", "needs `name: broken`"),
+        ("name: broken\n", "and `_target_: package.module:function`"),
+    ],
+)
+def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str) -> None:
+    (tmp_path / "variant").mkdir()
+    (tmp_path / "variant" / "broken.yaml").write_text(content)
+    monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path)
+    with pytest.raises(Refusal, match=told):
+        registry.variants.__wrapped__()
+
+
+def test_a_card_may_say_no_more_than_its_name_and_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "variant").mkdir()
+    (tmp_path / "variant" / "mine.yaml").write_text("name: mine\n_target_: mine:train\n")
+    monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path)
+    assert registry.variants.__wrapped__()["mine"] == VariantCard("mine", "mine:train")
+
+
+def test_variants_are_in_the_order_of_the_series() -> None:
+    parts = [card.part for card in registry.variants().values() if card.part is not None]
+    assert parts == sorted(parts)
+    assert len(parts) > 5
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nonesuch:train", "cannot import 'nonesuch:train'"),
+        ("variants.naive:nonesuch", "cannot import"),
+        ("variants.naive:Vocabulary.nonesuch", "cannot import"),
+        ("not a target", "package.module:function"),
+        ("", "package.module:function"),
+        ("broken_on_import:train", "ZeroDivisionError"),
+        ("variants.contract:GPT2_PATTERN", "is str, not a function"),
+    ],
+)
+def test_a_target_that_is_no_function_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, told: str
+) -> None:
+    (tmp_path / "broken_on_import.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Refusal, match=told):
+        registry.resolve(target)
+
+
+# ---- sizes
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("4000000", 4_000_000),
+        (4_000_000, 4_000_000),
+        ("4_000", 4_000),
+        ("64MB", 64 * 10**6),
+        ("64 mb", 64 * 10**6),
+        (" 1.5GiB ", 3 * 2**29),
+        ("1K", 1000),
+        ("1KiB", 1024),
+        ("0.001MB", 1000),
+        ("1000000.0", 1_000_000),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_sizes_as_people_write_them(said: str | int, size: int) -> None:
+    assert parse_bytes(said, "data.bytes") == size
+
+
+@pytest.mark.parametrize(
+    "said", ["", "MB", "-1", "1e6", "1,000", "0x10", "1 000", "1TBB", "1.MB", ".5GB", "inf", "nan", "9" * 5000]
+)
+def test_what_is_no_size_is_refused(said: str) -> None:
+    with pytest.raises(Refusal, match="is not a size; write a number"):
+        parse_bytes(said, "data.bytes")
+
+
+def test_nothing_is_no_size_except_where_it_is_one() -> None:
+    with pytest.raises(Refusal, match=r"data\.bytes=0 is nothing"):
+        parse_bytes(0, "data.bytes")
+    with pytest.raises(Refusal, match="is nothing"):
+        parse_bytes("0.4", "data.bytes")
+    assert parse_bytes("0", "data.skip", smallest=0) == 0

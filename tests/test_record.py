@@ -1,0 +1,326 @@
+"""Records are appended whole or not at all, read back line by line, and hold what people script against."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from workbench import CHECKOUT, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly
+
+from harness import environment
+from harness.cell_record import train_record, without_paths
+from harness.errors import Refusal
+from harness.record import (
+    FILE_NAME,
+    RecordFile,
+    merges_from_bytes,
+    merges_sha256,
+    merges_to_bytes,
+    read_records,
+)
+from harness.schedule import Run
+from variants.contract import GPT2_PATTERN, WordCounts
+from variants.naive import train
+
+KEYS = """
+schema run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
+merges_sha256 proof seconds curve cpu_seconds counts_reused tallies instructions peak_rss_bytes peak_private_bytes
+limits merges_done last_phase first_divergence stderr_tail extrapolated interpreter block repeat started host
+environment cell"""
+KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
+
+
+def record(number: int, **others: Any) -> dict[str, Any]:
+    return {"schema": 1, "status": "ok", "number": number, **others}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The records of a run with a good trainer, one that fails, one that is stopped, and two wrong ones."""
+    folder = tmp_path_factory.mktemp("run with blanks")
+    reading = reading_of(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
+        patch.setenv("PYTHONPATH", str(TESTS))
+        patch.setenv("UNRULY_SECRET", "an-environment-variable")
+        trainers = [NAIVE, *map(unruly, ["takes_two", "raises_a_path", "returns_one_too_few", "raises", "prints"])]
+        run = Run([cell_of(reading, trainer) for trainer in trainers], settings_for(folder), folder / "jobs")
+        run.measure_all()
+        run.prove()
+        return run.records()
+
+
+def trained(records: list[dict[str, Any]], variant: str) -> dict[str, Any]:
+    (found,) = (record for record in records if record["cell"] == "train" and record["variant"] == variant)
+    return found
+
+
+# What stands in a record.
+
+
+def test_every_key_that_people_script_against_is_there(records: list[dict[str, Any]]) -> None:
+    for each in records:
+        if each["cell"] == "train":
+            assert each.keys() >= KEYS_THAT_STAY
+            assert each["data"].keys() == {"name", "sha256", "bytes", "documents", "pre_tokens", "words"}
+            assert each["proof"].keys() == {"state", "by"}
+            phases = {"read", "count", "convert", "init", "max", "update", "other", "total"}
+            assert each["seconds"].keys() == phases
+
+
+def test_the_phases_add_up_to_the_total(records: list[dict[str, Any]]) -> None:
+    measured = [each["seconds"] for each in records if each["status"] == "ok"]
+    assert len(measured) >= 4
+    for seconds in measured:
+        parts = [part for phase, part in seconds.items() if phase != "total" and part is not None]
+        assert sum(parts) == pytest.approx(seconds["total"], abs=1e-9)
+        assert min(parts) >= 0
+
+
+def test_what_was_not_measured_is_null_and_not_zero(records: list[dict[str, Any]]) -> None:
+    failed = trained(records, "raises")
+    assert (failed["status"], failed["merges"], failed["tallies"]) == ("error", None, None)
+    assert failed["seconds"]["total"] is None
+    assert failed["seconds"]["update"] is None
+    assert trained(records, "takes_two")["seconds"]["update"] is None  # it has no meter to tell
+
+
+def test_a_mismatch_says_where_and_under_whose_name(records: list[dict[str, Any]]) -> None:
+    wrong = trained(records, "returns_one_too_few")
+    assert wrong["status"] == "mismatch"
+    assert wrong["reason"] == f"merge 10 differs from the reference of {', '.join(wrong['proof']['by'])}"
+    assert set(wrong["proof"]["by"]) == {"naive", "takes_two", "prints"}
+    assert wrong["first_divergence"]["merge"] == 10
+    assert wrong["first_divergence"]["got"] is None
+
+
+def test_a_record_names_no_place_host_or_variable_of_this_machine(
+    records: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    text = json.dumps(records, ensure_ascii=False)
+    told = json.dumps([{name: each[name] for name in ("reason", "stderr_tail")} for each in records])
+    assert "missing.bin" in told
+    assert "in raises" in told
+    for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, os.uname().nodename, "an-environment-variable"):
+        assert private not in text
+    assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", told)
+
+
+def test_the_digest_of_the_merges_can_be_made_by_anyone(records: list[dict[str, Any]]) -> None:
+    words = WordCounts.from_items((found.group().encode(), 1) for found in regex.finditer(GPT2_PATTERN, TEXT))
+    digest = hashlib.sha256()
+    for left, right in train(words, 10):
+        for token in (left, right):
+            digest.update(struct.pack("<Q", len(token)))
+            digest.update(token)
+    assert trained(records, "naive")["merges_sha256"] == digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("/elsewhere/deep/down/book.txt: gone", "book.txt: gone"),
+        ('File "/opt/odd/module.py", line 3', 'File "module.py", line 3'),
+        (f"{CHECKOUT}/variants/heap.py failed", "./variants/heap.py failed"),
+        (f"{sys.prefix}/lib/thing.py", "<python>/lib/thing.py"),
+        ("see https://example.org/a/b and and/or 1/2/3", "see https://example.org/a/b and and/or 1/2/3"),
+        (None, None),
+    ],
+)
+def test_places_become_names(tmp_path: Path, told: str | None, kept: str | None) -> None:
+    assert without_paths(told, reading_of(tmp_path)) == kept
+
+
+def test_the_place_of_the_corpus_becomes_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, with (odd) = 名字"
+    folder.mkdir()
+    reading = reading_of(folder, name="my text.txt")
+    assert (
+        without_paths(f"{reading.file.path}: invalid UTF-8 at byte 5", reading)
+        == "my text.txt: invalid UTF-8 at byte 5"
+    )
+
+
+def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
+    for command in (["init", "--quiet"], [*identity, "commit", "--quiet", "--allow-empty", "--message=theirs"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    monkeypatch.setattr(environment, "CHECKOUT", tmp_path)
+    assert len(environment.checkout_state()["commit"]) == 12
+    (tmp_path / "site-packages").mkdir()
+    monkeypatch.setattr(environment, "CHECKOUT", tmp_path / "site-packages")
+    assert environment.checkout_state() == {"commit": "unavailable", "dirty": "unavailable"}
+
+
+# Merges as bytes.
+
+
+def test_merges_come_back_from_bytes() -> None:
+    merges = [(b"a", b"b"), (b"\x00" * 300, b""), (b"\xff", b"ab")]
+    assert merges_from_bytes(merges_to_bytes(merges)) == merges
+    assert merges_from_bytes(b"") == []
+
+
+@pytest.mark.parametrize("lost", range(1, 18))
+def test_merges_cut_short_are_refused(lost: int) -> None:
+    with pytest.raises(ValueError, match="merges end"):
+        merges_from_bytes(merges_to_bytes([(b"a", b"b")])[:-lost])
+
+
+def test_a_length_beyond_everything_is_refused() -> None:
+    with pytest.raises(ValueError, match="merges end"):
+        merges_from_bytes(struct.pack("<Q", 2**64 - 1) + b"a")
+
+
+def test_the_digest_tells_where_one_token_ends_and_the_next_begins() -> None:
+    assert merges_sha256([(b"ab", b"c")]) != merges_sha256([(b"a", b"bc")])
+
+
+# The file of them.
+
+
+def test_records_are_read_back_in_order(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path / "results")
+    store.append([record(1), record(2, text="中文 \n\u2028")])
+    store.append([])
+    store.append([record(3)])
+    assert read_records([tmp_path / "results"]) == [record(1), record(2, text="中文 \n\u2028"), record(3)]
+    assert len((tmp_path / "results" / FILE_NAME).read_bytes().splitlines()) == 3
+    assert read_records([tmp_path / "results" / FILE_NAME, tmp_path / "results"])[3:] == read_records(
+        [tmp_path / "results"]
+    )
+
+
+def test_a_name_that_is_no_text_is_recorded_all_the_same(tmp_path: Path) -> None:
+    RecordFile(tmp_path).append([record(1, name="caf\udce9")])
+    (tmp_path / FILE_NAME).read_text(encoding="utf-8")
+    assert read_records([tmp_path])[0]["name"] == "caf\udce9"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"schema": 1, "status": "o',
+        b"[1]",
+        b"null",
+        b"\xff\xfe",
+        b'{"schema": 1}',
+        b'{"schema": 99, "status": "ok"}',
+        b"[" * 100_000,
+        b'{"schema": 1, "status": "ok"}{"schema": 1, "status": "ok"}',
+    ],
+    ids=["torn", "list", "null", "no text", "no status", "other schema", "deep", "two in one"],
+)
+def test_a_line_that_is_no_record_costs_only_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes
+) -> None:
+    store = RecordFile(tmp_path)
+    store.append([record(1)])
+    with store.path.open("ab") as file:
+        file.write(line + b"\n\n")
+    store.append([record(2)])
+    assert read_records([tmp_path]) == [record(1), record(2)]
+    assert f"{store.path}, line 2: skipped" in capsys.readouterr().err
+
+
+def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path)
+    store.path.write_bytes(b'{"schema": 1, "status"')
+    store.append([record(1)])
+    store.append([record(2)])
+    assert read_records([tmp_path]) == [record(1), record(2)]
+
+
+@pytest.fixture
+def small_files_only() -> Iterator[None]:
+    """No file can grow beyond 4 KiB. So a full disk looks to a writer: what fits is written, then comes an error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files_only")
+def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path)
+    store.append([record(1)])
+    with pytest.raises(
+        Refusal, match=r"^cannot write records to .* \(File too large\); choose another folder"
+    ) as refused:
+        store.append([record(2), record(3, text="x" * 8000)])
+    assert refused.value.exit_code == 22
+    assert read_records([tmp_path]) == [record(1)]
+    store.append([record(4)])
+    assert read_records([tmp_path]) == [record(1), record(4)]
+
+
+def test_a_device_that_is_full_is_a_sentence_too(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).symlink_to("/dev/full")
+    with pytest.raises(Refusal, match=r"\(No space left on device\)"):
+        RecordFile(tmp_path).append([record(1)])
+
+
+def test_a_results_folder_that_was_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path / "results")
+    store.path.unlink()
+    store.path.parent.rmdir()
+    store.append([record(1)])
+    assert read_records([tmp_path / "results"]) == [record(1)]
+
+
+def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from harness.record import RecordFile\n"
+        "store = RecordFile(Path(sys.argv[1]))\n"
+        "for number in range(50): store.append([{'schema': 1, 'status': 'ok', 'by': sys.argv[2], 'number': number,"
+        " 'long': 'x' * 20_000}] * 2)"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), str(number)], cwd=CHECKOUT)
+        for number in range(4)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    found = read_records([tmp_path])
+    for number in range(4):
+        assert [each["number"] for each in found if each["by"] == str(number)] == [n for n in range(50) for _ in "ab"]
+
+
+@pytest.mark.parametrize("kind", ["file", "under a file", "folder of that name"])
+def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "file").write_text("here")
+    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
+    place = {"file": "file", "under a file": "file/results", "folder of that name": "folder"}[kind]
+    with pytest.raises(Refusal, match="choose another folder with results=FOLDER"):
+        RecordFile(tmp_path / place)
+
+
+def test_no_records_where_there_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="python -m harness makes some"):
+        read_records([tmp_path])
+
+
+def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, b"good \xff bad")
+    run = Run([cell_of(reading)], settings_for(tmp_path), tmp_path / "jobs")
+    run.measure_all()
+    counter, trainer = run.records()
+    assert (counter["cell"], counter["status"]) == ("count", "error")
+    assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; mend the file, or say errors=replace"
+    assert counter["seconds"]["total"] is None
+    assert trainer["reason"] == f"counting failed: {counter['reason']}"
+    assert train_record(run.trained[0], run.common()) == trainer

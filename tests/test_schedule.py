@@ -1,0 +1,320 @@
+"""Many measurements: blocks, counts that are kept and counts that are not, and what one failure costs the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
+
+from harness import kept, schedule, word_store
+from harness.environment import environment
+from harness.errors import Refusal
+from harness.plan import TrainCell
+from harness.record import Record, RecordFile, read_records
+from harness.registry import CounterCard, VariantCard
+from harness.running import exit_code, measured, notes
+from harness.schedule import Counted, Run, Trained, refuse_if_nothing_counted
+from variants.contract import Merge, WordCounts
+
+runs = itertools.count()
+ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
+
+
+@pytest.fixture(autouse=True)
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+
+def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Run:
+    """Measure and prove."""
+    run = Run(cells, settings_for(folder, **settings), folder / f"jobs{next(runs)}")
+    run.measure_all()
+    run.prove()
+    return run
+
+
+def by_variant(records: Sequence[Record]) -> dict[str, Record]:
+    return {record["variant"]: record for record in records if record["cell"] == "train"}
+
+
+# Blocks.
+
+
+def test_every_block_measures_every_cell_once(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    run = run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)], repeat=2)
+    records = run.records()
+    assert [(each["cell"], each["variant"], each["block"]) for each in records] == [
+        ("count", None, 0),
+        ("train", "heap", 0),
+        ("train", "naive", 0),
+        ("train", "heap", 1),
+        ("train", "naive", 1),
+    ]
+    assert {each["repeat"] for each in records} == {2}
+
+
+def test_a_block_counts_again_when_counts_are_to_be_fresh(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2, fresh_counts=True)
+    assert [each["cell"] for each in run.records()] == ["count", "count", "train", "train"]
+    assert [each["counts_reused"] for each in run.records()[2:]] == [False, False]
+
+
+def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
+    trained: list[str] = []
+
+    def train_nothing(_: Run, cell: TrainCell, block: int) -> Trained:
+        trained.append(cell.variant.name)
+        return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, False, None))
+
+    monkeypatch.setattr(Run, "train", train_nothing)
+    monkeypatch.setattr(Run, "count", lambda *_: Counted({}, False, None))
+
+    def order(seed: int) -> list[str]:
+        trained.clear()
+        run = Run(cells, settings_for(tmp_path, seed=seed, repeat=2), tmp_path)
+        run.measure_all()
+        assert [each["variant"] for each in run.records()] == names * 2
+        return list(trained)
+
+    assert order(1) == order(1)
+    assert len({tuple(order(seed)) for seed in range(5)}) > 1
+    assert order(1)[:5] != order(1)[5:]
+
+
+def test_tallies_are_the_same_in_two_runs(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    first, second = (by_variant(run_of(tmp_path, [cell_of(reading)]).records())["heap"] for _ in "ab")
+    assert first["tallies"] == second["tallies"]
+    assert first["merges_sha256"] == second["merges_sha256"]
+    assert first["run_key"] == second["run_key"]
+    assert first["started"] != second["started"]
+
+
+# One cell's failure.
+
+
+def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    bad = ["segfaults", "ends_at_once", "raises", "returns_none"]
+    records = run_of(tmp_path, [cell_of(reading, trainer) for trainer in (HEAP, *map(unruly, bad), NAIVE)]).records()
+    rows = by_variant(records)
+    assert [rows[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
+    for good in ("heap", "naive"):
+        assert (rows[good]["status"], rows[good]["proof"]["state"]) == ("ok", "reference")
+    assert exit_code(records, []) == 22
+
+
+def test_exit_codes() -> None:
+    def code(*statuses: str, disagreements: Sequence[str] = ()) -> int:
+        return exit_code([{"cell": "train", "status": status} for status in statuses], disagreements)
+
+    assert code("ok", "ok") == 0
+    assert code("ok", "skipped") == 0
+    assert code("skipped") == 22
+    assert code("ok", "timeout") == code("ok", "rejected") == code("ok", "killed") == code() == 22
+    assert code("error", "mismatch") == code("ok", disagreements=["two families disagree"]) == 21
+
+
+# Counting, measured and reused.
+
+
+def test_a_kept_count_is_reused_and_says_so(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    first = run_of(tmp_path, [cell_of(reading)]).records()
+    again = run_of(tmp_path, [cell_of(reading, NAIVE)]).records()
+    assert [each["cell"] for each in first] == ["count", "train"]
+    assert [each["cell"] for each in again] == ["train"]
+    assert (first[1]["counts_reused"], again[0]["counts_reused"]) == (False, True)
+    assert again[0]["seconds"]["count"] == first[0]["seconds"]["count"]
+    assert again[0]["data"] == first[1]["data"]
+
+
+def test_another_name_for_the_same_bytes_shares_the_words(tmp_path: Path) -> None:
+    run_of(tmp_path, [cell_of(reading_of(tmp_path))])
+    (tmp_path / "elsewhere").mkdir()
+    (record,) = run_of(tmp_path, [cell_of(reading_of(tmp_path / "elsewhere", name="copy.txt"))]).records()
+    assert (record["data"]["name"], record["counts_reused"]) == ("copy.txt", True)
+
+
+def test_a_counter_is_never_served_with_anothers_time(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    fast, slow = cell_of(reading, HEAP), cell_of(reading, NAIVE, counter=unruly_counter("counter_of_another_kind"))
+    run_of(tmp_path, [fast])
+    records = run_of(tmp_path, [slow, fast]).records()
+    assert [each["counting"] for each in records if each["cell"] == "count"] == ["counter_of_another_kind"]
+    rows = by_variant(records)
+    assert rows["naive"]["seconds"]["total"] >= 0.2 > rows["heap"]["seconds"]["count"]
+    assert (rows["naive"]["counts_reused"], rows["heap"]["counts_reused"]) == (False, True)
+
+
+def test_a_counter_at_another_width_is_another_measurement(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    records = run_of(tmp_path, [cell_of(reading, threads=1), cell_of(reading, threads=2)]).records()
+    assert sorted(each["threads"] for each in records if each["cell"] == "count") == [1, 2]
+
+
+def test_a_count_of_another_python_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    run_of(tmp_path, [cell])
+    known = environment()
+    monkeypatch.setattr(schedule, "environment", lambda: {**known, "python": "CPython 9.9.9"})
+    assert [each["cell"] for each in run_of(tmp_path, [cell]).records()] == ["count", "train"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", "null", '{"status": "ok"}', '{"status": "ok", "total": 1', "\x00" * 9]
+)
+def test_a_damaged_kept_measurement_is_none(tmp_path: Path, content: str) -> None:
+    count = cell_of(reading_of(tmp_path)).count
+    kept.keep_words(count.reading, written(tmp_path))
+    answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
+    kept.keep_count(count, "machine", answer)
+    assert kept.measured_count(count, "machine") == answer
+    assert kept.measured_count(count, "other machine") is None
+    (measurement,) = kept.folder_of(count.reading).glob("counted-*.json")
+    measurement.write_text(content)
+    assert kept.measured_count(count, "machine") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("data", b""),
+        ("offsets", b"\x00" * 8),
+        ("offsets", b"\x00" * 24),
+        ("counts", b"\x01"),
+        ("manifest.json", b""),
+        ("manifest.json", b"[]"),
+        ("manifest.json", b"{}"),
+        ("manifest.json", b'{"words": 1, "sizes": {"data": 8, "offsets": 24, "counts": 16}}'),
+        ("manifest.json", b'{"words": 2, "sizes": {"data": 8, "offsets": 24, "counts": 16}}'),
+    ],
+)
+def test_damaged_kept_words_are_none_and_make_room(tmp_path: Path, name: str, content: bytes) -> None:
+    reading = reading_of(tmp_path)
+    words = kept.keep_words(reading, written(tmp_path))
+    assert kept.words_of(reading) == words
+    (words / name).write_bytes(content)
+    assert kept.words_of(reading) is None
+    assert not words.exists()
+
+
+def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    good = run_of(tmp_path, [cell]).records()
+    for file in kept.folder_of(cell.reading).rglob("*"):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[:-1])
+    again = run_of(tmp_path, [cell]).records()
+    assert [each["cell"] for each in again] == ["count", "train"]
+    assert again[1]["merges_sha256"] == good[1]["merges_sha256"]
+    assert (again[1]["status"], again[1]["proof"]) == ("ok", good[1]["proof"])
+
+
+def written(folder: Path) -> Path:
+    """Words as a counting process leaves them."""
+    word_store.write(folder / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
+    return folder / "written"
+
+
+# Counters that disagree, fail, or meet a file that changes.
+
+
+def test_counters_that_disagree_cost_a_row_and_make_the_exit_code(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    run_of(tmp_path, [cell_of(reading, HEAP)])
+    wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
+    run = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
+    records = run.records()
+    assert [(each["status"], each["words_sha256"]) for each in records if each["cell"] == "count"] == [
+        ("mismatch", None)
+    ]
+    rows = by_variant(records)
+    assert (rows["heap"]["status"], rows["naive"]["status"]) == ("ok", "error")
+    assert rows["naive"]["reason"] == "counting failed: it came to other words than a counter before it"
+    assert exit_code(records, run.disagreements) == 21
+    (sentence,) = run.disagreements
+    assert "counting=counter_that_loses_a_word came to other words" in sentence
+    assert sentence in notes(run)
+
+
+def test_where_no_counter_comes_to_words_the_reasons_are_all_there_is_to_say(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    run = run_of(tmp_path, [cell_of(reading, counter=unruly_counter("counter_that_dies"))])
+    with pytest.raises(Refusal, match="its process was ended by SIGKILL") as refused:
+        refuse_if_nothing_counted(run)
+    assert refused.value.exit_code == 22
+    assert by_variant(run.records())["heap"]["status"] == "killed"
+
+
+def test_a_file_that_is_changed_meanwhile_does_not_lend_its_words_to_the_old_one(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    reading.file.path.write_text(TEXT + "and more")
+    run = run_of(tmp_path, [cell_of(reading)])
+    assert [each["status"] for each in run.records()] == ["error", "error"]
+    assert run.records()[0]["reason"] == "text.txt was changed while it was read; run the same again"
+    assert kept.words_of(reading) is None
+
+
+def test_threads_that_nobody_takes_are_named(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    run = run_of(tmp_path, [cell_of(reading, HEAP, threads=2)])
+    assert notes(run) == ["threads above 1 change nothing for heap: neither the counter nor the trainer takes any"]
+    run = run_of(tmp_path, [cell_of(reading, HEAP, counter=ANOTHER_COUNTER, threads=2)])
+    assert notes(run) == []
+
+
+# Interruption.
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError, Refusal])
+def test_what_was_measured_is_recorded_whatever_breaks_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, trainer) for trainer in (HEAP, NAIVE, unruly("takes_two"))]
+    train = Run.train
+    trained: list[str] = []
+
+    def train_two(run: Run, cell: TrainCell, block: int) -> Any:
+        if len(trained) == 2:
+            raise end("that is all")
+        trained.append(cell.variant.name)
+        return train(run, cell, block)
+
+    monkeypatch.setattr(Run, "train", train_two)
+    with pytest.raises(end, match="that is all"):
+        measured(cells, settings_for(tmp_path), tmp_path / "jobs", RecordFile(tmp_path / "results"))
+    records = read_records([tmp_path / "results"])
+    assert [each["cell"] for each in records] == ["count", "train", "train"]
+    assert {each["variant"] for each in records[1:]} == set(trained)
+    # The two that were measured agree, and are of two families, so not even the proof is missing.
+    assert {each["proof"]["state"] for each in records[1:]} == {"reference"}
+
+
+def test_after_an_interruption_nothing_more_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run([cell_of(reading_of(tmp_path))], settings_for(tmp_path), tmp_path / "jobs")
+    run.measure_all()
+    monkeypatch.setattr(schedule, "measure", lambda *_: pytest.fail("measured something after the interruption"))
+    run.prove(interrupted=True)
+    assert run.records()[1]["proof"] == {"state": "unconfirmed", "by": []}
+
+
+def test_half_written_merges_are_none(tmp_path: Path) -> None:
+    (tmp_path / "merges").write_bytes(b"\x01")
+    assert schedule.read_merges(tmp_path, {"status": "timeout"}) is None
+
+
+def test_nothing_to_merge_is_a_result(tmp_path: Path) -> None:
+    empty: list[Merge] = []
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path, ""))])
+    assert run.trained[0].merges == empty
+    assert notes(run) == ["text.txt holds no words, so there is nothing to merge"]
+    assert exit_code(run.records(), run.disagreements) == 0

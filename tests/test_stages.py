@@ -1,0 +1,261 @@
+"""The stages where the conformance suite does not reach: their parameters, their tallies, long words, their claims."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from variants import fine_grained, heap, incremental, multiprocess, naive, python_heap, seg_status
+from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
+
+Train = Callable[..., "list[Merge]"]
+WORD_LEVEL: dict[str, Train] = {
+    "naive": naive.train,
+    "incremental": incremental.train,
+    "fine_grained": fine_grained.train,
+    "heap": heap.train,
+}
+tables = st.dictionaries(
+    st.lists(st.sampled_from(b"ab\x00\xff"), min_size=1, max_size=14).map(bytes), st.integers(1, 9), max_size=8
+).map(lambda words: WordCounts.from_items(words.items()))
+
+
+def tallies_of(train: Train, word_counts: WordCounts, num_merges: int, **params: Any) -> dict[str, int]:
+    meter = Meter()
+    train(word_counts, num_merges, meter, **params)
+    return meter.tallies
+
+
+def english(seed: int) -> WordCounts:
+    """Words that share endings and repeat pairs inside, with weights as uneven as a language's."""
+    chance = random.Random(seed)
+    parts = ["st", "ing", "an", "ana", "er", "e", "tion", "aa", "b", "na"]
+    words = {"".join(chance.choices(parts, k=chance.randint(1, 6))): 0 for _ in range(300)}
+    return WordCounts.from_items((word.encode(), 1000 // place) for place, word in enumerate(words, 1))
+
+
+def dna(length: int) -> WordCounts:
+    return WordCounts.from_items([(bytes(random.Random(7).choices(b"ACGT", k=length)), 1)])
+
+
+# ---- parameters
+
+
+@given(tables, st.sampled_from([0, 0.3, 0.9, 1]), st.integers(1, 4), st.sampled_from(TieBreak))
+@settings(max_examples=200, deadline=None)
+def test_compressing_position_lists_never_changes_the_merges(
+    word_counts: WordCounts, threshold: float, min_count: int, tie_break: TieBreak
+) -> None:
+    want = naive.train(word_counts, 100, tie_break=tie_break, min_count=min_count)
+    got = seg_status.train(word_counts, 100, tie_break=tie_break, min_count=min_count, compress_threshold=threshold)
+    assert got == want
+
+
+def test_compressing_visits_stale_positions_once_and_not_again() -> None:
+    never = tallies_of(seg_status.train, english(1), 200)
+    always = tallies_of(seg_status.train, english(1), 200, compress_threshold=1)
+    assert always["positions_visited"] != never["positions_visited"]
+    assert always["pair_updates"] == never["pair_updates"]
+    assert always["position_bytes"] <= never["position_bytes"]
+
+
+@given(tables, st.booleans(), st.sampled_from(["words", "occurrences"]), st.sampled_from(TieBreak))
+@settings(max_examples=200, deadline=None)
+def test_both_ideas_of_part_8_keep_the_merges(
+    word_counts: WordCounts, coarse_on_repeat: bool, index: str, tie_break: TieBreak
+) -> None:
+    want = naive.train(word_counts, 100, tie_break=tie_break)
+    got = fine_grained.train(word_counts, 100, tie_break=tie_break, index=index, coarse_on_repeat=coarse_on_repeat)
+    assert got == want
+
+
+def test_falling_back_to_the_whole_word_updates_more_pairs() -> None:
+    windowed = tallies_of(fine_grained.train, english(2), 150)
+    coarse = tallies_of(fine_grained.train, english(2), 150, coarse_on_repeat=True)
+    assert coarse["pair_updates"] > windowed["pair_updates"]
+    assert coarse["words_rewritten"] == windowed["words_rewritten"]
+
+
+@pytest.mark.parametrize("words", [{}, {b"a": 3}, {b"ab": 1}, {b"aaa": 2, b"xy": 3}])
+def test_the_parallel_maximum_of_few_pairs(words: dict[bytes, int]) -> None:
+    word_counts = WordCounts.from_items(words.items())
+    assert multiprocess.train(word_counts, 9, parallel_max=3) == naive.train(word_counts, 9)
+
+
+@pytest.mark.parametrize("tie_break", TieBreak)
+def test_the_parallel_maximum_is_the_maximum(tie_break: TieBreak) -> None:
+    got, want = (
+        multiprocess.train(english(3), 60, tie_break=tie_break, parallel_max=2),
+        incremental.train(english(3), 60, tie_break=tie_break),
+    )
+    assert got == want
+
+
+@given(st.lists(st.integers(), max_size=50), st.integers(1, 60))
+def test_slices_hold_every_entry_once_and_none_is_empty(entries: list[int], number: int) -> None:
+    ranked = [(entry, b"", b"", (0, 0)) for entry in entries]
+    slices = multiprocess.slices_of(ranked, number)
+    assert [entry for part in slices for entry in part] == ranked
+    assert len(slices) <= number
+    assert all(slices)
+
+
+@pytest.mark.parametrize(
+    ("train", "wrong", "told"),
+    [
+        (seg_status.train, {"compress_threshold": 1.5}, "share from 0 to 1"),
+        (seg_status.train, {"compress_threshold": -0.1}, "share from 0 to 1"),
+        (seg_status.train, {"compress_threshold": float("nan")}, "share from 0 to 1"),
+        (multiprocess.train, {"parallel_max": 0}, "1 or more"),
+        (fine_grained.train, {"index": "word"}, "'words' or 'occurrences'"),
+        (heap.train, {"heap": "C"}, "'c', 'python' or 'max'"),
+        (heap.train, {"push": "none"}, "'all' or 'grown'"),
+    ],
+)
+def test_impossible_parameters_are_refused_with_what_is_possible(
+    train: Train, wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        train(english(1), 3, **wrong)
+
+
+def test_the_max_functions_need_a_python_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(heapq, "heappush_max", raising=False)
+    with pytest.raises(Unavailable, match=r"Python 3\.14"):
+        heap.train(english(1), 3, heap="max")
+
+
+@pytest.mark.parametrize("push", ["all", "grown"])
+def test_every_heap_gives_the_same_merges_and_tallies(monkeypatch: pytest.MonkeyPatch, push: str) -> None:
+    if not hasattr(heapq, "heappush_max"):  # before 3.14: functions of the same names and meaning
+        for name, function in (
+            ("heapify", python_heap.heapify),
+            ("heappush", python_heap.push),
+            ("heappop", python_heap.pop),
+        ):
+            monkeypatch.setattr(heapq, f"{name}_max", function, raising=False)
+    runs = []
+    for kind in ("c", "python", "max"):
+        meter = Meter()
+        runs.append((heap.train(english(4), 300, meter, heap=kind, push=push), meter.tallies))
+    assert runs[0] == runs[1] == runs[2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=2))),
+    st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=2))),
+)
+def test_the_plain_heap_gives_the_greatest_first(
+    entries: list[tuple[int, bytes]], further: list[tuple[int, bytes]]
+) -> None:
+    items = list(entries)
+    python_heap.heapify(items)
+    for item in further:
+        python_heap.push(items, item)
+    assert [python_heap.pop(items) for _ in range(len(items))] == sorted(entries + further, reverse=True)
+
+
+# ---- tallies
+
+
+def test_the_tallies_of_a_run_small_enough_to_follow() -> None:
+    word_counts = WordCounts.from_items([(b"abab", 2), (b"cab", 1)])
+    # Seven positions and five pairs at first (ab, ba, ca distinct); (a, b), five times, is merged in both words, which
+    # are then two tokens each and hold one pair each.
+    assert tallies_of(naive.train, word_counts, 1) == {
+        "positions_visited": 7 + 4,
+        "pair_updates": 5 + 2,
+        "pairs_scanned": 3,
+        "words_rewritten": 2,
+    }
+    assert tallies_of(incremental.train, word_counts, 1) == {
+        "positions_visited": 7 + (4 + 2) + (3 + 2),
+        "pair_updates": 5 + (3 + 1) + (2 + 1),
+        "pairs_scanned": 3,
+        "words_rewritten": 2,
+    }
+    assert tallies_of(heap.train, word_counts, 1) == {
+        "positions_visited": 7 + (4 + 4) + (3 + 3),
+        "pair_updates": 5 + (3 + 1) + (2 + 1),
+        "words_rewritten": 2,
+        "heap_pushes": 3 + 2,
+        "heap_pops": 1,
+        "stale_pops": 0,
+    }
+    # Positions: the text with its three barriers, then the three places of (a, b).
+    positional = tallies_of(seg_status.train, word_counts, 1)
+    assert positional["positions_visited"] == 10 + 3
+    assert positional["pair_updates"] == 5 + 2 * (2 + 0) + 2
+
+
+@pytest.mark.parametrize(
+    ("train", "params"), [(heap.train, {"push": "all"}), (heap.train, {"push": "grown"}), (seg_status.train, {})]
+)
+def test_what_is_popped_was_pushed_and_is_a_merge_or_stale(train: Train, params: dict[str, str]) -> None:
+    meter = Meter()
+    merges = train(english(5), 10**6, meter, **params)
+    tallies = meter.tallies
+    assert len(merges) == tallies["heap_pops"] - tallies["stale_pops"]
+    assert tallies["heap_pops"] <= tallies["heap_pushes"]
+
+
+def test_pushing_only_what_grew_pushes_less_and_visits_the_same() -> None:
+    every, grown = (tallies_of(heap.train, english(6), 200, push=push) for push in ("all", "grown"))
+    assert grown["heap_pushes"] < every["heap_pushes"]
+    assert grown["positions_visited"] == every["positions_visited"]
+
+
+def test_each_stage_does_less_of_what_it_set_out_to_save() -> None:
+    scans = {name: tallies_of(train, english(7), 200) for name, train in WORD_LEVEL.items()}
+    assert scans["incremental"]["positions_visited"] < scans["naive"]["positions_visited"] / 5
+    assert scans["incremental"]["pairs_scanned"] == scans["naive"]["pairs_scanned"]
+    assert scans["fine_grained"]["pair_updates"] < scans["incremental"]["pair_updates"]
+    assert scans["fine_grained"]["words_rewritten"] == scans["incremental"]["words_rewritten"]
+    assert "pairs_scanned" not in scans["heap"]
+    assert scans["heap"]["pair_updates"] == scans["fine_grained"]["pair_updates"]
+
+
+def test_pairs_that_cannot_be_chosen_take_no_memory() -> None:
+    every, frequent = (tallies_of(seg_status.train, english(8), 50, min_count=least) for least in (1, 500))
+    assert frequent["position_bytes"] < every["position_bytes"]
+
+
+# ---- long words
+
+
+def test_a_merge_of_seg_status_visits_its_own_places_only() -> None:
+    word_counts = dna(100_000)
+    meter = Meter()
+    assert len(seg_status.train(word_counts, 200, meter)) == 200
+    # The text once, and the places of 200 pairs; 200 passes over the word would be 200 texts.
+    assert meter.tallies["positions_visited"] < 6 * 100_000
+
+
+@pytest.mark.parametrize("name", WORD_LEVEL)
+def test_word_level_stages_are_linear_in_the_word_per_merge_and_no_worse(name: str) -> None:
+    short, long = (tallies_of(WORD_LEVEL[name], dna(length), 60)["positions_visited"] for length in (2_000, 4_000))
+    assert 1.8 < long / short < 2.2
+    assert 60 * 4_000 * 0.2 < long < 60 * 4_000 * 3
+
+
+@pytest.mark.parametrize("length", [254, 255, 256, 257, 65534, 65535, 65536])
+def test_tokens_as_long_as_any_word(length: int) -> None:
+    word_counts = WordCounts.from_items([(b"a" * length, 2), (b"ba" * 3, 1)])
+    merges = seg_status.train(word_counts, 40)
+    assert merges == heap.train(word_counts, 40)
+    assert max(len(left + right) for left, right in merges) == length
+
+
+def test_lengths_take_no_more_room_than_the_longest_word_needs() -> None:
+    sizes = [
+        seg_status.SegmentedText(WordCounts.from_items([(b"a" * length, 1)])).seg_status.itemsize
+        for length in (255, 256, 65535, 65536)
+    ]
+    assert sizes[:3] == [1, 2, 2]
+    assert sizes[3] >= 4

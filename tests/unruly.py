@@ -1,0 +1,380 @@
+"""Trainers and counters that misbehave as guests of a process: each in one way, most after honest work.
+
+Their merges may well be right. What is tested with them is that whoever measures survives them, and says what happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from variants.contract import NULL_METER, Corpus, Merge, Meter, Unavailable, WordCounts
+from variants.counting.pretokenize import serial
+from variants.heap import train as honest
+
+A_LONG_TIME = 600.0
+
+# Ends.
+
+
+def segfaults(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    ctypes.string_at(0)
+    return honest(word_counts, num_merges)
+
+
+def ends_at_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os._exit(7)
+
+
+def calls_sys_exit(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    sys.exit("no more today")
+
+
+def kills_itself(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.kill(os.getpid(), signal.SIGRTMIN + 6)  # one that has no name of its own
+    return honest(word_counts, num_merges)
+
+
+def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise LookupError("nothing here")
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even a message")
+
+
+def raises_the_unspeakable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise Unspeakable
+
+
+def raises_a_path(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise FileNotFoundError(2, "No such file or directory", str(Path(__file__).with_name("missing.bin")))
+
+
+def raises_what_is_not_text(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise ValueError("half a character: \udcff")
+
+
+def is_unavailable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise Unavailable("needs a library that is not there; install it")
+
+
+def recurses(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    return recurses(word_counts, num_merges)
+
+
+# Goes on and on.
+
+
+def hangs(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    time.sleep(A_LONG_TIME)
+    return []
+
+
+def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    merges = honest(word_counts, min(num_merges, 5))
+    meter.follow(merges)
+    time.sleep(A_LONG_TIME)
+    return merges
+
+
+def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Holds the interpreter's lock, as compiled code may: nothing else in the process can run."""
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+    return []
+
+
+def allocates_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    kept = []
+    while True:
+        kept.append(b"x" * (16 << 20))
+        time.sleep(0.01)
+
+
+def allocates_at_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    return [(b"a" * (1 << 40), b"b")]
+
+
+# Answers.
+
+
+def returning(answer: Callable[[list[Merge]], Any]) -> Callable[[WordCounts, int], Any]:
+    """The right merges, in another form."""
+
+    def train(word_counts: WordCounts, num_merges: int) -> Any:
+        return answer(honest(word_counts, num_merges))
+
+    return train
+
+
+returns_none = returning(lambda merges: None)
+returns_integers = returning(lambda merges: [1, 2, 3])
+returns_a_generator = returning(iter)
+returns_one_too_many = returning(lambda merges: [*merges, (b"a", b"b")])
+returns_one_too_few = returning(lambda merges: merges[:-1])
+returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
+
+
+class Lazy(list[Merge]):
+    """A list that does the work when it is read."""
+
+    def __init__(self, word_counts: WordCounts, num_merges: int) -> None:
+        super().__init__()
+        self.work = word_counts, num_merges
+
+    def __iter__(self) -> Any:
+        time.sleep(0.3)
+        return iter(honest(*self.work))
+
+
+returns_promises = Lazy
+
+
+# Noise and leavings.
+
+
+def prints(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    print('{"status": "ok"}\n' * 1000)  # noqa: T201
+    os.write(1, b"\xff\xfe garbage " * 1000)
+    sys.stderr.write("and on standard error\n")
+    return honest(word_counts, num_merges)
+
+
+def closes_standard_output(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    sys.stdout.close()
+    sys.stderr = None
+    return honest(word_counts, num_merges)
+
+
+def reads_standard_input(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    assert sys.stdin.read() == ""
+    return honest(word_counts, num_merges)
+
+
+def closes_every_descriptor(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.closerange(3, 256)
+    time.sleep(0.3)
+    return honest(word_counts, num_merges)
+
+
+def writes_to_every_descriptor(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    for descriptor in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"what is this\n")
+    time.sleep(0.3)
+    return honest(word_counts, num_merges)
+
+
+def changes_folder(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.chdir("/")
+    return honest(word_counts, num_merges)
+
+
+def leaves_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    threading.Thread(target=time.sleep, args=(A_LONG_TIME,), daemon=False).start()
+    return honest(word_counts, num_merges)
+
+
+def sleeper(word_counts: WordCounts, **options: Any) -> None:
+    """A child process that would outlive everybody, its number left where a test can find it."""
+    child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options)
+    Path(os.environ["UNRULY_CHILD"]).write_text(str(child.pid))
+
+
+def leaves_a_child(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    sleeper(word_counts)
+    return honest(word_counts, num_merges)
+
+
+def leaves_a_child_in_a_session_of_its_own(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    sleeper(word_counts, start_new_session=True)
+    return honest(word_counts, num_merges)
+
+
+def leaves_a_child_and_hangs(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    sleeper(word_counts)
+    time.sleep(A_LONG_TIME)
+    return []
+
+
+def leaves_a_daemon(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Forks twice, the second time in a session of its own: nobody's child any more."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            Path(os.environ["UNRULY_CHILD"]).write_text(str(os.getpid()))
+            time.sleep(A_LONG_TIME)
+        os._exit(0)
+    os.wait()
+    return honest(word_counts, num_merges)
+
+
+def returns_twice(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Forks, and the child comes back from the call as well."""
+    child = os.fork()
+    if child == 0:
+        return [(b"not", b"this")]
+    os.waitpid(child, 0)
+    return honest(word_counts, num_merges)
+
+
+# The clock and the meter.
+
+
+def speeds_the_clock_up(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    clock = time.perf_counter
+    time.perf_counter = lambda: clock() * 1000
+    return honest(word_counts, num_merges)
+
+
+def stops_the_clock(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    stopped = time.perf_counter()
+    time.perf_counter = lambda: stopped
+    time.sleep(0.3)
+    return honest(word_counts, num_merges, meter)
+
+
+def hands_over_too_much_time(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.add("update", 1000.0)
+    return honest(word_counts, num_merges)
+
+
+def hands_over_no_number(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.add("update", float("nan"))
+    return honest(word_counts, num_merges)
+
+
+def tallies_what_cannot_be_counted(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.tallies["pair_updates"] = 1 + 2j  # type: ignore[assignment]
+    return honest(word_counts, num_merges)
+
+
+def tells_progress_in_words(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.progress("half way")  # type: ignore[arg-type]
+    time.sleep(0.3)
+    return honest(word_counts, num_merges)
+
+
+def follows_nothing(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.follow(None)  # type: ignore[arg-type]
+    time.sleep(0.3)
+    return honest(word_counts, num_merges)
+
+
+# Signatures.
+
+
+def takes_two(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    return honest(word_counts, num_merges)
+
+
+def takes_anything(*arguments: Any, **keywords: Any) -> list[Merge]:
+    assert set(keywords) == {"tie_break", "min_count"}
+    return honest(*arguments, **keywords)
+
+
+def takes_keywords(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list[Merge]:
+    return honest(word_counts, num_merges, **keywords)
+
+
+def takes_no_meter(word_counts: WordCounts, num_merges: int, tie_break: Any = None, min_count: int = 1) -> list[Merge]:
+    return honest(word_counts, num_merges, tie_break=tie_break, min_count=min_count)
+
+
+def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: Meter) -> list[Merge]:
+    return honest(word_counts, num_merges, meter)
+
+
+def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
+    assert threads == 2
+    return honest(word_counts, num_merges)
+
+
+def wants_more(word_counts: WordCounts, num_merges: int, meter: Meter, *, temperature: float) -> list[Merge]:
+    return honest(word_counts, num_merges, meter)
+
+
+# As compiled trainers do it.
+
+
+def stops_when_told(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    """Asks whether to go on, as native code does, and returns what it has when it is not to."""
+    merges = honest(word_counts, num_merges)
+    for done in range(3, 1 << 20):
+        if not meter.progress(min(done, 3)):
+            return merges[:3]
+        time.sleep(0.02)
+    return merges
+
+
+def stops_too_late(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    """Asks, is told to stop, and by then has everything."""
+    while meter.progress(num_merges):
+        time.sleep(0.02)
+    return honest(word_counts, num_merges)
+
+
+def shows_progress(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    for done in range(num_merges):
+        meter.progress(done)
+        time.sleep(0.12)
+    return honest(word_counts, num_merges)
+
+
+def works_on(seconds: float) -> Callable[..., list[Merge]]:
+    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            sum(range(1000))
+        meter.lap("init")
+        return honest(word_counts, num_merges, meter)
+
+    return train
+
+
+works_for_half_a_second = works_on(0.5)
+
+
+def works_beside_a_child(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    child.wait()
+    return honest(word_counts, num_merges)
+
+
+# Counters.
+
+
+def counter_that_stops_when_told(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+    """Returns the words it has when it is not to go on, which are not all."""
+    while meter.progress(1):
+        time.sleep(0.02)
+    return WordCounts.from_items([(b"few", 1)])
+
+
+def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+    return WordCounts.from_items(list(serial(corpus, meter).items())[1:])
+
+
+def counter_without_words(corpus: Corpus) -> Any:
+    return {b"a": 1}
+
+
+def counter_that_dies(corpus: Corpus) -> WordCounts:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return serial(corpus)
+
+
+def counter_of_another_kind(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+    """As good as the definition, and slower by a time that can be told."""
+    time.sleep(0.2)
+    return serial(corpus, meter)

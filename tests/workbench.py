@@ -1,0 +1,102 @@
+"""What tests of the measuring half build their cases from: a corpus, a cell of it, settings, a look at processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.corpora import CorpusFile
+from harness.measure import Limits
+from harness.plan import CountCell, Reading, Settings, TrainCell
+from harness.registry import CounterCard, VariantCard
+from variants.contract import GPT2_PATTERN
+
+TESTS = Path(__file__).resolve().parent
+CHECKOUT = TESTS.parent
+TEXT = "the cat sat on the mat. the cat sat on the hat. low lower lowest newest widest\n" * 3
+SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
+HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
+NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
+SECONDS_TO_BE_GONE = 20.0
+
+
+def unruly(name: str, family: str = "") -> VariantCard:
+    """A trainer of unruly.py, by default of a family of its own."""
+    return VariantCard(name, f"unruly:{name}", family=family or name)
+
+
+def unruly_counter(name: str) -> CounterCard:
+    return CounterCard(name, f"unruly:{name}")
+
+
+def reading_of(folder: Path, text: str | bytes = TEXT, name: str = "text.txt") -> Reading:
+    content = text if isinstance(text, bytes) else text.encode()
+    path = folder / name
+    path.write_bytes(content)
+    file = CorpusFile(name, path, len(content), hashlib.sha256(content).hexdigest())
+    return Reading(file, "gpt2", GPT2_PATTERN, ("<|endoftext|>",), "strict")
+
+
+def cell_of(
+    reading: Reading,
+    variant: VariantCard = HEAP,
+    num_merges: int = 10,
+    counter: CounterCard = SERIAL,
+    *,
+    limits: Limits | None = None,
+    threads: int = 1,
+    tie_break: str = "greatest_bytes",
+    min_count: int = 1,
+) -> TrainCell:
+    count = CountCell(reading, counter, threads, limits or Limits())
+    return TrainCell(variant, count, False, 257 + num_merges, tie_break, min_count)
+
+
+def settings_for(folder: Path, **others: Any) -> Settings:
+    known = {
+        "results": folder / "results",
+        "save": None,
+        "repeat": 1,
+        "seed": 0,
+        "fresh_counts": False,
+        "plan_only": False,
+    }
+    return Settings(**{**known, **others})
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    """Return as soon as it is true; fail if it does not come true in good time."""
+    until = time.monotonic() + SECONDS_TO_BE_GONE
+    while not true():
+        if time.monotonic() > until:
+            pytest.fail(f"waited {SECONDS_TO_BE_GONE:g} s for: {what}")
+        time.sleep(0.02)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != b"Z"
+
+
+def processes_that_mention(text: str) -> list[int]:
+    """The running processes that have `text` in their environment: a folder that only one test uses, for instance."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in environment and is_running(int(entry.name)):
+                found.append(int(entry.name))
+    return found

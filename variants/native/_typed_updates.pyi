@@ -1,0 +1,3 @@
+from variants.fine_grained import IndexedWords
+
+class TypedIndexedWords(IndexedWords): ...
