@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from harness import tokenizer_files
 from harness.command_line import Composed
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.plan import Settings, TrainCell, cells_of, settings_of
@@ -23,34 +24,47 @@ class PatientConsole(Console):
 
 
 def run_composed(composed: Sequence[Composed], folder: Path) -> int:
-    """Measure all cells of all configurations as one run; returns the exit code."""
-    settings = {settings_of(each.config) for each in composed}
-    if len(settings) > 1:
-        raise Refusal("results, save, repeat, seed, counts and plan hold for the whole command; give each one value")
-    cells = [cell for each in composed for cell in cells_of(each.config, each.said)]
+    """Measure all cells of all configurations as one run and show them; returns the exit code."""
+    cells, settings = planned(composed)
     console = PatientConsole()
-    if (only := settings.pop()).plan_only:
-        show_plan(cells, only, console)
+    if settings.plan_only:
+        show_plan(cells, settings, console)
         return OK
-    store = RecordFile(only.results)
-    if only.save is not None:
-        from harness import tokenizer
-
-        tokenizer.check_writable(only.save)
-    run = measured(cells, only, folder, store)
+    run, store = measured(cells, settings, folder)
     records = run.records()
+    said: list[str] = []
     try:
         store.append(records)
-        if only.save is not None:
-            save(run, only.save)
+        said = save(run, settings.save)
     finally:  # a full disk must not cost the table as well
-        show(run, records, console)
+        show(run, records, said, console)
     refuse_if_nothing_counted(run)
     return exit_code(records, run.disagreements)
 
 
-def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, store: RecordFile) -> Run:
+def records_of(composed: Sequence[Composed], folder: Path) -> list[Record]:
+    """Measure all cells of all configurations as one run; returns its records, which are stored as well."""
+    cells, settings = planned(composed)
+    run, store = measured(cells, settings, folder)
+    records = run.records()
+    store.append(records)
+    save(run, settings.save)
+    return records
+
+
+def planned(composed: Sequence[Composed]) -> tuple[list[TrainCell], Settings]:
+    """The cells of all configurations, and the settings that they must share."""
+    settings = {settings_of(each.config) for each in composed}
+    if len(settings) > 1:
+        raise Refusal("results, save, repeat, seed, counts and plan hold for the whole command; give each one value")
+    return [cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop()
+
+
+def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> tuple[Run, RecordFile]:
     """Measure and prove; whatever breaks in, what was measured up to then is recorded."""
+    store = RecordFile(settings.results)
+    if settings.save is not None:
+        tokenizer_files.check_writable(settings.save)
     run = Run(cells, settings, folder)
     try:
         run.measure_all()
@@ -59,32 +73,37 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, store
         run.prove(interrupted=True)
         store.append(run.records())
         raise
-    return run
+    return run, store
 
 
-def show(run: Run, records: Sequence[Record], console: Console) -> None:
+def show(run: Run, records: Sequence[Record], said: Sequence[str], console: Console) -> None:
     """The table, and below it what its reader should know; nothing where no counter came to any words."""
     if any(counted.words is not None for counted in run.counts.values()):
         render(records, console, work=any(record["tallies"] for record in records if record["cell"] == "train"))
-        for note in notes(run):
+        for note in [*notes(run), *said]:
             console.print(note, soft_wrap=True, markup=False, highlight=False)
 
 
-def save(run: Run, folder: Path) -> None:
-    """Write what was learned, a folder for each cell if there are several; never merges that are proved wrong."""
+def save(run: Run, folder: Path | None) -> list[str]:
+    """Write what was learned, a folder for each cell if there are several; never merges that are proved wrong.
+
+    Returns what there is to say about what was written.
+    """
+    if folder is None:
+        return []
+    said = []
     learned = [trained for trained in run.trained if trained.block == 0 and trained.answer["status"] == "ok"]
+    names = folder_names(run.cells)
     for trained in learned:
         if trained.verdict.state != "mismatch":
-            place = folder if len(run.cells) == 1 else folder / folder_name(trained, run.cells)
-            save_one(trained, place)
+            said += save_one(trained, folder if len(run.cells) == 1 else folder / names[trained.cell.key()])
+    return said
 
 
-def save_one(trained: Trained, place: Path) -> None:
-    from harness import tokenizer
-
+def save_one(trained: Trained, place: Path) -> list[str]:
     cell, reading = trained.cell, trained.cell.reading
     assert trained.merges is not None
-    tokenizer.save(
+    notes = tokenizer_files.save(
         place,
         trained.merges,
         reading.special_tokens,
@@ -97,23 +116,24 @@ def save_one(trained: Trained, place: Path) -> None:
         variant=cell.variant.name,
         vocab_size_asked=cell.vocab_size,
     )
+    return [f"saved {place}: vocab.json, merges.txt, manifest.json", *notes]
 
 
-def folder_name(trained: Trained, cells: Sequence[TrainCell]) -> str:
-    """The variant's name, and behind it whatever else tells this cell from the others."""
-    cell = trained.cell
-    told = [cell.variant.name.replace(":", ".")]
-    for value, others in (
-        (cell.reading.file.name, {other.reading.file.name for other in cells}),
-        (str(cell.vocab_size), {str(other.vocab_size) for other in cells}),
-        (f"threads{cell.threads}", {f"threads{other.threads}" for other in cells}),
-        (cell.tie_break, {other.tie_break for other in cells}),
-    ):
-        if len(others) > 1:
-            told.append(value)
-    name = "-".join(told)
-    same = [other for other in cells if other.variant.name == cell.variant.name]
-    return name if len(same) == 1 or len(told) > 1 else f"{name}-{cell.key()[:8]}"
+def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
+    """For each cell the variant's name and what tells it from the others; its key where that is not enough."""
+    tellings = (
+        lambda cell: cell.reading.file.name,
+        lambda cell: str(cell.vocab_size),
+        lambda cell: f"threads{cell.threads}",
+        lambda cell: cell.tie_break,
+    )
+    differing = [telling for telling in tellings if len({telling(cell) for cell in cells}) > 1]
+    names = {
+        cell.key(): "-".join([cell.variant.name.replace(":", "."), *(telling(cell) for telling in differing)])
+        for cell in cells
+    }
+    taken = list(names.values())
+    return {key: name if taken.count(name) == 1 else f"{name}-{key[:8]}" for key, name in names.items()}
 
 
 def notes(run: Run) -> list[str]:

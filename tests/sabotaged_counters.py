@@ -34,7 +34,7 @@ def decode(content: bytes, corpus: Corpus) -> str:
 def split(text: str, special_tokens: Sequence[str]) -> list[str]:
     if not special_tokens:
         return [text]
-    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True))), text)  # type: ignore[no-any-return]
+    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True))), text)
 
 
 def pre_tokens(document: str, pattern: str) -> Iterable[str]:

@@ -17,7 +17,9 @@ import pytest
 from workbench import CHECKOUT, TESTS, TEXT, is_running, processes_that_mention, wait_until
 
 from harness import __main__ as front_door
-from harness import tokenizer
+from harness import run, tokenizer
+from harness.errors import Refusal
+from harness.record import read_records
 
 SMALL = "vocab_size=270"
 
@@ -482,3 +484,28 @@ def test_an_interruption_ends_a_counter_in_several_processes(harness: FrontDoor)
     assert (process.returncode, err.count("\n")) == (130, 1)
     wait_until(lambda: not processes_that_mention(mention), "the end of every process of the run")
     assert list(harness.temporary.iterdir()) == []
+
+
+def test_from_python_a_run_gives_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    records = run("variants=[heap,naive]", "data.path=text", "vocab_size=270", "save=kept")
+    assert [(each["cell"], each["variant"], each["status"]) for each in records] == [
+        ("count", None, "ok"),
+        ("train", "heap", "ok"),
+        ("train", "naive", "ok"),
+    ]
+    assert records == read_records([tmp_path / "results" / "local"])
+    assert tokenizer.load(tmp_path / "kept" / "heap").merges == tokenizer.load(tmp_path / "kept" / "naive").merges
+    with pytest.raises(Refusal, match="unknown variant"):
+        run("variant=heep")
+
+
+def test_cells_that_differ_in_what_no_name_tells_are_saved_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    run("-m", "variant=heap", "data.path=text", "vocab_size=260,265", "min_count=1,2", "save=kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 4
+    assert {tokenizer.load(folder).merges == [] for folder in (tmp_path / "kept").iterdir()} == {False}

@@ -14,7 +14,7 @@ from harness import kept, schedule, word_store
 from harness.environment import environment
 from harness.errors import Refusal
 from harness.plan import TrainCell
-from harness.record import Record, RecordFile, read_records
+from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
 from harness.running import exit_code, measured, notes
 from harness.schedule import Counted, Run, Trained, refuse_if_nothing_counted
@@ -291,7 +291,7 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
 
     monkeypatch.setattr(Run, "train", train_two)
     with pytest.raises(end, match="that is all"):
-        measured(cells, settings_for(tmp_path), tmp_path / "jobs", RecordFile(tmp_path / "results"))
+        measured(cells, settings_for(tmp_path), tmp_path / "jobs")
     records = read_records([tmp_path / "results"])
     assert [each["cell"] for each in records] == ["count", "train", "train"]
     assert {each["variant"] for each in records[1:]} == set(trained)
