@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from harness.schedule import Trained
 
 TRAINING_PHASES = ("convert", "init", "max", "update")
+THIS_INTERPRETER = f"{platform.python_implementation()} {platform.python_version()}"
 COUNTING_PHASES = ("read", "count")
 # The folders of an absolute path, up to its last name.
 FOLDERS = re.compile(r"(?<![\w.~>/:])/(?:[^\s/'\":]+/)+")
@@ -64,7 +66,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "extrapolated": None,
-        "interpreter": answer.get("interpreter"),
+        "interpreter": answer.get("interpreter") or Path(cell.interpreter or THIS_INTERPRETER).name,
         "block": trained.block,
         "started": trained.started,
         **common,
@@ -102,7 +104,7 @@ def count_record(
         "limits": answer.get("limits"),
         "last_phase": answer.get("last_phase"),
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
-        "interpreter": answer.get("interpreter"),
+        "interpreter": answer.get("interpreter") or THIS_INTERPRETER,
         "block": block,
         "started": started,
         **common,

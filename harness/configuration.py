@@ -84,6 +84,7 @@ class HarnessConfig:
     min_count: int = 1
     errors: str = "strict"
     threads: int = 1
+    interpreter: str | None = None
     repeat: int = 1
     seed: int = 0
     counts: str = "kept"

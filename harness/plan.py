@@ -71,6 +71,7 @@ class TrainCell:
     vocab_size: int
     tie_break: str
     min_count: int
+    interpreter: str | None = None
 
     @property
     def threads(self) -> int:
@@ -91,7 +92,7 @@ class TrainCell:
     def key(self) -> str:
         """Names the measurement, so that two records of the same work can be found."""
         limits = [self.limits.wall_seconds, self.limits.memory_bytes]
-        work = [self.vocab_size, self.tie_break, self.min_count]
+        work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter]
         variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
         parts = [variant, self.reading.key(), self.count.key(), work, limits[:1]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -152,7 +153,11 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     for variant in variants:
         counter = counter_of(config["counting"], None if chosen else variant.counting)
         count = CountCell(reading, counter, config["threads"], limits)
-        cells.append(TrainCell(variant, count, chosen, vocab_size, config["tie_break"], config["min_count"]))
+        cells.append(
+            TrainCell(
+                variant, count, chosen, vocab_size, config["tie_break"], config["min_count"], config["interpreter"]
+            )
+        )
     return cells
 
 

@@ -141,6 +141,9 @@ class Run:
             status = "error" if counted.answer["status"] == "mismatch" else counted.answer["status"]
             failed = {"status": status, "reason": f"counting failed: {counted.failed_by}"}
             return Trained(cell, block, started, failed, counted)
+        if cell.interpreter is not None and shutil.which(cell.interpreter) is None:
+            reason = f"there is no interpreter {cell.interpreter!r} here; install it, or say interpreter=PATH"
+            return Trained(cell, block, started, {"status": "skipped", "reason": reason}, counted)
         label = f"{cell.variant.name} on {cell.reading.file.name}"
         with self.display.showing(label, cell.num_merges, "merges") as on_progress:
             output = self.next_folder()
@@ -189,7 +192,8 @@ class Run:
         label = f"reference for {cell.reading.file.name} ({judge.name})"
         with self.display.showing(label, num_merges, "merges") as on_progress:
             output = self.next_folder()
-            answer = measure(train_job(cell, judge, num_merges, words), output, cell.limits, on_progress)
+            job = {**train_job(cell, judge, num_merges, words), "interpreter": None}
+            answer = measure(job, output, cell.limits, on_progress)
         merges = read_merges(output, answer)
         shutil.rmtree(output)
         if answer["status"] != "ok" or merges is None:
@@ -221,6 +225,7 @@ def train_job(cell: TrainCell, variant: VariantCard, num_merges: int, words: Pat
         "target": variant.target,
         "params": dict(variant.params),
         "threads": cell.threads,
+        "interpreter": cell.interpreter,
         "words": str(words),
         "num_merges": num_merges,
         "tie_break": cell.tie_break,

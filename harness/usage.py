@@ -31,7 +31,7 @@ the same merges, and prints where the time went.
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes  errors=strict|replace
   variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB
-  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true
+  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true  interpreter=pypy3
 
 Exit code: 0 all measured and equal, 2 usage, 21 mismatch, 22 could not measure,
 130 interrupted. Records go to results/local; then python -m harness.table, .plot.

@@ -47,8 +47,8 @@ class Corpus:
     """A file and how to read it.
 
     `pattern` is a regular expression of the `regex` module whose matches are the pre-tokens; None takes the raw bytes
-    between two special tokens as one word, without decoding. `errors` is `strict` or `replace`, and says what becomes of
-    bytes that cannot be decoded.
+    between two special tokens as one word, without decoding. `errors` is `strict` or `replace`: what becomes of bytes
+    that cannot be decoded.
     """
 
     path: str
