@@ -137,7 +137,7 @@ def _work_sheet(shown: Sequence[Row]) -> Sheet:
         Column(name.replace("_", " "), [_tally_text(row, name) for row in counted]) for name in WORK if name in names
     ]
     notes = [_own_tallies(row, name) for row, name in zip(counted, legend.names, strict=True)]
-    return Sheet([], columns, ["" for _ in counted], [note for note in notes if note])
+    return Sheet([], columns, ["" for _ in counted], [note for note in dict.fromkeys(notes) if note])
 
 
 def _own_tallies(row: Row, name: str) -> str:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter, WordCounts
 from variants.counting import pretokenize, processes
+from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
 
 REPOSITORY = Path(__file__).parent.parent
@@ -390,3 +391,4 @@ def test_raw_bytes_are_never_replaced(tmp_path: Path) -> None:
     expected = {b"a\xff": 1, b"\xfe\xfea\xff": 2, b"\xfe\xfe": 1}
     assert dict(serial(corpus)) == expected
     assert dict(processes.processes(corpus, threads=3, smallest_range=1)) == expected
+    assert dict(native(corpus)) == expected

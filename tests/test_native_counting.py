@@ -1,0 +1,405 @@
+"""The compiled counter gives the definition's words, on every path, at every width, wherever a buffer ends.
+
+The slow tests fuzz for longer (`NATIVE_FUZZ_BYTES` and `NATIVE_FUZZ_SEED` say how long and from where) and run the
+scanner under the compiler's sanitizers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable
+from variants.counting import character_classes, native
+from variants.counting.pretokenize import serial
+
+_scanner = pytest.importorskip("variants.native._scanner")
+
+ROOT = Path(__file__).resolve().parent.parent
+PATHS = _scanner.supported_paths()
+WIDTHS = (1, 2, 3, 7, 16)
+COMPILED = list(native.KNOWN)
+PIECES = (
+    *("a", "b", "A", "B", "ab", "the", " word", "word ", "Ab", "aB", "AB", "x" * 17, "y" * 70, "中A", "一" * 9),
+    *("DON'T", "don't", "'ll", "'LL", "'s", "'S", "'\u017f", "\u017f", " '", "''", "'", "'v", "'r", "'re", "'Ve"),
+    *("'d", "'m", "'t", "<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<"),
+    *(" ", "  ", "   ", "\n", "\n\n", "\r\n", "\r", "\t", "\x0b", "\x1c", "\x00", "\ufeff", "\u200b"),
+    *("\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"),
+    *("é", "É", "e\u0301", "\u0301", "ǅ", "ʰ", "ª", "一二", "\uff0c", "。", "䷀", "㐀", "\U0001d518", "😀"),
+    *("👩\u200d🚀", "\U0010ffff", "1", "23", "4567", "½", "٣", "²", "!", "?!", "-_-", "/", "//"),
+)
+SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("<|endoftext|>",),
+    ("<|e|>", "<|e|>x", "x<|e|>"),
+    ("aa",),
+    ("ab", "bc"),
+    ("aba", "bab"),
+    ("\n\n", " ", "é"),
+    ("a", "b", "c", "d", "e", "f"),
+    ("'s", " "),
+    ("<|e|>", "<|e|>", "a token of more than fifteen bytes"),
+)
+BAD = (
+    *(b"\xff", b"\xe4", b"\xe4\xb8", b"\xf0\x9f\x98", b"\xed\xa0\x80"),
+    *(b"\xc0\x80", b"\x80", b"\xf4\x90\x80\x80", b"\xf5", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"),
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        yield tmp_path_factory.mktemp("native") / "corpus.txt"
+        return
+    path = memory / f"native-counting-{os.getpid()}-{threading.get_ident()}"
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def counted(count: Any, corpus: Corpus, **how: Any) -> tuple[list[tuple[bytes, int]], dict[str, int]] | int:
+    """The words in order with the tallies, or the offset of the first bad byte."""
+    meter = Meter()
+    try:
+        words = list(count(corpus, meter, **how).items())
+    except InvalidText as error:
+        return error.offset
+    return words, meter.tallies
+
+
+def expect_definition(
+    file: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str | None, **how: Any
+) -> None:
+    file.write_bytes(content)
+    corpus = Corpus(str(file), special_tokens, pattern, how.pop("errors", "strict"))
+    want = counted(serial, corpus)
+    for path in [how.pop("instructions")] if "instructions" in how else PATHS:
+        got = counted(native.native, corpus, instructions=path, **how)
+        assert got == want, (content, corpus, path, how)
+
+
+def random_content(chance: random.Random) -> tuple[bytes, tuple[str, ...]]:
+    special_tokens = chance.choice(SPECIAL_TOKENS)
+    pieces = chance.sample(PIECES, chance.randint(2, 14)) + list(special_tokens)
+    content = "".join(chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600))))).encode()
+    if chance.random() < 0.1:
+        place = chance.randrange(len(content) + 1)
+        content = content[:place] + chance.choice(BAD) + content[place:]
+    return content, special_tokens
+
+
+def expect_definition_of_random_content(file: Path, seed: int) -> int:
+    """One random text in every compiled pattern, whole, in small buffers and in several ranges; returns the bytes."""
+    chance = random.Random(seed)
+    content, special_tokens = random_content(chance)
+    errors = chance.choice(("strict", "strict", "strict", "replace"))
+    for pattern in COMPILED:
+        path = chance.choice(PATHS)
+        ways: tuple[dict[str, Any], ...] = (
+            {},
+            {"buffer": chance.choice((8, 16, 64, 65, 100, 256))},
+            {"threads": chance.choice(WIDTHS), "smallest_range": 1, "buffer": chance.choice((8, 64, 300))},
+        )
+        for how in ways:
+            expect_definition(file, content, special_tokens, pattern, errors=errors, instructions=path, **how)
+    return len(content) * len(COMPILED) * 3
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
+    for seed in range(40 * block, 40 * block + 40):
+        expect_definition_of_random_content(file, seed)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=60).map("".join),
+    special_tokens=st.sampled_from(SPECIAL_TOKENS),
+    pattern=st.sampled_from(COMPILED),
+    threads=st.sampled_from(WIDTHS),
+    buffer=st.integers(min_value=1, max_value=200),
+)
+def test_any_text_is_counted_as_the_definition_counts_it(
+    file: Path, text: str, special_tokens: tuple[str, ...], pattern: str | None, threads: int, buffer: int
+) -> None:
+    content = text.encode()
+    expect_definition(file, content, special_tokens, pattern, threads=threads, buffer=buffer, smallest_range=1)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.binary(max_size=120), pattern=st.sampled_from(COMPILED), errors=st.sampled_from(("strict", "replace"))
+)
+def test_any_bytes_are_refused_or_replaced_as_the_definition_does_it(
+    file: Path, content: bytes, pattern: str | None, errors: str
+) -> None:
+    expect_definition(file, content, ("<|e|>",), pattern, errors=errors, threads=3, smallest_range=1)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "piece", ["'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028", "é", "中", "😀", "<|e|>", "1a"]
+)
+def test_a_piece_may_lie_anywhere_across_a_block(file: Path, path: str, piece: str) -> None:
+    for offset in range(60, 70):
+        for filler in ("a", " ", "1", "!", "'"):
+            content = (filler * offset + piece + filler * 3).encode()
+            expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, instructions=path)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("sequence", BAD)
+@pytest.mark.parametrize("behind", ["x", "é", "中", "😀"])
+def test_the_first_bad_byte_is_found_anywhere_in_a_block(file: Path, path: str, sequence: bytes, behind: str) -> None:
+    for before in range(50, 140):
+        file.write_bytes(
+            "é".encode() * (before // 2) + b"x" * (before % 2) + sequence + behind.encode() * 200 + b"\xff"
+        )
+        with pytest.raises(InvalidText) as raised:
+            native.native(Corpus(str(file)), instructions=path)
+        assert raised.value.offset == before
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_files_of_every_small_length_are_counted(file: Path, path: str) -> None:
+    text = ("It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8).encode()
+    for length in range(200):
+        content = text[:length].decode(errors="ignore").encode()
+        expect_definition(file, content, (), GPT2_PATTERN, instructions=path)
+
+
+def test_every_code_point_has_the_classes_that_regex_gives_it() -> None:
+    numbers, pages = character_classes.character_classes()
+    page_of = memoryview(numbers).cast("H")
+    got = b"".join(pages[page * 128 : page * 128 + 128] for page in page_of)
+    for bit, expression in enumerate((r"\p{L}", r"\p{N}", r"\s")):
+        matches = regex.compile(expression).fullmatch
+        for character in range(sys.maxunicode + 1):
+            surrogate = 0xD800 <= character < 0xE000
+            want = not surrogate and matches(chr(character)) is not None
+            assert bool(got[character] >> bit & 1) == want, hex(character)
+
+
+def expect_definition_around_characters(file: Path, characters: range, before: str, after: str, pattern: str) -> None:
+    texts = [before + chr(c) + after for c in characters if not 0xD800 <= c < 0xE000]
+    path = PATHS[len(before + after) % len(PATHS)]
+    expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
+
+
+NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
+EXPRESSIONS = [pattern for pattern, name in native.KNOWN.items() if name in ("gpt2", "gpt4", "o200k") and pattern]
+
+
+@pytest.mark.parametrize("pattern", EXPRESSIONS)
+def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pattern: str) -> None:
+    for before, after in NEIGHBOURS:
+        expect_definition_around_characters(file, range(0x3100), before, after, pattern)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", EXPRESSIONS)
+def test_every_code_point_is_split_from_its_neighbours_as_regex_does(file: Path, pattern: str) -> None:
+    for before, after in NEIGHBOURS:
+        expect_definition_around_characters(file, range(sys.maxunicode + 1), before, after, pattern)
+
+
+def test_classes_are_computed_again_where_the_kept_ones_are_damaged_or_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = character_classes.character_classes.__wrapped__
+    monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "cache"))
+    tables = fresh()
+    (kept,) = (tmp_path / "cache").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert fresh() == tables
+    kept.write_bytes(kept.read_bytes()[:-1] + b"\xff")
+    assert fresh() == tables
+    assert fresh() == tables  # from the file that was mended
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "file"))
+    assert fresh() == tables
+
+
+def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
+    chance = random.Random(0)
+    words = [f" {chance.getrandbits(24):x}" for _ in range(40_000)]
+    words += [f" {chance.getrandbits(90):030x}" for _ in range(9_000)]
+    content = "<|e|>".join(" ".join(chance.choices(words, k=500)) for _ in range(120)).encode()
+    for threads in WIDTHS:
+        expect_definition(file, content, ("<|e|>",), r"[^\n]*\n|[^\n]+", threads=threads, smallest_range=1 << 10)
+        expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, threads=threads, smallest_range=1 << 10)
+
+
+def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
+    content = b"a " + b"x" * 3_000_000 + b" b " + b"x" * 3_000_000
+    for pattern in COMPILED:
+        expect_definition(file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10)
+
+
+def test_an_unknown_pattern_is_counted_by_regex_and_the_tally_says_so(file: Path) -> None:
+    file.write_bytes(b"one two  three")
+    meter = Meter()
+    words = native.native(Corpus(str(file), (), r"\S+|\s+"), meter)
+    assert dict(words) == {b"one": 1, b" ": 1, b"two": 1, b"  ": 1, b"three": 1}
+    assert meter.tallies["fell_back_to_regex"] == 1
+    meter = Meter()
+    native.native(Corpus(str(file)), meter)
+    assert "fell_back_to_regex" not in meter.tallies
+
+
+def test_the_two_spellings_of_gpt2_count_alike(file: Path) -> None:
+    file.write_bytes(b"I'll DON'T don't 've've ''re")
+    first, second = (pattern for pattern, name in native.KNOWN.items() if name == "gpt2")
+    assert dict(native.native(Corpus(str(file), (), first))) == dict(native.native(Corpus(str(file), (), second)))
+    assert dict(serial(Corpus(str(file), (), first))) == dict(serial(Corpus(str(file), (), second)))
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for errors, want in (("strict", {b"low": 1, b" low": 1}), ("replace", {b"low": 1, b" low": 1})):
+        writer = threading.Thread(target=pipe.write_bytes, args=(b"low low",))
+        writer.start()
+        assert dict(native.native(Corpus(str(pipe), errors=errors), threads=2, smallest_range=1)) == want
+        writer.join()
+
+
+def test_the_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
+    class Impatient(Meter):
+        def progress(self, done: int) -> bool:
+            return done < 0
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    keep_open = os.open(pipe, os.O_RDWR)
+    try:
+        os.write(keep_open, b"low low")
+        with pytest.raises(RuntimeError, match="stopped"):
+            native.native(Corpus(str(pipe)), Impatient())
+    finally:
+        os.close(keep_open)
+
+
+def test_a_file_that_changes_while_it_is_counted_is_not_counted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(b"low low" * 100)
+
+    def scan_and_change(*arguments: Any) -> Any:
+        result = _scanner.scan(*arguments)
+        file.write_bytes(b"low")
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "_scanner", Changed(scan_and_change))
+        with pytest.raises(OSError, match="changed while it was being counted"):
+            native.native(Corpus(str(file)))
+
+
+class Changed:
+    """The scanner with another `scan`."""
+
+    def __init__(self, scan: Any) -> None:
+        self.scan = scan
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_scanner, name)
+
+
+def test_a_file_cut_off_below_a_range_is_not_counted(file: Path) -> None:
+    file.write_bytes(b"low low")
+    with file.open("rb") as opened:
+        tables = character_classes.character_classes()
+        scanned = _scanner.scan(opened.fileno(), (0, 4, 100), "gpt2", [], tables, PATHS[0], 64, NULL_METER.progress)
+    assert scanned[0] is None
+    assert scanned[5]
+
+
+def test_instructions_that_the_machine_lacks_are_unavailable(file: Path) -> None:
+    file.write_bytes(b"low")
+    with pytest.raises(Unavailable, match="no instructions 'mmx'; it has fastest, portable"):
+        native.native(Corpus(str(file)), instructions="mmx")
+
+
+def test_without_the_compiled_module_the_counter_says_how_to_build_it() -> None:
+    program = """
+import sys
+sys.modules["variants.native._scanner"] = None
+from variants.contract import Corpus, Unavailable
+from variants.counting.native import native
+try:
+    native(Corpus("corpus.txt"))
+except Unavailable as error:
+    assert "pip install -e ." in str(error), error
+else:
+    raise AssertionError("counted without the compiled module")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def test_widths_of_nothing_are_refused(file: Path) -> None:
+    file.write_bytes(b"low")
+    nothing: tuple[dict[str, Any], ...] = ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1})
+    for how in nothing:
+        with pytest.raises(ValueError, match="it is a number of 1 or more"):
+            native.native(Corpus(str(file)), **how)
+
+
+def test_missing_files_and_empty_special_tokens_are_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        native.native(Corpus(str(tmp_path / "missing")))
+    with pytest.raises(IsADirectoryError):
+        native.native(Corpus(str(tmp_path)))
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(ValueError, match="special token of no bytes"):
+        native.native(Corpus(str(tmp_path / "empty"), ("",)))
+
+
+def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
+    file.write_bytes(b"<|e|>low low er<|e|>")
+    words = native.native(Corpus(str(file), ("<|e|>",)))
+    data, offsets, counts = words.data, words.offsets, words.counts
+    del words
+    assert (bytes(data), list(offsets), list(counts)) == (b"low low er", [0, 3, 7, 10], [1, 1, 1])
+    assert data.readonly
+    with pytest.raises(TypeError, match="read-only"):
+        data[0] = 0
+
+
+@pytest.mark.slow
+def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
+    seed = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
+    remaining = int(os.environ.get("NATIVE_FUZZ_BYTES", "100000000"))
+    while remaining > 0:
+        remaining -= expect_definition_of_random_content(file, seed)
+        seed += 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_have_nothing_to_say(tmp_path: Path, sanitizers: str) -> None:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    program, tables = tmp_path / "scanner", tmp_path / "classes"
+    tables.write_bytes(b"".join(character_classes.character_classes()))
+    source = ROOT / "tests" / "scanner_driver.cpp"
+    build = ["-std=c++17", "-O1", "-g", "-pthread", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    include = f"-I{ROOT / 'variants' / 'native'}"
+    subprocess.run([compiler, *build, include, str(source), "-o", str(program)], check=True)
+    contents = [random_content(random.Random(seed))[0] for seed in range(60)] + [b"", b"x" * 100_000, b"a b" * 50_000]
+    files = []
+    for number, content in enumerate(contents):
+        files.append(tmp_path / f"{number}.txt")
+        files[-1].write_bytes(content)
+    subprocess.run([str(program), str(tables), *map(str, files)], check=True)

@@ -1,0 +1,196 @@
+"""Counting by a compiled scanner: the definition's words at the speed of the memory rather than of an interpreter.
+
+The patterns of GPT-2, GPT-4 (cl100k), o200k, `line`, `document` and `bytes` are compiled in, and are known by their
+text; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of characters come from
+the installed `regex`. Words are in the order of their first occurrence at every width, as `serial` has them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from variants.counting import processes
+from variants.counting.character_classes import character_classes
+from variants.counting.pretokenize import CHUNK_BYTES, serial
+
+try:
+    from variants.native import _scanner
+
+    NOT_BUILT = ""
+except ImportError as error:
+    _scanner = None  # type: ignore[assignment]
+    NOT_BUILT = str(error)
+
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+KNOWN = {
+    GPT2_PATTERN: "gpt2",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "gpt4",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTIONS}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTIONS}?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+": "o200k",
+    r"[^\n]*\n|[^\n]+": "line",
+    r"(?s:.+)": "document",
+    None: "bytes",
+}
+"""The patterns that are compiled in. Two spellings are the same only if they match the same at every place."""
+
+BUFFER_BYTES = 1 << 18
+
+
+def native(
+    corpus: Corpus,
+    meter: Meter = NULL_METER,
+    *,
+    threads: int = 1,
+    smallest_range: int = 1 << 20,
+    instructions: str = "fastest",
+    buffer: int = BUFFER_BYTES,
+) -> WordCounts:
+    """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
+
+    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once. Raises what
+    `serial` raises, Unavailable if the scanner was not built or lacks the instructions, OSError if the file changes
+    meanwhile, and RuntimeError("stopped") when the meter says so.
+    """
+    for name, value in (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it is a number of 1 or more")
+    if NOT_BUILT:
+        raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
+    if instructions == "fastest":
+        instructions = _scanner.supported_paths()[-1]
+    elif instructions not in _scanner.supported_paths():
+        runs = ", ".join(_scanner.supported_paths())
+        raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {runs}")
+    if corpus.pattern not in KNOWN:
+        meter.tally("fell_back_to_regex", 1)
+        return serial(corpus, meter)
+    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, buffer)
+    with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
+        bounds = scan.bounds(file, threads, smallest_range)
+        if corpus.replaces_errors:
+            return scan.count_replaced(file, bounds)
+        return scan.count(file, bounds)
+
+
+class Scan:
+    """One corpus being counted, and how."""
+
+    def __init__(self, corpus: Corpus, meter: Meter, pattern: str, instructions: str, buffer: int) -> None:
+        self.corpus = corpus
+        self.meter = meter
+        self.pattern = pattern
+        self.specials = [token.encode() for token in corpus.special_tokens]
+        if not all(self.specials):
+            raise ValueError("a special token of no bytes matches everywhere; leave it out")
+        self.tables = character_classes()
+        self.instructions = instructions
+        self.buffer = buffer
+
+    def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
+        """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.
+
+        `source` is the corpus where `file` is what a decoder makes of it.
+        """
+        descriptor = (source or file).fileno()
+        before = os.fstat(descriptor)
+        self.meter.lap("read")
+        start = time.perf_counter()
+        columns, documents, done, part_reading, invalid, cut_off = _scanner.scan(
+            file.fileno(),
+            bounds or (0, _scanner.UNTIL_END),
+            self.pattern,
+            self.specials,
+            self.tables,
+            self.instructions,
+            self.buffer,
+            self.meter.progress,
+        )
+        seconds = time.perf_counter() - start
+        self.meter.add("read", seconds * part_reading)
+        self.meter.add("count", seconds * (1 - part_reading))
+        after = os.fstat(descriptor)
+        if cut_off or (stat.S_ISREG(before.st_mode) and changed(before, after)):
+            raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
+        if columns is None:
+            raise InvalidText(self.corpus.path, invalid)
+        self.meter.tally("documents", documents)
+        self.meter.tally("bytes_scanned", after.st_size if source and source.seekable() else done)
+        word_counts = WordCounts(*columns)
+        self.meter.lap("count")
+        return word_counts
+
+    def bounds(self, file: BinaryIO, threads: int, smallest_range: int) -> list[int]:
+        """Where ranges of about equal length begin and end, at places where a cut changes no word; [] for one range."""
+        facts = os.fstat(file.fileno())
+        width = min(threads, facts.st_size // smallest_range)
+        if width < 2 or not stat.S_ISREG(facts.st_mode):
+            return []
+        if self.pattern in ("document", "bytes"):
+            ranges = processes.cut(self.corpus, facts.st_size, width)
+            return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
+        targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
+        cuts = (self.cut(file, target, limit) for target, limit in zip(targets[1:], targets[2:]))
+        inner = [place for place in cuts if place is not None]
+        return [0, *inner, facts.st_size] if inner else []
+
+    def cut(self, file: BinaryIO, target: int, limit: int) -> int | None:
+        """The first safe place for a cut between `target` and `limit`."""
+        around = max(map(len, self.specials), default=0) + 8  # what must be seen on either side of a cut
+        position = target
+        while position < limit:
+            begin = max(0, position - around)
+            window = os.pread(file.fileno(), position - begin + self.buffer + around, begin)
+            place = _scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
+            if place < len(window):
+                return begin + place if begin + place < limit else None
+            position += self.buffer
+        return None
+
+    def count_replaced(self, file: BinaryIO, bounds: Sequence[int]) -> WordCounts:
+        """Count as if every bad sequence were U+FFFD: a valid file as it is, any other through Python's decoder."""
+        if file.seekable():
+            try:
+                return self.count(file, bounds)
+            except InvalidText:
+                file.seek(0)
+        reading, writing = os.pipe()
+        failures: list[OSError] = []
+        decoding = threading.Thread(target=decode_into, args=(file, writing, failures))
+        decoding.start()
+        try:
+            with open(reading, "rb", buffering=0) as replaced:  # noqa: PTH123 - a descriptor, not a path
+                word_counts = self.count(replaced, [], source=file)
+        finally:
+            decoding.join()
+        if failures:
+            raise failures[0]
+        return word_counts
+
+
+def decode_into(file: BinaryIO, descriptor: int, failures: list[OSError]) -> None:
+    """Write the file with its bad sequences replaced, until its end or until nobody reads any more."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    try:
+        with open(descriptor, "wb", buffering=0) as pipe, io.BufferedWriter(pipe, CHUNK_BYTES) as writer:
+            while chunk := file.read(CHUNK_BYTES):
+                writer.write(decoder.decode(chunk).encode())
+            writer.write(decoder.decode(b"", final=True).encode())
+    except BrokenPipeError:
+        return  # the reader was stopped, and says so itself
+    except OSError as error:
+        failures.append(error)
+
+
+def changed(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)

@@ -1,0 +1,22 @@
+from collections.abc import Callable, Sequence
+
+PATTERNS: tuple[str, ...]
+PATHS: dict[str, int]
+UNTIL_END: int
+
+Columns = tuple[memoryview, memoryview, memoryview]
+
+def supported_paths() -> list[str]: ...
+def first_cut(
+    window: bytes, start: int, pattern: str, specials: Sequence[bytes], tables: tuple[bytes, bytes]
+) -> int: ...
+def scan(
+    file: int,
+    bounds: Sequence[int],
+    pattern: str,
+    specials: Sequence[bytes],
+    tables: tuple[bytes, bytes],
+    path: str,
+    buffer: int,
+    progress: Callable[[int], bool],
+) -> tuple[Columns | None, int, int, float, int, bool]: ...

@@ -1,0 +1,142 @@
+# distutils: language = c++
+# cython: language_level=3
+"""The scanner's door to Python: strings to bytes, columns to bytes objects, progress with the GIL."""
+
+from cpython.buffer cimport PyBUF_WRITABLE
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free
+from libcpp cimport bool as cpp_bool
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+import os
+
+
+cdef extern from "scanner.hpp" namespace "scanner" nogil:
+    cdef enum class Path "scanner::Path":
+        portable
+        avx2
+        avx512
+
+    cpp_bool supported(Path)
+
+    cdef cppclass Columns "scanner::WordTable::Columns":
+        uint8_t* data        # the words' bytes end to end
+        int64_t* offsets     # where they begin, and where the last ends
+        uint64_t* counts
+        size_t words         # those that do not count included
+        size_t first         # how many these are; they are first
+        size_t bytes         # of the words that do not count
+
+    cdef cppclass Scan:
+        Scan(int file, int pattern, int path, vector[int64_t] bounds, vector[string] specials,
+             string numbers, string pages, string seed, size_t buffer) except +
+        void start() except +
+        cpp_bool wait(double seconds)
+        void stop()
+        int64_t done()
+        void finish() except +
+        double part_reading()
+        int error
+        cpp_bool cut_off
+        int64_t invalid_at
+        uint64_t documents
+        Columns columns
+
+    int64_t first_cut_in(string window, int64_t from_, int pattern, vector[string] specials,
+                         string numbers, string pages) except +
+
+PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes")
+PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512}
+cdef double SECONDS_BETWEEN_REPORTS = 0.1
+UNTIL_END = 2**63 - 1
+
+
+def supported_paths():
+    """The names of the paths that this machine can run, the fastest last."""
+    return [name for name, path in PATHS.items() if supported(path)]
+
+
+def first_cut(bytes window, int64_t start, str pattern, specials, tables):
+    """The first safe place to cut in `window` from `start` on; its length if there is none."""
+    return first_cut_in(window, start, PATTERNS.index(pattern), specials, tables[0], tables[1])
+
+
+cdef class Column:
+    """Memory of the scanner's as a read-only buffer, freed when nobody looks at it any more."""
+
+    cdef void* memory
+    cdef void* start            # where the buffer begins in it
+    cdef const char* kind       # as in the struct module: B, q or Q
+    cdef Py_ssize_t length, itemsize
+
+    @staticmethod
+    cdef Column of(void* memory, const char* kind, size_t itemsize, size_t first, size_t stop):
+        cdef Column column = Column.__new__(Column)
+        column.memory = memory
+        column.start = <char*> memory + first * itemsize
+        column.kind = kind
+        column.itemsize = itemsize
+        column.length = stop - first
+        return column
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        if flags & PyBUF_WRITABLE:
+            raise BufferError("word counts are read-only")
+        buffer.obj = self
+        buffer.buf = self.start
+        buffer.len = self.length * self.itemsize
+        buffer.itemsize = self.itemsize
+        buffer.format = <char*> self.kind
+        buffer.ndim = 1
+        buffer.readonly = 1
+        buffer.shape = &self.length
+        buffer.strides = &self.itemsize
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+
+
+cdef tuple taken(const Columns& columns):
+    """The columns as memoryviews, which free them; words that do not count are left out."""
+    cdef size_t bytes_of_all = columns.bytes + columns.offsets[columns.words]
+    return (
+        memoryview(Column.of(columns.data, b"B", 1, columns.bytes, bytes_of_all)),
+        memoryview(Column.of(columns.offsets, b"q", 8, columns.first, columns.words + 1)),
+        memoryview(Column.of(columns.counts, b"Q", 8, columns.first, columns.words)),
+    )
+
+
+def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffer, progress):
+    """Count the ranges between `bounds`: (columns, documents, bytes, part of the time spent reading, invalid, cut off).
+
+    `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
+    and answers whether to go on.
+    """
+    cdef unique_ptr[Scan] scan
+    cdef Scan* running
+    cdef cpp_bool finished = False
+    scan.reset(new Scan(file, PATTERNS.index(pattern), <int> PATHS[path], bounds, specials, tables[0], tables[1],
+                        os.urandom(32), buffer))
+    running = scan.get()
+    running.start()
+    try:
+        while not finished:
+            with nogil:
+                finished = running.wait(SECONDS_BETWEEN_REPORTS)
+            if not finished and not progress(running.done()):
+                raise RuntimeError("stopped")
+    except BaseException:
+        # Threads that wait for a pipe would hold the destructor up; they see the flag with the next bytes.
+        running.stop()
+        raise
+    with nogil:
+        running.finish()
+    if running.error:
+        raise OSError(running.error, os.strerror(running.error))
+    if running.cut_off or running.invalid_at >= 0:
+        return None, 0, running.done(), 0.0, running.invalid_at, running.cut_off
+    return taken(running.columns), running.documents, running.done(), running.part_reading(), -1, False

@@ -1,0 +1,129 @@
+// The scanner: ranges of a file counted by threads of their own, and their tables joined in the order of the file.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scanner_range.hpp"
+
+namespace scanner {
+
+class Scan {
+  public:
+    Scan(int file, int pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
+         const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer)
+        : job_{file,
+               static_cast<Pattern>(pattern),
+               functions_of(static_cast<Pattern>(pattern), static_cast<Path>(path)),
+               Classes(bytes_of(numbers), numbers.size(), bytes_of(pages), pages.size()),
+               SpecialTokens(specials),
+               Seed{},
+               buffer} {
+        if (seed.size() != sizeof job_.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
+        std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
+        for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+            ranges_.push_back(std::make_unique<Range>(job_, static_cast<std::int64_t>(i), bounds[i], bounds[i + 1]));
+        failures_.resize(ranges_.size());
+    }
+    ~Scan() {
+        stop();
+        join();
+    }
+
+    void start() {
+        working_ = ranges_.size();
+        for (std::size_t i = 0; i < ranges_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+    }
+    // Whether all threads have finished, waiting for that at most so long.
+    bool wait(double seconds) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        return finished_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return working_ == 0; });
+    }
+    void stop() { job_.stopped = true; }
+    std::int64_t done() const { return job_.done; }
+
+    // Joins the tables. Of several failures the first in the file is the one told.
+    void finish() {
+        join();
+        for (const std::exception_ptr& failure : failures_)
+            if (failure) std::rethrow_exception(failure);
+        bool open = false;  // whether the document that goes on into the next range holds more than blanks
+        for (const auto& range : ranges_) {
+            error = range->error;
+            cut_off = range->cut_off;
+            invalid_at = range->invalid_at;
+            if (error || cut_off || invalid_at >= 0) return;
+            documents += range->documents;
+            if (range->any_special) documents += open || !range->blank_head;
+            open = range->any_special ? !range->blank_tail : open || !range->blank_head;
+            if (range != ranges_.front()) {
+                ranges_.front()->table->add_all(*range->table);
+                range->table.reset();
+            }
+        }
+        documents += open;
+        columns = ranges_.front()->table->release();
+    }
+
+    // The part of the threads' time that went into reading.
+    double part_reading() const {
+        double reading = 0;
+        for (const auto& range : ranges_) reading += range->seconds_reading;
+        return seconds_ > 0 ? reading / seconds_ : 0;
+    }
+
+    int error = 0;
+    bool cut_off = false;
+    std::int64_t invalid_at = -1;
+    std::uint64_t documents = 0;
+    WordTable::Columns columns{};  // to be freed by whoever takes them
+
+  private:
+    static const byte* bytes_of(const std::string& text) { return reinterpret_cast<const byte*>(text.data()); }
+
+    void work(std::size_t i) {
+        const auto begun = std::chrono::steady_clock::now();
+        try {
+            ranges_[i]->count();
+        } catch (...) {
+            failures_[i] = std::current_exception();
+            stop();
+        }
+        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        const std::lock_guard<std::mutex> lock(mutex_);
+        seconds_ += seconds;
+        if (--working_ == 0) finished_.notify_all();
+    }
+    void join() {
+        for (std::thread& thread : threads_)
+            if (thread.joinable()) thread.join();
+    }
+
+    Job job_;
+    std::vector<std::unique_ptr<Range>> ranges_;
+    std::vector<std::exception_ptr> failures_;
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable finished_;
+    std::size_t working_ = 0;
+    double seconds_ = 0;  // of all threads
+};
+
+// The first safe cut in a window of the file from `from` on, or the window's length.
+inline std::int64_t first_cut_in(const std::string& window, std::int64_t from, int pattern,
+                                 const std::vector<std::string>& specials, const std::string& numbers,
+                                 const std::string& pages) {
+    const auto bytes = [](const std::string& text) { return reinterpret_cast<const byte*>(text.data()); };
+    const Classes classes(bytes(numbers), numbers.size(), bytes(pages), pages.size());
+    return static_cast<std::int64_t>(first_cut(classes, static_cast<Pattern>(pattern), SpecialTokens(specials), bytes(window),
+                                               static_cast<std::size_t>(from), window.size()));
+}
+
+}  // namespace scanner

@@ -1,0 +1,187 @@
+// One thread's part of the file: read it a buffer at a time, validate it, find special tokens, count the rest.
+//
+// A buffer that is used again costs less than a mapping: no page is touched for the first time, pipes can be read, and
+// a file that is cut off meanwhile is an error rather than a signal.
+#pragma once
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "scanner_cuts.hpp"
+#include "scanner_paths.hpp"
+#include "scanner_starts.hpp"
+
+namespace scanner {
+
+// What all ranges of a scan have in common.
+struct Job {
+    int file;
+    Pattern pattern;
+    Functions functions;
+    Classes classes;
+    SpecialTokens specials;
+    Seed seed;
+    std::size_t buffer;  // the bytes read at once, as long as a word fits
+    std::atomic<std::int64_t> done{0};
+    std::atomic<bool> stopped{false};
+    std::atomic<std::int64_t> first_bad_range{INT64_MAX};  // ranges behind it are not needed any more
+};
+
+constexpr std::int64_t until_end = INT64_MAX;
+
+class Range {
+  public:
+    Range(Job& job, std::int64_t number, std::int64_t start, std::int64_t stop)
+        : table(std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens())), job_(job),
+          number_(number), position_(start), stop_(stop), base_(start), search_(job.specials), starts_(*table) {}
+
+    void count() {
+        std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
+        std::vector<byte> buffer(capacity + padding);
+        for (;;) {
+            if (job_.stopped || job_.first_bad_range < number_) return;
+            const bool last = fill(buffer.data(), capacity);
+            if (error || !validate(buffer.data(), last)) {
+                std::int64_t bad = job_.first_bad_range;
+                while (number_ < bad && !job_.first_bad_range.compare_exchange_weak(bad, number_)) {
+                }
+                return;
+            }
+            const std::size_t taken = take(buffer.data(), last);
+            std::memmove(buffer.data(), buffer.data() + taken, filled_ - taken);
+            filled_ -= taken;
+            valid_ -= taken;
+            base_ += static_cast<std::int64_t>(taken);
+            job_.done += static_cast<std::int64_t>(taken);
+            if (last) return;
+            if (filled_ == capacity) {
+                capacity *= 2;
+                buffer.resize(capacity + padding);
+            }
+        }
+    }
+
+    std::unique_ptr<WordTable> table;
+    int error = 0;                  // of reading
+    bool cut_off = false;           // the file ended before the range did
+    std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
+    double seconds_reading = 0;
+    // Documents that hold more than blanks. Those at the ends of the range may go on in its neighbours.
+    std::uint64_t documents = 0;
+    bool any_special = false, blank_head = true, blank_tail = true;
+
+  private:
+    static constexpr int milliseconds_to_stop = 50;
+
+    // Reads until the buffer is full; whether that was the last of the range.
+    bool fill(byte* buffer, std::size_t capacity) {
+        const auto begun = std::chrono::steady_clock::now();
+        bool last = false;
+        while (filled_ < capacity && !last) {
+            std::size_t wanted = capacity - filled_;
+            if (stop_ != until_end) wanted = std::min(wanted, static_cast<std::size_t>(stop_ - position_));
+            if (wanted == 0) {
+                last = true;
+                break;
+            }
+            if (stop_ == until_end && !ready()) return true;
+            const ssize_t got = stop_ == until_end ? ::read(job_.file, buffer + filled_, wanted)
+                                                   : ::pread(job_.file, buffer + filled_, wanted, position_);
+            if (got < 0 && errno == EINTR && !job_.stopped) continue;
+            if (got < 0) error = errno;
+            if (got <= 0) {
+                cut_off = stop_ != until_end;
+                last = true;
+                break;
+            }
+            filled_ += static_cast<std::size_t>(got);
+            position_ += got;
+        }
+        seconds_reading += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        return last || position_ == stop_;
+    }
+
+    // Waits for a pipe to have bytes or an end; false if the scan was stopped meanwhile.
+    bool ready() const {
+        pollfd waiting{job_.file, POLLIN, 0};
+        while (!job_.stopped)
+            if (::poll(&waiting, 1, milliseconds_to_stop) != 0) return true;  // an error shows when it is read
+        return false;
+    }
+
+    bool validate(const byte* buffer, bool last) {
+        if (job_.pattern == Pattern::bytes) {
+            valid_ = filled_;
+            return true;
+        }
+        valid_ = job_.functions.valid_until(buffer, valid_, filled_);
+        if (valid_ == filled_) return true;
+        if (!last && length_of_character(buffer + valid_, filled_ - valid_) < 0) return true;
+        invalid_at = base_ + static_cast<std::int64_t>(valid_);
+        return false;
+    }
+
+    // Counts what is certain in the buffer and tells how much of it that was.
+    std::size_t take(const byte* buffer, bool last) {
+        const std::size_t longest = job_.specials.longest();
+        // Special tokens that begin before here are known, whatever is read next.
+        const std::size_t known = last || !longest ? valid_ : valid_ + 1 > longest ? valid_ + 1 - longest : 0;
+        std::size_t at = 0;
+        starts_.begin(buffer);
+        search_.restart();
+        while (longest) {
+            const auto found = search_.next(buffer, std::max(at, searched_), known, valid_);
+            if (!found.length) break;
+            take_text(buffer, at, found.place);
+            close_document();
+            starts_.push(found.place);  // the special token itself, which the table does not count
+            at = found.place + found.length;
+        }
+        if (last) {
+            take_text(buffer, at, valid_);
+            at = valid_;
+        } else if (const std::size_t limit = std::min(known, valid_ ? valid_ - 1 : 0); limit > at) {
+            const std::size_t cut = last_cut(job_.classes, job_.pattern, buffer, at, limit);
+            take_text(buffer, at, cut);
+            at = cut;
+        }
+        starts_.finish(at);
+        searched_ = known > at ? known - at : 0;
+        return at;
+    }
+
+    void take_text(const byte* buffer, std::size_t from, std::size_t to) {
+        if (from >= to) return;
+        bool& blank = any_special ? blank_tail : blank_head;
+        for (std::size_t at = from; blank && at < to; ++at)
+            blank = buffer[at] == ' ' || (buffer[at] >= '\t' && buffer[at] <= '\r');
+        job_.functions.find_starts(job_.classes, buffer, from, to, starts_);
+    }
+
+    void close_document() {
+        documents += any_special && !blank_tail;
+        any_special = true;
+        blank_tail = true;
+    }
+
+    Job& job_;
+    const std::int64_t number_;
+    std::int64_t position_;       // up to where the file was read
+    const std::int64_t stop_;
+    std::int64_t base_;           // where the buffer begins in the file
+    std::size_t filled_ = 0;      // bytes in the buffer
+    std::size_t valid_ = 0;       // of these, in whole valid characters
+    std::size_t searched_ = 0;    // no special token begins before
+    SpecialTokens::Search search_;
+    Starts starts_;
+};
+
+}  // namespace scanner

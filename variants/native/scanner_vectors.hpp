@@ -1,0 +1,194 @@
+// 64 bytes in the registers of each instruction set, and what scanner_blocks.hpp makes of them.
+//
+// The functions carry their instruction set as an attribute, so that one build runs everywhere and chooses when it runs.
+#pragma once
+
+#include "scanner_patterns.hpp"
+#include "scanner_utf8.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define SCANNER_HAS_VECTORS 1
+#include <immintrin.h>
+
+#if defined(__clang__)
+#define SCANNER_PRAGMA(text) _Pragma(#text)
+#define SCANNER_BEGIN(set) SCANNER_PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
+#define SCANNER_END _Pragma("clang attribute pop")
+#else
+#define SCANNER_PRAGMA(text) _Pragma(#text)
+#define SCANNER_BEGIN(set) _Pragma("GCC push_options") SCANNER_PRAGMA(GCC target(set))
+#define SCANNER_END _Pragma("GCC pop_options")
+// Its own headers of AVX-512 hand undefined registers about, which it takes for a mistake of theirs (bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+SCANNER_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt,aes")
+namespace scanner::avx2 {
+
+class Bytes64 {
+  public:
+    explicit Bytes64(const byte* text)
+        : low_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text))),
+          high_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + 32))) {}
+
+    std::uint64_t beyond_ascii() const { return bits(low_, high_); }
+    std::uint64_t equal(byte value) const {
+        const __m256i wanted = all(value);
+        return bits(_mm256_cmpeq_epi8(low_, wanted), _mm256_cmpeq_epi8(high_, wanted));
+    }
+    std::uint64_t at_least(byte least) const {
+        const __m256i wanted = all(least);
+        return bits(_mm256_cmpeq_epi8(_mm256_max_epu8(low_, wanted), low_),
+                    _mm256_cmpeq_epi8(_mm256_max_epu8(high_, wanted), high_));
+    }
+    std::uint64_t between(byte first, byte last) const { return between(low_, high_, first, last); }
+    std::uint64_t ascii_digits() const { return between('0', '9'); }
+    std::uint64_t ascii_letters() const {
+        const __m256i lower = all(0x20);
+        return between(_mm256_or_si256(low_, lower), _mm256_or_si256(high_, lower), 'a', 'z');
+    }
+    std::uint64_t continuations() const {
+        const __m256i above = all(0xC0);  // as signed numbers, continuation bytes are those below
+        return bits(_mm256_cmpgt_epi8(above, low_), _mm256_cmpgt_epi8(above, high_));
+    }
+    std::uint64_t only_letters(const Classes& classes) const {
+        const __m256i by_low = twice(classes.only_letters_by_nibble()), by_high = twice(Classes::bit_of_high_nibble);
+        return bits(member(low_, by_low, by_high), member(high_, by_low, by_high));
+    }
+
+  private:
+    static __m256i all(byte value) { return _mm256_set1_epi8(static_cast<char>(value)); }
+    static __m256i twice(const byte* sixteen) {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
+    }
+    static std::uint64_t bits(__m256i low, __m256i high) {
+        return static_cast<std::uint32_t>(_mm256_movemask_epi8(low)) |
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm256_movemask_epi8(high))) << 32;
+    }
+    static std::uint64_t between(__m256i low, __m256i high, byte first, byte last) {
+        const __m256i base = all(first), width = all(static_cast<byte>(last - first));
+        const __m256i from_low = _mm256_sub_epi8(low, base), from_high = _mm256_sub_epi8(high, base);
+        return bits(_mm256_cmpeq_epi8(_mm256_min_epu8(from_low, width), from_low),
+                    _mm256_cmpeq_epi8(_mm256_min_epu8(from_high, width), from_high));
+    }
+    // A set of bytes as a table by the low nibble whose bits stand for high nibbles.
+    static __m256i member(__m256i bytes, __m256i by_low, __m256i by_high) {
+        const __m256i nibble = all(0x0F);
+        const __m256i low = _mm256_shuffle_epi8(by_low, _mm256_and_si256(bytes, nibble));
+        const __m256i high = _mm256_shuffle_epi8(by_high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+        return _mm256_cmpeq_epi8(_mm256_and_si256(low, high), high);
+    }
+
+    __m256i low_, high_;
+};
+
+static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t at) {
+    const std::uint32_t base = static_cast<std::uint32_t>(at - starts.origin());
+    const std::size_t number = static_cast<std::size_t>(__builtin_popcountll(found));
+    std::uint32_t* room = starts.room();
+    // Eight at a time, whether there are so many or not: what is too much is written over.
+    for (std::size_t done = 0; done < number; done += 8)
+        for (std::size_t i = 0; i < 8; ++i) {
+            room[done + i] = base + static_cast<std::uint32_t>(_tzcnt_u64(found));
+            found = _blsr_u64(found);
+        }
+    starts.put(number);
+}
+
+// Three rounds of AES under a secret key.
+static inline std::uint64_t aes_hash(__m128i key, __m128i first, __m128i second) {
+    const __m128i mixed = _mm_aesenc_si128(_mm_aesenc_si128(_mm_xor_si128(key, first), second), first);
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_aesenc_si128(mixed, second)));
+}
+static inline __m128i halves(const void* at) { return _mm_loadu_si128(static_cast<const __m128i*>(at)); }
+
+static std::uint64_t aes_hash_of_key(const Seed& seed, Key key) {
+    return aes_hash(halves(&key), halves(seed.values), halves(seed.values + 2));
+}
+
+// As product_hash_of_batch.
+static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
+    const __m128i first = halves(seed.values), second = halves(seed.values + 2);
+    std::size_t shorts = 0;
+    const auto take = [&](const byte* word, std::size_t length, std::size_t i) {
+        const KeyMask& mask = key_masks.masks[length % 16];
+        const __m128i key = _mm_or_si128(_mm_and_si128(halves(word), halves(&mask.low)), halves(&mask.unused));
+        const std::uint64_t index = aes_hash(key, first, second) >> home.shift;
+        _mm_prefetch(reinterpret_cast<const char*>(home.slots + 32 * index), _MM_HINT_T0);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(&batch.keys[shorts]), key);
+        batch.homes[shorts] = index;
+        batch.longs[i - shorts] = static_cast<std::uint16_t>(i);
+        shorts += length <= longest_short;
+    };
+    take(words.text + words.open, words.length(0), 0);
+    const byte* const base = words.text + words.origin;
+    std::uint32_t start = words.starts[0];
+    for (std::size_t i = 1; i < words.number; ++i) {
+        const std::uint32_t stop = words.starts[i];
+        take(base + start, stop - start, i);
+        start = stop;
+    }
+    return shorts;
+}
+
+inline constexpr KeyHash key_hash{aes_hash_of_key, aes_hash_of_batch};
+
+#include "scanner_blocks.hpp"
+
+}  // namespace scanner::avx2
+SCANNER_END
+
+SCANNER_BEGIN("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi,bmi2,lzcnt,popcnt")
+namespace scanner::avx512 {
+
+class Bytes64 {
+  public:
+    explicit Bytes64(const byte* text) : bytes_(_mm512_loadu_si512(text)) {}
+
+    std::uint64_t beyond_ascii() const { return _mm512_movepi8_mask(bytes_); }
+    std::uint64_t equal(byte value) const { return _mm512_cmpeq_epi8_mask(bytes_, all(value)); }
+    std::uint64_t at_least(byte least) const { return _mm512_cmpge_epu8_mask(bytes_, all(least)); }
+    std::uint64_t between(byte first, byte last) const { return between(bytes_, first, last); }
+    std::uint64_t ascii_digits() const { return between('0', '9'); }
+    std::uint64_t ascii_letters() const { return between(_mm512_or_si512(bytes_, all(0x20)), 'a', 'z'); }
+    std::uint64_t continuations() const { return _mm512_cmplt_epi8_mask(bytes_, all(0xC0)); }
+    std::uint64_t only_letters(const Classes& classes) const {
+        const __m512i member = _mm512_permutexvar_epi8(bytes_, _mm512_loadu_si512(classes.only_letters_from_c0()));
+        return _mm512_mask_test_epi8_mask(at_least(0xC0), member, member);
+    }
+
+  private:
+    static __m512i all(byte value) { return _mm512_set1_epi8(static_cast<char>(value)); }
+    static std::uint64_t between(__m512i bytes, byte first, byte last) {
+        return _mm512_cmple_epu8_mask(_mm512_sub_epi8(bytes, all(first)), all(static_cast<byte>(last - first)));
+    }
+
+    __m512i bytes_;
+};
+
+// The numbers 0 to 63, of which compressing keeps those of the set bits.
+alignas(64) inline constexpr byte ascending[64] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
+static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t at) {
+    const __m512i base = _mm512_set1_epi32(static_cast<int>(static_cast<std::uint32_t>(at - starts.origin())));
+    const std::size_t number = static_cast<std::size_t>(__builtin_popcountll(found));
+    const __m512i places = _mm512_maskz_compress_epi8(found, _mm512_load_si512(ascending));
+    std::uint32_t* room = starts.room();
+    _mm512_storeu_si512(room, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places))));
+    if (number > 16) {
+        _mm512_storeu_si512(room + 16, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 1))));
+        _mm512_storeu_si512(room + 32, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 2))));
+        _mm512_storeu_si512(room + 48, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 3))));
+    }
+    starts.put(number);
+}
+
+#include "scanner_blocks.hpp"
+
+}  // namespace scanner::avx512
+SCANNER_END
+
+#endif

@@ -1,0 +1,283 @@
+// The table of words: an index over columns that hold the words in the order of their first occurrence.
+//
+// Short words lie in the index with their counts, 32 bytes each; of long ones it knows the top of the hash, and their
+// bytes are compared in the column. What the table has counted is what WordCounts shows, without a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "scanner_columns.hpp"
+#include "scanner_keys.hpp"
+
+namespace scanner {
+
+class WordTable {
+  public:
+    // Words that will be seen but must not be counted are entered first, and left out in the end.
+    WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& uncounted)
+        : seed_(seed), hash_(hash) {
+        offsets_.reserve(1);
+        offsets_[0] = 0;
+        for (const std::string& word : uncounted) {
+            std::vector<byte> padded(word.begin(), word.end());
+            padded.resize(word.size() + padding);
+            const std::uint32_t stop = static_cast<std::uint32_t>(word.size());
+            count(Words{padded.data(), 0, 0, &stop, 1});
+        }
+        uncounted_ = words_;
+    }
+
+    std::size_t words() const { return words_ - uncounted_; }
+
+    void count(const Words& words) { count_batch<false>(words, nullptr); }
+
+    // Takes what `other` has counted in the text behind this one's. Its words come in the order of first occurrence: to
+    // enter them in the order of their hashes would fill one end of the index and leave ever longer runs there.
+    void add_all(WordTable& other) {
+        other.settle();
+        std::uint32_t starts[Batch::size];
+        for (std::size_t done = other.uncounted_; done < other.words_;) {
+            const std::size_t origin = static_cast<std::size_t>(other.offsets_[done]);
+            std::size_t number = 0;
+            while (number < Batch::size && done + number < other.words_) {
+                const std::size_t stop = static_cast<std::size_t>(other.offsets_[done + number + 1]) - origin;
+                if (stop > UINT32_MAX) break;
+                starts[number++] = static_cast<std::uint32_t>(stop);
+            }
+            const byte* text = other.data_.data();
+            if (number == 0) {  // a word of four gigabytes
+                const std::uint32_t none = 0;
+                const std::size_t stop = static_cast<std::size_t>(other.offsets_[done + 1]);
+                count_batch<true>(Words{text, origin, stop, &none, 1}, &other.counts_[done]);
+                number = 1;
+            } else {
+                count_batch<true>(Words{text, origin, origin, starts, number}, &other.counts_[done]);
+            }
+            done += number;
+        }
+    }
+
+    struct Columns {
+        byte* data;
+        std::int64_t* offsets;
+        std::uint64_t* counts;
+        std::size_t words, first, bytes;  // the first word that is counted, and where its bytes begin
+    };
+    // Gives the columns away; the uncounted words are still before those that count.
+    Columns release() {
+        settle();
+        const std::int64_t before = offsets_[uncounted_];
+        const std::size_t bytes = static_cast<std::size_t>(offsets_[words_]);
+        for (std::size_t word = uncounted_; word <= words_; ++word) offsets_[word] -= before;
+        return {data_.release(bytes), offsets_.release(words_ + 1), counts_.release(words_), words_,
+                uncounted_,           static_cast<std::size_t>(before)};
+    }
+
+  private:
+    static constexpr unsigned first_bits = 14;
+    static constexpr std::size_t most_words = std::size_t(1) << 30;
+
+    struct ShortSlot {
+        Key key;  // high is 0 in a free slot
+        std::uint64_t count;
+        std::uint64_t ordinal;
+    };
+    static_assert(sizeof(ShortSlot) == 32, "Home counts on it");
+    struct LongSlot {
+        std::uint32_t tag;      // the top of the hash
+        std::uint32_t ordinal;  // plus 1; 0 in a free slot
+    };
+    struct LongWord {
+        const byte* word;
+        std::size_t length;
+        std::uint64_t hash;
+    };
+    struct Missing {
+        std::uint16_t number, index;  // in the batch, and among its short or its long words
+        std::size_t slot;             // a free one where the search for it ended
+    };
+
+    // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
+    template <bool weighted>
+    void count_batch(const Words& words, const std::uint64_t* weights) {
+        reserve(words.number);
+        const std::size_t shorts = hash_.of_batch(seed_, words, Home{bytes_of(shorts_), short_shift_}, batch_);
+        const std::size_t longs = words.number - shorts;
+        std::size_t missing_shorts = 0, missing_longs = 0;
+        ShortSlot* const slots = shorts_.data();
+        for (std::size_t i = 0, longs_before = 0; i < shorts; ++i) {
+            const Key key = batch_.keys[i];
+            ShortSlot* slot = slots + batch_.homes[i];
+            const bool home = ((slot->key.low ^ key.low) | (slot->key.high ^ key.high)) == 0;
+            if (!weighted && __builtin_expect(home, 1)) {
+                ++slot->count;
+                continue;
+            }
+            while (longs_before < longs && batch_.longs[longs_before] <= i + longs_before) ++longs_before;
+            const std::size_t number = i + longs_before;
+            if (!home) slot = find(key, batch_.homes[i]);
+            if (slot->key.high)
+                slot->count += weighted ? weights[number] : 1;
+            else
+                missing_shorts_[missing_shorts++] = Missing{std::uint16_t(number), std::uint16_t(i), std::size_t(slot - slots)};
+        }
+        if (longs) missing_longs = count_longs(words, longs, weighted ? weights : nullptr);
+        if (missing_shorts + missing_longs) enter_missing(missing_shorts, missing_longs, weighted ? weights : nullptr);
+    }
+
+    __attribute__((noinline)) std::size_t count_longs(const Words& words, std::size_t longs, const std::uint64_t* weights) {
+        for (std::size_t i = 0; i < longs; ++i) {
+            const std::size_t number = batch_.longs[i], length = words.length(number);
+            const byte* word = words.text + words.start(number);
+            long_words_[i] = LongWord{word, length, hash_of_long(seed_, word, length)};
+            __builtin_prefetch(longs_.data() + (long_words_[i].hash >> long_shift_), 1);
+        }
+        for (std::size_t i = 0; i < longs; ++i) {
+            const LongSlot home = longs_.data()[long_words_[i].hash >> long_shift_];
+            if (!home.ordinal || home.tag != long_words_[i].hash >> 32) continue;
+            __builtin_prefetch(&offsets_[home.ordinal - 1]);
+            __builtin_prefetch(&counts_[home.ordinal - 1], 1);
+        }
+        std::size_t missing = 0;
+        for (std::size_t i = 0; i < longs; ++i) {
+            const LongSlot* slot = find(long_words_[i], long_words_[i].hash >> long_shift_);
+            if (slot->ordinal)
+                counts_[slot->ordinal - 1] += weights ? weights[batch_.longs[i]] : 1;
+            else
+                missing_longs_[missing++] = Missing{batch_.longs[i], std::uint16_t(i), std::size_t(slot - longs_.data())};
+        }
+        return missing;
+    }
+
+    __attribute__((noinline)) void enter_missing(std::size_t shorts, std::size_t longs, const std::uint64_t* weights) {
+        for (std::size_t i = 0, j = 0; i < shorts || j < longs;) {
+            if (j == longs || (i < shorts && missing_shorts_[i].number < missing_longs_[j].number)) {
+                const Missing missing = missing_shorts_[i++];
+                enter(batch_.keys[missing.index], missing.slot, weights ? weights[missing.number] : 1);
+            } else {
+                const Missing missing = missing_longs_[j++];
+                enter(long_words_[missing.index], missing.slot, weights ? weights[missing.number] : 1);
+            }
+        }
+    }
+
+    // The slot that holds the word, or the free one where it belongs, from `index` on.
+    ShortSlot* find(Key key, std::size_t index) {
+        ShortSlot* const slots = shorts_.data();
+        const std::size_t last = shorts_.size() - 1;
+        while (slots[index].key.high && (slots[index].key.low != key.low || slots[index].key.high != key.high))
+            index = (index + 1) & last;
+        return slots + index;
+    }
+    LongSlot* find(const LongWord& word, std::size_t index) {
+        LongSlot* const slots = longs_.data();
+        const std::size_t last = longs_.size() - 1;
+        const std::uint32_t tag = static_cast<std::uint32_t>(word.hash >> 32);
+        while (slots[index].ordinal && !(slots[index].tag == tag && is_word(slots[index].ordinal - 1, word)))
+            index = (index + 1) & last;
+        return slots + index;
+    }
+    bool is_word(std::size_t ordinal, const LongWord& word) const {
+        const std::int64_t start = offsets_[ordinal];
+        return static_cast<std::size_t>(offsets_[ordinal + 1] - start) == word.length &&
+               std::memcmp(data_.data() + start, word.word, word.length) == 0;
+    }
+
+    // Since the search ended at a free slot, other words of the batch may have come to lie there, or this one itself.
+    void enter(Key key, std::size_t index, std::uint64_t weight) {
+        ShortSlot* slot = find(key, index);
+        if (!slot->key.high) {
+            const std::size_t length = key.high >> 56;
+            byte* data = append(length);
+            std::memcpy(data, &key.low, 8);
+            std::memcpy(data + 8, &key.high, 8);
+            *slot = ShortSlot{key, 0, words_ - 1};
+            ++short_words_;
+        }
+        slot->count += weight;
+    }
+    void enter(const LongWord& word, std::size_t index, std::uint64_t weight) {
+        LongSlot* slot = find(word, index);
+        if (!slot->ordinal) {
+            std::memcpy(append(word.length), word.word, word.length);
+            *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), static_cast<std::uint32_t>(words_)};
+        }
+        counts_[slot->ordinal - 1] += weight;
+    }
+    // Room for one more word in the columns, with no count yet.
+    byte* append(std::size_t length) {
+        const std::size_t start = static_cast<std::size_t>(offsets_[words_]);
+        data_.reserve(start + length + padding);
+        offsets_.reserve(words_ + 2);
+        counts_.reserve(words_ + 1);
+        counts_[words_] = 0;
+        offsets_[++words_] = static_cast<std::int64_t>(start + length);
+        return data_.data() + start;
+    }
+
+    // Brings the counts of short words from the index into their column.
+    void settle() {
+        for (const ShortSlot& slot : shorts_)
+            if (slot.key.high) counts_[slot.ordinal] = slot.count;
+    }
+
+    // Room for so many more words of either kind: the index stays at most six tenths full.
+    void reserve(std::size_t more) {
+        if (words_ + more > most_words) throw std::length_error("more different words than the index has numbers for");
+        const unsigned short_bits = bits_for(short_words_ + more, 64 - short_shift_);
+        if (short_bits > 64 - short_shift_) {
+            short_shift_ = 64 - short_bits;
+            grow(shorts_, short_bits, [this](const ShortSlot& slot) { return hash_.of_key(seed_, slot.key) >> short_shift_; },
+                 [](const ShortSlot& slot) { return slot.key.high != 0; });
+        }
+        unsigned long_bits = bits_for(words_ - short_words_ + more, 64 - long_shift_);
+        if (long_bits > 64 - long_shift_) {
+            ++long_bits;  // these slots are small beside the words, and fourfold growth copies them half as often
+            long_shift_ = 64 - long_bits;
+            grow(longs_, long_bits, [this](const LongSlot& slot) { return slot.tag >> (long_shift_ - 32); },
+                 [](const LongSlot& slot) { return slot.ordinal != 0; });
+        }
+    }
+    static unsigned bits_for(std::size_t words, unsigned bits) {
+        while (words > (std::size_t(1) << bits) / 10 * 6) ++bits;
+        return bits;
+    }
+    // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
+    template <class Slot, class Home, class Taken>
+    static void grow(Slots<Slot>& slots, unsigned bits, Home home, Taken taken) {
+        Slots<Slot> larger(std::size_t(1) << bits);
+        for (const Slot& slot : slots) {
+            if (!taken(slot)) continue;
+            std::size_t index = home(slot);
+            while (taken(larger.data()[index])) index = (index + 1) & (larger.size() - 1);
+            larger.data()[index] = slot;
+        }
+        slots = std::move(larger);
+    }
+
+    template <class Slot>
+    static const byte* bytes_of(Slots<Slot>& slots) {
+        return reinterpret_cast<const byte*>(slots.data());
+    }
+
+    const Seed seed_;
+    const KeyHash hash_;
+    std::size_t uncounted_ = 0;
+    Slots<ShortSlot> shorts_{std::size_t(1) << first_bits};
+    Slots<LongSlot> longs_{std::size_t(1) << first_bits};
+    unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
+    std::size_t words_ = 0, short_words_ = 0;
+    Column<byte> data_;             // the words end to end
+    Column<std::int64_t> offsets_;  // where they begin, and where the last ends
+    Column<std::uint64_t> counts_;  // of short words only once they are settled
+    Batch batch_;
+    LongWord long_words_[Batch::size];
+    Missing missing_shorts_[Batch::size], missing_longs_[Batch::size];
+};
+
+}  // namespace scanner
