@@ -1,0 +1,79 @@
+// Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
+//
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, nine bits of switches, guess scale),
+// then a line for every word: its weight and its bytes in hexadecimal. With a second argument, that many threads train
+// all cases, each for itself. A line of token ids is printed for every case.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flat.hpp"
+
+namespace {
+
+struct Case {
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::int64_t> offsets{0};
+    std::vector<std::uint64_t> counts;
+    flat::Options options;
+};
+
+std::vector<Case> read_cases(const char* path) {
+    std::ifstream file(path);
+    std::vector<Case> cases;
+    std::size_t words = 0;
+    int tie_break = 0;
+    unsigned switches = 0;
+    for (Case one; file >> words; cases.push_back(one), one = Case()) {
+        flat::Options& options = one.options;
+        file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> switches >>
+            options.guess_scale;
+        options.part = 16;
+        options.tie_break = static_cast<flat::TieBreak>(tie_break);
+        bool* const ideas[] = {&options.layout,       &options.occurrence_lists, &options.accumulators,
+                               &options.pruning,      &options.bucket_queue,     &options.branch_free,
+                               &options.word_order,   &options.wide_symbols,     &options.wide_positions};
+        for (unsigned bit = 0; bit < 9; ++bit) *ideas[bit] = switches >> bit & 1;
+        for (; words; --words) {
+            std::uint64_t weight = 0;
+            std::string digits;
+            file >> weight >> digits;
+            for (std::size_t at = 0; at < digits.size(); at += 2)
+                one.bytes.push_back(static_cast<std::uint8_t>(std::stoi(digits.substr(at, 2), nullptr, 16)));
+            one.offsets.push_back(static_cast<std::int64_t>(one.bytes.size()));
+            one.counts.push_back(weight);
+        }
+    }
+    return cases;
+}
+
+std::string answers_to(const std::vector<Case>& cases) {
+    std::ostringstream lines;
+    for (const Case& one : cases) {
+        const flat::Words words{one.bytes.data(), one.bytes.size(), one.offsets.data(), one.counts.data(),
+                                one.counts.size()};
+        const auto go_on = [](void*, const flat::Answer&) { return true; };
+        for (const flat::Merge& merge : flat::train(words, one.options, go_on, nullptr).merges)
+            lines << merge.left << ' ' << merge.right << ' ';
+        lines << '\n';
+    }
+    return lines.str();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::vector<Case> cases = read_cases(arguments[1]);
+    std::vector<std::string> answers(count > 2 ? std::stoul(arguments[2]) : 1);
+    std::vector<std::thread> threads;
+    for (std::string& answer : answers) threads.emplace_back([&] { answer = answers_to(cases); });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& answer : answers) {
+        if (answer != answers[0]) return std::fputs("two threads learned different merges\n", stderr), 1;
+    }
+    std::fputs(answers[0].c_str(), stdout);
+}

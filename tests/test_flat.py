@@ -1,0 +1,382 @@
+"""flat learns the definition's merges in every setting, and behaves: it stops, refuses, reports and runs in threads.
+
+The conformance suite runs over it too, as over every variant. Here are the settings that suite does not know: each
+idea switched off, guesses so high that the text must be counted again, wide ids and positions, and the sanitizers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from array import array
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from variants import flat, heap, naive
+from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
+
+flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
+
+IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
+ALL_ON = dict.fromkeys(IDEAS, True)
+HUGE_GUESS = 1e9
+"""Guesses the last merge's count far too high, so that pairs that are needed are left out and found missing."""
+
+
+def learn(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter | None = None,
+    tie_break: TieBreak = TieBreak.GREATEST_BYTES,
+    min_count: int = 1,
+    **settings: Any,
+) -> list[Merge]:
+    """The compiled function itself, which has settings that the variant does not offer."""
+    return flat_native.train(  # type: ignore[no-any-return]
+        word_counts.data,
+        word_counts.offsets,
+        word_counts.counts,
+        num_merges,
+        meter or Meter(),
+        tie_break=list(TieBreak).index(tie_break),
+        min_count=min_count,
+        **{"threads": 1, **ALL_ON, **settings},
+    )
+
+
+def random_table(seed: int) -> dict[bytes, int]:
+    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and 32 bits."""
+    dice = random.Random(seed)
+    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
+    longest = dice.choice((4, 16, 60))
+    heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
+    return {
+        bytes(dice.choices(alphabet, k=dice.randint(1, longest))): (
+            dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
+        )
+        for _ in range(dice.randint(1, 30))
+    }
+
+
+def chain_of_letters(length: int, seed: int = 0) -> WordCounts:
+    """One long word of four letters at random."""
+    return WordCounts.from_items([(bytes(random.Random(seed).choices(b"ACGT", k=length)), 1)])
+
+
+@pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
+@pytest.mark.parametrize("seed", range(30))
+def test_learns_what_the_definition_learns(seed: int, tie_break: TieBreak) -> None:
+    words = WordCounts.from_items(random_table(seed).items())
+    for min_count in (1, 3):
+        expected = naive.train(words, 100, tie_break=tie_break, min_count=min_count)
+        assert flat.train(words, 100, tie_break=tie_break, min_count=min_count) == expected
+
+
+@pytest.mark.parametrize("idea", IDEAS)
+@pytest.mark.parametrize("seed", range(100, 125))
+def test_each_idea_can_be_switched_off(seed: int, idea: str) -> None:
+    words = WordCounts.from_items(random_table(seed).items())
+    switched: dict[str, Any] = {idea: False}
+    assert flat.train(words, 60, **switched) == naive.train(words, 60)
+
+
+@pytest.mark.parametrize("seed", range(200, 240))
+def test_any_mixture_of_settings_gives_the_same_merges(seed: int) -> None:
+    dice = random.Random(seed)
+    words = WordCounts.from_items(random_table(seed).items())
+    tie_break = dice.choice(list(TieBreak))
+    expected = naive.train(words, 200, tie_break=tie_break)
+    for _ in range(5):
+        settings: dict[str, Any] = {idea: dice.random() < 0.5 for idea in IDEAS}
+        settings["guess_scale"] = dice.choice((1.0, 30.0, HUGE_GUESS))
+        settings["wide_symbols"] = dice.random() < 0.5
+        settings["wide_positions"] = dice.random() < 0.5
+        settings["threads"], settings["part"] = dice.randint(1, 5), 16
+        assert learn(words, 200, tie_break=tie_break, **settings) == expected, settings
+
+
+@pytest.mark.parametrize("seed", range(300, 320))
+def test_a_guess_that_was_too_high_is_noticed_and_mended(seed: int) -> None:
+    dice = random.Random(seed)
+    words = WordCounts.from_items((bytes(dice.choices(b"abcd", k=9)), dice.randint(1, 9)) for _ in range(60))
+    meter = Meter()
+    assert learn(words, 150, meter, guess_scale=HUGE_GUESS) == naive.train(words, 150)
+    assert meter.tallies["rescans"] > 0
+
+
+def test_repeated_words_break_the_certain_bound_but_not_the_merges() -> None:
+    # Ten times the same two words: ten are finished by one merge, which the bound on the last count leaves out.
+    words = [b"ab", b"cd"] * 10 + [b"xyz", b"xyw"]
+    counts = [9] * 20 + [1, 1]
+    table = WordCounts.from_columns(words, counts)
+    assert flat.train(table, 6) == naive.train(table, 6)
+
+
+@pytest.mark.parametrize("word", [b"a" * 1000, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff"])
+def test_runs_and_repeats_in_one_long_word(word: bytes) -> None:
+    words = WordCounts.from_items([(word, 3)])
+    assert flat.train(words, 40) == naive.train(words, 40)
+
+
+def test_long_words_at_random() -> None:
+    words = chain_of_letters(3000)
+    assert flat.train(words, 120) == naive.train(words, 120)
+
+
+def test_every_pair_of_bytes_at_once() -> None:
+    words = WordCounts.from_items((bytes(pair), 1) for pair in itertools.product(range(256), repeat=2))
+    assert flat.train(words, 20) == naive.train(words, 20)
+
+
+@pytest.mark.parametrize("weight", [2**32 + 1, 2**62, LARGEST_COUNT])
+def test_weights_up_to_the_largest(weight: int) -> None:
+    words = WordCounts.from_items([(b"ab", weight)] + ([(b"bab", 1), (b"ba", 5)] if weight < LARGEST_COUNT else []))
+    assert flat.train(words, 10) == naive.train(words, 10)
+
+
+def test_refuses_to_run_in_no_thread() -> None:
+    with pytest.raises(ValueError, match="threads is 0; it is 1 or more"):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 1, threads=0)
+
+
+def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
+    dice = random.Random(0)
+    words = WordCounts.from_items((dice.randbytes(1) + b"-" * dice.randint(0, 40), seed) for seed in range(1, 9000))
+    learned = []
+    for threads in (1, 2, 3, 7, 16):
+        meter = Meter()
+        learned.append((learn(words, 100, meter, threads=threads, part=1000), meter.tallies))
+    assert all(each == learned[0] for each in learned)
+
+
+@pytest.mark.parametrize("num_merges", [-1, 0, 1, 2, 3, 2**40, LARGEST_COUNT + 1])
+def test_stops_where_it_was_told_or_where_nothing_is_left(num_merges: int) -> None:
+    words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
+    assert flat.train(words, num_merges) == naive.train(words, num_merges)
+
+
+@pytest.mark.parametrize("min_count", [-1, 0, 2, 3, 2**70])
+def test_min_count_of_any_size(min_count: int) -> None:
+    words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
+    assert flat.train(words, 9, min_count=min_count) == naive.train(words, 9, min_count=min_count)
+
+
+def test_weights_of_zero_and_words_too_short_are_passed_over() -> None:
+    table = WordCounts.from_columns([b"", b"a", b"xy", b"ab"], [5, LARGEST_COUNT, 0, 1])
+    assert flat.train(table, 9) == [(b"a", b"b")]
+
+
+def test_refuses_a_table_whose_counts_could_overflow() -> None:
+    table = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
+    with pytest.raises(ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"):
+        flat.train(table, 9)
+    with pytest.raises(ValueError, match="adjacent positions"):
+        flat.train(WordCounts.from_columns([b"ab"], [2**64 - 1]), 9)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2], [0, 1, 9], [-1, 1, 2]])
+def test_refuses_offsets_that_are_none(offsets: list[int]) -> None:
+    table = WordCounts(memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1, 1])))
+    with pytest.raises(ValueError, match="offsets do not rise"):
+        flat.train(table, 9)
+
+
+def test_tells_how_to_get_it_where_it_was_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "variants.native._flat", None)
+    monkeypatch.delattr("variants.native._flat", raising=False)
+    with pytest.raises(Unavailable, match=r"pip install -e \."):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 1)
+
+
+class Recorder(Meter):
+    """Notes every call of progress, and does at the second one, the first while C++ works, what it was told to do."""
+
+    def __init__(self, at_second: Any) -> None:
+        super().__init__()
+        self.at_second = at_second
+        self.heard: list[tuple[int, int]] = []
+
+    def progress(self, done: int) -> bool:
+        self.heard.append((done, len(self.followed)))
+        return bool(self.at_second()) if len(self.heard) == 2 else True
+
+
+def test_stops_when_the_meter_says_so_with_what_it_has() -> None:
+    words = chain_of_letters(1_000_000)
+    meter = Recorder(lambda: False)
+    merges = flat.train(words, 10**6, meter)
+    assert len(meter.heard) == 2
+    assert len(merges) < 200_000
+    assert merges == flat.train(words, len(merges))
+    assert all(done == followed for done, followed in meter.heard)
+
+
+def interrupt() -> bool:
+    raise KeyboardInterrupt
+
+
+def test_what_the_meter_raises_comes_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        flat.train(chain_of_letters(1_000_000), 10**6, Recorder(interrupt))
+
+
+def test_stops_before_it_starts_if_told_then() -> None:
+    class Never(Meter):
+        def progress(self, done: int) -> bool:
+            return done > 0
+
+    assert flat.train(chain_of_letters(10), 5, Never()) == []
+
+
+def test_phases_and_tallies_are_reported_and_tallies_are_repeatable() -> None:
+    words = chain_of_letters(20_000)
+    first, second = Meter(), Meter()
+    merges = flat.train(words, 300, first)
+    flat.train(words, 300, second)
+    assert set(first.seconds) == {"convert", "init", "max", "update"}
+    assert first.tallies == second.tallies
+    assert first.followed == merges
+    replaced = 20_000 - sum(len(token) > 0 for token in encoded(bytes(words.data), merges))
+    assert first.tallies["occurrences_merged"] == replaced
+
+
+def encoded(word: bytes, merges: list[Merge]) -> list[bytes]:
+    """The word after all merges, one after the other, by the rule itself."""
+    tokens = [word[at : at + 1] for at in range(len(word))]
+    for left, right in merges:
+        rest: list[bytes] = []
+        for token in tokens:
+            if rest and rest[-1] == left and token == right and left + right != left:
+                rest[-1] = left + right
+            else:
+                rest.append(token)
+        tokens = rest
+    return tokens
+
+
+def test_pruning_keeps_fewer_pairs() -> None:
+    dice = random.Random(0)
+    words = WordCounts.from_items((bytes(dice.choices(b"abcdefgh", k=6)), 1 + seed) for seed in range(2000))
+    kept = []
+    for pruning in (True, False):
+        meter = Meter()
+        flat.train(words, 500, meter, pruning=pruning)
+        kept.append(meter.tallies["pairs_kept"])
+        assert meter.tallies["rescans"] == 0
+    assert kept[0] < kept[1]
+
+
+def test_several_threads_train_at_once() -> None:
+    tables = [chain_of_letters(100_000, seed) for seed in range(4)]
+    expected = [flat.train(table, 300) for table in tables]
+    learned: dict[int, list[Merge]] = {}
+
+    def train(number: int) -> None:
+        learned[number] = flat.train(tables[number], 300)
+
+    threads = [threading.Thread(target=train, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [learned[number] for number in range(4)] == expected
+
+
+OUT_OF_MEMORY = """
+import resource
+from variants import flat
+from variants.contract import WordCounts
+words = WordCounts.from_items([(bytes(range(256)) * 40_000, 1)])
+flat.train(WordCounts.from_items([(b"ab", 1)]), 1)
+held = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_DATA, (held + 30_000_000, held + 30_000_000))
+try:
+    flat.train(words, 1000)
+except MemoryError:
+    print("MemoryError")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")
+def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
+    root = Path(__file__).parent.parent
+    command = [sys.executable, "-c", OUT_OF_MEMORY]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=root, env={**os.environ, "PYTHONPATH": "."})
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("MemoryError\n", "", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_fuzzed_tables_in_every_setting(seed: int) -> None:
+    for case in range(100):
+        number = 10_000 + 100 * seed + case
+        dice = random.Random(number)
+        words = WordCounts.from_items(random_table(number).items())
+        tie_break, min_count = dice.choice(list(TieBreak)), dice.choice((1, 1, 2, 5))
+        num_merges = dice.choice((5, 20, 100, 1000))
+        expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
+        for guess_scale in (1.0, 30.0, HUGE_GUESS):
+            settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in IDEAS}
+            settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
+            learned = learn(words, num_merges, None, tie_break, min_count, guess_scale=guess_scale, **settings)
+            assert learned == expected, (number, settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tie_break", [TieBreak.GREATEST_BYTES, TieBreak.RAW_BYTES], ids=lambda tie: tie.value)
+def test_more_merges_than_sixteen_bits_number(tie_break: TieBreak) -> None:
+    dice = random.Random(1)
+    words = WordCounts.from_items((dice.randbytes(4), dice.randint(1, 9)) for _ in range(30_000))
+    merges = flat.train(words, 2**20, tie_break=tie_break)
+    assert len(merges) > 2**16
+    assert merges == heap.train(words, 2**20, tie_break=tie_break)
+
+
+def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, TieBreak]]:
+    """Cases for tests/flat_driver.cpp: as it reads them, and what they were made of."""
+    for seed in seeds:
+        dice = random.Random(seed)
+        table = random_table(seed)
+        num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
+        switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
+        threads, guess_scale = dice.randint(1, 3), dice.choice((1, 30, 1e9))
+        numbers = (len(table), num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale)
+        lines = [" ".join(map(str, numbers)), *(f"{weight} {word.hex()}" for word, weight in table.items())]
+        yield "\n".join(lines), table, num_merges, tie_break
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(sanitizers: str, tmp_path: Path) -> None:
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler; set CXX or install g++")
+    here = Path(__file__).parent
+    program, cases = tmp_path / "driver", tmp_path / "cases"
+    threads = 3 if sanitizers == "thread" else 1
+    listed = list(driver_cases(range(20_000, 20_000 + 300 // threads)))
+    cases.write_text("".join(text + "\n" for text, *_ in listed))
+    flags = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g", "-pthread"]
+    source = [str(here / "flat_driver.cpp"), f"-I{here.parent / 'variants' / 'native'}", "-o", str(program)]
+    built = subprocess.run([compiler, *flags, *source], capture_output=True, text=True)
+    if "cannot find" in built.stderr:
+        pytest.skip(f"this compiler has no library for -fsanitize={sanitizers}")
+    assert built.returncode == 0, built.stderr
+    ended = subprocess.run([program, cases, str(threads)], capture_output=True, text=True)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    for line, (_, table, num_merges, tie_break) in zip(ended.stdout.splitlines(), listed, strict=True):
+        numbers = list(map(int, line.split()))
+        tokens = [b"", b"", *(bytes((byte,)) for byte in range(256))]
+        merges = []
+        for left, right in zip(numbers[::2], numbers[1::2], strict=True):
+            merges.append((tokens[left], tokens[right]))
+            tokens.append(tokens[left] + tokens[right])
+        assert merges == naive.train(WordCounts.from_items(table.items()), num_merges, tie_break=tie_break)

@@ -1,0 +1,77 @@
+"""Flat: the fastest exact trainer here. All words in one flat text, and nothing looked at that a merge leaves alone.
+
+Against seg_status, which it has the positions and the lists from, everything is compiled, and seven ideas are added,
+told with their proofs in variants/native/flat.hpp. Each is a parameter, true by default; switching one off changes the
+time and the memory, never the merges.
+
+- `layout`: words of equal weight stand together in blocks, so a position's weight is one look into a small array.
+- `occurrence_lists`: a pair's list is made once, with its exact size, by counting before writing.
+- `accumulators`: the changes of a merge are summed by neighbour in arrays; the pair table hears the sums.
+- `pruning`: pairs that can never be merged are not kept. What can is known from the words' weights, or guessed and
+  checked.
+- `bucket_queue`: a bucket for every count instead of a heap; ties are sorted once a count.
+- `branch_free`: stale positions are filtered out without a branch that the processor would mispredict.
+- `word_order`: words of equal weight are sorted, so that what is merged alike stands together.
+
+Without the compiled module the variant is not available: it never runs as something slower under this name.
+"""
+
+from __future__ import annotations
+
+from variants.contract import (
+    GREATEST_BYTES,
+    LARGEST_COUNT,
+    NULL_METER,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
+
+
+def train(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,
+    min_count: int = 1,
+    threads: int = 1,
+    layout: bool = True,
+    occurrence_lists: bool = True,
+    accumulators: bool = True,
+    pruning: bool = True,
+    bucket_queue: bool = True,
+    branch_free: bool = True,
+    word_order: bool = True,
+) -> list[Merge]:
+    """Learn merges, compiled; the GIL is free meanwhile, and several threads may train at once.
+
+    `threads` lay the words out and count them for the first time; the merges are made by one. Raises Unavailable where
+    the compiled module was not built, ValueError for a table that cannot be trained on, and MemoryError when an
+    allocation fails.
+    """
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it is 1 or more")
+    try:
+        from variants.native import _flat
+    except ImportError as error:
+        raise Unavailable("the compiled part is not built; python -m pip install -e . builds it") from error
+    return _flat.train(
+        word_counts.data,
+        word_counts.offsets,
+        word_counts.counts,
+        min(max(num_merges, 0), LARGEST_COUNT),
+        meter,
+        tie_break=list(TieBreak).index(tie_break),
+        min_count=min(max(min_count, 1), LARGEST_COUNT),
+        threads=threads,
+        layout=layout,
+        occurrence_lists=occurrence_lists,
+        accumulators=accumulators,
+        pruning=pruning,
+        bucket_queue=bucket_queue,
+        branch_free=branch_free,
+        word_order=word_order,
+    )

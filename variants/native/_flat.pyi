@@ -1,0 +1,24 @@
+from variants.contract import Merge, Meter
+
+def train(
+    data: memoryview,
+    offsets: memoryview,
+    counts: memoryview,
+    num_merges: int,
+    meter: Meter,
+    *,
+    tie_break: int,
+    min_count: int,
+    threads: int,
+    layout: bool,
+    occurrence_lists: bool,
+    accumulators: bool,
+    pruning: bool,
+    bucket_queue: bool,
+    branch_free: bool,
+    word_order: bool,
+    guess_scale: float = 1.0,
+    wide_symbols: bool = False,
+    wide_positions: bool = False,
+    part: int = 1048576,
+) -> list[Merge]: ...

@@ -1,0 +1,194 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+# distutils: language = c++
+"""The door from Python to flat.hpp: buffers in, merges and measurements out, the GIL released in between.
+
+No state outlives a call, so several threads may train at once. While C++ works, the merges made so far are handed over
+at most ten times a second, which is also when Ctrl-C and a meter that says stop are heard.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as flag
+from libcpp.vector cimport vector
+
+import time
+
+
+cdef extern from "flat.hpp" namespace "flat" nogil:
+    const uint32_t first_byte
+
+    cdef enum class TieBreak(int):
+        pass
+
+    cdef cppclass Words:
+        const uint8_t* bytes
+        size_t size
+        const int64_t* offsets
+        const uint64_t* counts
+        size_t number
+
+    cdef cppclass Options:
+        uint64_t num_merges
+        int64_t min_count
+        TieBreak tie_break
+        size_t threads
+        flag layout
+        flag occurrence_lists
+        flag accumulators
+        flag pruning
+        flag bucket_queue
+        flag branch_free
+        flag word_order
+        double guess_scale
+        flag wide_symbols
+        flag wide_positions
+        size_t part
+
+    cdef cppclass Merge:
+        uint32_t left
+        uint32_t right
+
+    cdef enum Phase:
+        convert, init, max, update
+
+    cdef cppclass Tallies:
+        uint64_t pair_updates
+        uint64_t positions_visited
+        uint64_t occurrences_merged
+        uint64_t stale_positions
+        uint64_t table_updates
+        uint64_t pairs_kept
+        uint64_t pairs_pruned
+        uint64_t queue_pushes
+        uint64_t queue_moves
+        uint64_t levels
+        uint64_t rescans
+        uint64_t text_bytes
+        uint64_t list_bytes
+        uint64_t table_bytes
+
+    cdef cppclass Answer:
+        vector[Merge] merges
+        double* seconds
+        Tallies tallies
+
+    ctypedef flag (*Report)(void* context, const Answer& so_far)
+
+    Answer learn "flat::train"(const Words& words, Options options, Report report, void* context) except +
+
+
+cdef class Learned:
+    """What Python knows so far: the merges as bytes, and the seconds already given to the meter."""
+
+    cdef object meter
+    cdef readonly list merges
+    cdef list tokens   # by C++'s ids
+    cdef double[4] given
+    cdef object raised
+
+    def __init__(self, meter):
+        self.meter = meter
+        self.merges = []
+        self.tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
+        self.given[:] = [0.0, 0.0, 0.0, 0.0]
+        self.raised = None
+
+    cdef void take(self, const Answer& answer):
+        """Bring list and meter up to date with C++."""
+        cdef size_t number
+        for number in range(len(self.merges), answer.merges.size()):
+            left = self.tokens[answer.merges[number].left]
+            right = self.tokens[answer.merges[number].right]
+            self.tokens.append(left + right)
+            self.merges.append((left, right))
+        for phase, name in ((convert, "convert"), (init, "init"), (max, "max"), (update, "update")):
+            if answer.seconds[<int> phase] > self.given[<int> phase]:
+                self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
+                self.given[<int> phase] = answer.seconds[<int> phase]
+
+
+cdef flag report(void* context, const Answer& so_far) noexcept with gil:
+    """Called from C++. What Python raises here, Ctrl-C among it, ends the training and is raised again after it."""
+    cdef Learned learned = <Learned> context
+    try:
+        learned.take(so_far)
+        return <bint> learned.meter.progress(len(learned.merges))
+    except BaseException as error:
+        learned.raised = error
+        return False
+
+
+def train(
+    const unsigned char[::1] data,
+    const long long[::1] offsets,
+    const unsigned long long[::1] counts,
+    uint64_t num_merges,
+    meter,
+    *,
+    int tie_break,
+    int64_t min_count,
+    size_t threads,
+    bint layout,
+    bint occurrence_lists,
+    bint accumulators,
+    bint pruning,
+    bint bucket_queue,
+    bint branch_free,
+    bint word_order,
+    double guess_scale=1.0,
+    bint wide_symbols=False,
+    bint wide_positions=False,
+    size_t part=1 << 20,
+):
+    """Learn merges from the columns of word counts; see variants/flat.py."""
+    cdef Words words
+    cdef Options options
+    cdef Answer answer
+    cdef Learned learned = Learned(meter)
+    words.bytes = &data[0] if data.shape[0] else NULL
+    words.size = data.shape[0]
+    words.offsets = <const int64_t*> &offsets[0]
+    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
+    words.number = counts.shape[0]
+    options.num_merges = num_merges
+    options.min_count = min_count
+    options.tie_break = <TieBreak> tie_break
+    options.threads = threads
+    options.layout = layout
+    options.occurrence_lists = occurrence_lists
+    options.accumulators = accumulators
+    options.pruning = pruning
+    options.bucket_queue = bucket_queue
+    options.branch_free = branch_free
+    options.word_order = word_order
+    options.guess_scale = guess_scale
+    options.wide_symbols = wide_symbols
+    options.wide_positions = wide_positions
+    options.part = part
+    meter.follow(learned.merges)
+    if not meter.progress(0):
+        return learned.merges
+    with nogil:
+        answer = learn(words, options, report, <void*> learned)
+    if learned.raised is not None:
+        raise learned.raised
+    begun = time.perf_counter()
+    learned.take(answer)
+    meter.add("convert", time.perf_counter() - begun)
+    for name, tally in (
+        ("pair_updates", answer.tallies.pair_updates),
+        ("positions_visited", answer.tallies.positions_visited),
+        ("occurrences_merged", answer.tallies.occurrences_merged),
+        ("stale_positions", answer.tallies.stale_positions),
+        ("table_updates", answer.tallies.table_updates),
+        ("pairs_kept", answer.tallies.pairs_kept),
+        ("pairs_pruned", answer.tallies.pairs_pruned),
+        ("queue_pushes", answer.tallies.queue_pushes),
+        ("queue_moves", answer.tallies.queue_moves),
+        ("levels", answer.tallies.levels),
+        ("rescans", answer.tallies.rescans),
+        ("text_bytes", answer.tallies.text_bytes),
+        ("list_bytes", answer.tallies.list_bytes),
+        ("table_bytes", answer.tallies.table_bytes),
+    ):
+        meter.tally(name, tally)
+    return learned.merges

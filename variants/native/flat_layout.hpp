@@ -1,0 +1,144 @@
+// The text: every word of two bytes or more, end to end in one array of token ids, so ordered that the weight of a
+// position is found without knowing its word.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "flat_classes.hpp"
+#include "flat_job.hpp"
+#include "flat_memory.hpp"
+#include "flat_order.hpp"
+
+namespace flat {
+
+// Where a token stands, its first and its last position hold its id; what its inner positions hold is never asked.
+// Blocks of 2**shift positions share a weight: a class is filled up with separators to whole blocks.
+template <class Symbol>
+struct Text {
+    Array<Symbol> symbols;
+    Array<std::int64_t> weights;   // of the blocks
+    unsigned shift = 0;
+    std::size_t begin = 0;   // the first word; before it stands at least one separator, and one after the last word
+
+    std::int64_t weight_at(std::size_t position) const { return weights[position >> shift]; }
+    void prefetch_weight(std::size_t position) const { __builtin_prefetch(weights.data() + (position >> shift)); }
+    std::size_t size() const { return symbols.size(); }
+    std::size_t bytes() const { return symbols.size() * sizeof(Symbol) + weights.size() * sizeof(std::int64_t); }
+};
+
+// The block size that costs the least memory, filling up and weights together.
+inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t bytes_per_symbol) {
+    unsigned best = 0;
+    std::uint64_t least = UINT64_MAX;
+    for (unsigned shift = 0; shift <= 6; ++shift) {
+        std::uint64_t blocks = 1;
+        for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+        const std::uint64_t bytes = blocks * ((std::uint64_t{bytes_per_symbol} << shift) + sizeof(std::int64_t));
+        if (bytes <= least) {
+            least = bytes;
+            best = shift;
+        }
+    }
+    return best;
+}
+
+// Positions that a text of these words takes with blocks of 2**shift.
+inline std::uint64_t positions_needed(const std::vector<WeightClass>& classes, unsigned shift) {
+    std::uint64_t blocks = 1;
+    for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+    return blocks << shift;
+}
+
+// Writes words one after the other into a part of a text.
+template <class Symbol>
+class TextWriter {
+  public:
+    TextWriter(const Words& words, Text<Symbol>& text, std::size_t begin, std::size_t end)
+        : words_(words), text_(text), next_(begin), end_(end), closed_(begin >> text.shift) {}
+
+    void word(std::size_t number) {
+        const std::uint8_t* const bytes = words_.bytes + words_.offsets[number];
+        const std::size_t length = static_cast<std::size_t>(words_.offsets[number + 1] - words_.offsets[number]);
+        Symbol* const to = text_.symbols.data() + next_;
+        // Most words are short: copied as one piece of a fixed length, whose rest the next word overwrites.
+        const bool room = bytes + piece <= words_.bytes + words_.size && next_ + piece <= end_;
+        const auto copy = [=](std::size_t number_of_bytes) {
+            for (std::size_t place = 0; place < number_of_bytes; ++place)
+                to[place] = static_cast<Symbol>(bytes[place] + first_byte);
+        };
+        length <= piece && room ? copy(piece) : copy(length);
+        to[length] = static_cast<Symbol>(separator);
+        next_ += length + 1;
+    }
+
+    // Ends a run of words of one weight: fills up the block and notes the weight of all blocks since the last call.
+    void close(std::uint64_t weight) {
+        while (next_ & ((std::size_t{1} << text_.shift) - 1)) text_.symbols[next_++] = static_cast<Symbol>(separator);
+        while (closed_ < next_ >> text_.shift) text_.weights[closed_++] = static_cast<std::int64_t>(weight);
+    }
+
+  private:
+    static constexpr std::size_t piece = 16;
+
+    const Words& words_;
+    Text<Symbol>& text_;
+    std::size_t next_, end_;
+    std::size_t closed_;   // blocks whose weight is noted
+};
+
+template <class Symbol>
+Text<Symbol> empty_text(std::size_t positions, unsigned shift) {
+    Text<Symbol> text;
+    text.shift = shift;
+    text.begin = std::size_t{1} << shift;
+    text.symbols = Array<Symbol>(positions);
+    text.weights = Array<std::int64_t>(positions >> shift);
+    std::fill_n(text.symbols.data(), text.begin, static_cast<Symbol>(separator));
+    text.weights[0] = 0;
+    return text;
+}
+
+// Lays the words out as they are given, every position with a weight of its own.
+template <class Symbol>
+Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, Watch& watch) {
+    Text<Symbol> text = empty_text<Symbol>(1 + classes.positions(), 0);
+    TextWriter<Symbol> writer(words, text, text.begin, text.size());
+    for (std::size_t word = 0; word < words.number; ++word) {
+        const std::int64_t length = words.offsets[word + 1] - words.offsets[word];
+        if (length < 2 || !words.counts[word]) continue;
+        writer.word(word);
+        writer.close(words.counts[word]);
+        watch.worked(static_cast<std::uint64_t>(length), convert);
+    }
+    return text;
+}
+
+// Lays the words out by weight; every part of the classes knows where it begins.
+template <class Symbol>
+Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options,
+                     std::size_t parts, Watch& watch) {
+    const WordOrder order(words, classes, options.word_order, parts, watch);
+    Text<Symbol> text = empty_text<Symbol>(positions_needed(classes.classes(), shift), shift);
+    std::vector<std::size_t> begins{text.begin};
+    for (const WeightClass& one : classes.classes())
+        begins.push_back(begins.back() + ((((one.positions - 1) >> shift) + 1) << shift));
+    const std::vector<std::size_t> cuts = classes.shares(parts);
+    in_parallel(parts, [&](std::size_t part) {
+        TextWriter<Symbol> writer(words, text, begins[cuts[part]], begins[cuts[part + 1]]);
+        for (std::size_t one = cuts[part]; one < cuts[part + 1]; ++one) {
+            for (std::size_t place = order.begin(one); place < order.end(one); ++place) {
+                // Two steps ahead of the copying: where the word's bytes are, and the bytes.
+                if (place + 32 < order.size()) __builtin_prefetch(words.offsets + order[place + 32]);
+                if (place + 16 < order.size()) __builtin_prefetch(words.bytes + words.offsets[order[place + 16]]);
+                writer.word(order[place]);
+            }
+            writer.close(classes.classes()[one].weight);
+            if (part + 1 == parts) watch.worked(classes.classes()[one].positions, convert);
+        }
+    });
+    return text;
+}
+
+}  // namespace flat

@@ -1,0 +1,293 @@
+// One merge: replace the pair wherever it stands, and bring the counts and lists of all pairs beside it up to date.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "flat_job.hpp"
+#include "flat_layout.hpp"
+#include "flat_memory.hpp"
+#include "flat_neighbours.hpp"
+#include "flat_pairs.hpp"
+#include "flat_tokens.hpp"
+
+namespace flat {
+
+template <class Symbol, class Position>
+class Merger {
+  public:
+    using Slot = typename PairTable<Position>::Slot;
+
+    Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs<Position>& pairs, const Options& options,
+           Tallies& tallies, Watch& watch)
+        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), watch_(watch) {}
+
+    // Merges a pair taken from the queue; new pairs below `lowest` are not kept. Returns the weight of the word that
+    // has become one token, 0 if none has.
+    std::uint64_t merge(const Slot& best, std::int64_t lowest) {
+        left_ = left_of(best.key);
+        right_ = right_of(best.key);
+        merged_ = tokens_.merge(left_, right_);
+        left_length_ = tokens_.length(left_);
+        length_ = tokens_.length(merged_);
+        finished_ = 0;
+        found_ = 0;
+        if (occurrences_.size() < best.entries) occurrences_ = Array<Occurrence>(best.entries);
+        before_.reach(merged_);
+        after_.reach(merged_);
+        options_.branch_free ? replace<true>(best.list, best.entries) : replace<false>(best.list, best.entries);
+        pairs_.give_back(best.list, best.entries);
+        tallies_.positions_visited += best.entries;
+        tallies_.occurrences_merged += found_;
+        tallies_.stale_positions += best.entries - found_;
+        options_.accumulators ? update_summed(lowest) : update_singly(lowest);
+        return finished_;
+    }
+
+    // Asks for the beginning of what a later merge will read, in three steps.
+    void prefetch(const Queue<Position>& queue) const {
+        if (const PairKey third = queue.upcoming(2)) pairs_.table().prefetch(third);
+        if (const PairKey second = queue.upcoming(1)) {
+            if (const Slot* const slot = pairs_.table().find(second)) __builtin_prefetch(slot->list);
+        }
+        if (const PairKey first = queue.upcoming(0)) {
+            const Slot* const slot = pairs_.table().find(first);
+            if (!slot) return;
+            const std::size_t some = std::min<std::size_t>(slot->entries, 16);
+            for (std::size_t place = 0; place < some; ++place)
+                __builtin_prefetch(text_.symbols.data() + slot->list[place]);
+        }
+    }
+
+  private:
+    using Occurrence = flat::Occurrence<Symbol, Position>;
+    using Neighbour = flat::Neighbour<Position>;
+
+    static constexpr std::size_t chunk = 256;
+    static constexpr std::size_t distance = 48;   // list entries between a prefetch and its use
+
+    // The list says where the pair was born. It stands at such a place if and only if both ids still do (flat.hpp), so
+    // the places are filtered first, without a branch to mispredict, and then replaced from left to right.
+    template <bool branch_free>
+    void replace(const Position* list, std::size_t entries) {
+        const Symbol* const symbols = text_.symbols.data();
+        const std::uint32_t left = left_, right = right_;
+        const std::size_t left_length = left_length_, length = length_;
+        Position standing[chunk];
+        std::size_t found = 0;
+        const auto test = [&](std::size_t place) {
+            const Position at = list[place];
+            if constexpr (branch_free) {
+                standing[found] = at;
+                found += (symbols[at] == left) & (symbols[at + left_length] == right);
+            } else if (symbols[at] == left && symbols[at + left_length] == right) {
+                standing[found++] = at;
+            }
+        };
+        for (std::size_t place = 0; place < std::min(entries, distance); ++place)
+            __builtin_prefetch(symbols + list[place]);
+        for (std::size_t begin = 0; begin < entries; begin += chunk) {
+            const std::size_t end = std::min(begin + chunk, entries);
+            const std::size_t last_ahead = std::max(begin, std::min(end, entries - std::min(entries, distance)));
+            found = 0;
+            for (std::size_t place = begin; place < last_ahead; ++place) {
+                __builtin_prefetch(symbols + list[place + distance] - 1);
+                __builtin_prefetch(symbols + list[place + distance] + length);
+                test(place);
+            }
+            for (std::size_t place = last_ahead; place < end; ++place) test(place);
+            replace_standing(standing, found);
+            watch_.worked(end - begin, update);
+        }
+    }
+
+    // Weights fall along the text, so places have all the same weight if the first and the last have. Most have: few
+    // words are heavy. Then no look at the weights, which are far apart, holds up the replacing.
+    void replace_standing(const Position* standing, std::size_t number) {
+        if (!number) return;
+        if (!options_.accumulators) return replace_each<false>(standing, number, [](std::size_t) { return 0; });
+        const std::int64_t first = text_.weight_at(standing[0]), last = text_.weight_at(standing[number - 1]);
+        if (options_.layout && first == last) {
+            replace_each<true>(standing, number, [=](std::size_t) { return first; });
+        } else {
+            for (std::size_t place = 0; place < number; ++place) text_.prefetch_weight(standing[place]);
+            replace_each<true>(standing, number, [this](std::size_t at) { return text_.weight_at(at); });
+        }
+    }
+
+    template <bool accumulators, class WeightAt>
+    void replace_each(const Position* standing, std::size_t number, WeightAt weight_at) {
+        Symbol* const symbols = text_.symbols.data();
+        const std::uint32_t left = left_, right = right_, merged = merged_;
+        const std::size_t left_length = left_length_, length = length_;
+        Occurrence* occurrence = occurrences_.data() + found_;
+        Adding<Symbol, Position> befores(before_), afters(after_);
+        for (std::size_t place = 0; place < number; ++place) {
+            const std::size_t at = standing[place];
+            // In a run of equal tokens a replacement undoes the next candidate, which still stood when it was tested.
+            if (left == right && (symbols[at] != left || symbols[at + left_length] != right)) continue;
+            const std::uint32_t before = symbols[at - 1], after = symbols[at + length];
+            const std::int64_t weight = weight_at(at);
+            symbols[at + left_length] = static_cast<Symbol>(hole);
+            symbols[at] = static_cast<Symbol>(merged);
+            symbols[at + length - 1] = static_cast<Symbol>(merged);
+            if constexpr (accumulators) {
+                befores.add(before, weight);
+                afters.add(after, weight);
+            }
+            // Then the occurrence just noted took our left half for its right neighbour; in its place we stand now.
+            if (before == merged) occurrence[-1].after = static_cast<Symbol>(separator);
+            if (!(before | after)) finished_ = static_cast<std::uint64_t>(text_.weight_at(at));
+            *occurrence++ = {static_cast<Position>(at), static_cast<Symbol>(before), static_cast<Symbol>(after)};
+        }
+        before_.number = befores.number;
+        after_.number = afters.number;
+        found_ = static_cast<std::size_t>(occurrence - occurrences_.data());
+    }
+
+
+    // ---- the pairs beside the occurrences, by sums over neighbours ----
+
+    void update_summed(std::int64_t lowest) {
+        // ABAB: what stands before the second is C already. The first saw A after it, so (B, A) is lost rightly, but
+        // (C, A) was born only where no second followed, and (C, C) where one did.
+        const auto twice = before_.of[merged_].sum;
+        // Every occurrence takes away (A, B), and two pairs more and brings two unless a word begins or ends there;
+        // two that follow each other share one lost and one new pair.
+        const std::uint64_t edges = before_.of[separator].sum.occurrences + after_.of[separator].sum.occurrences;
+        tallies_.pair_updates += found_ + 2 * (2 * std::uint64_t{found_} - edges - twice.occurrences);
+        std::size_t kept = 0;
+        for (std::size_t place = 0; place < before_.number; ++place) {
+            if (place + 8 < before_.number) pairs_.table().prefetch(key_of(before_.met[place + 8], left_));
+            const std::uint32_t token = before_.met[place];
+            Neighbour& neighbour = before_.of[token];
+            if (token != separator && token != merged_) pairs_.lose(key_of(token, left_), neighbour.sum.weight, lowest);
+            kept += open(neighbour, token, key_of(token, merged_), tokens_.length(token), lowest);
+        }
+        for (std::size_t place = 0; place < after_.number; ++place) {
+            if (place + 8 < after_.number) pairs_.table().prefetch(key_of(right_, after_.met[place + 8]));
+            const std::uint32_t token = after_.met[place];
+            Neighbour& neighbour = after_.of[token];
+            if (token != separator) pairs_.lose(key_of(right_, token), neighbour.sum.weight, lowest);
+            if (token == left_) {
+                neighbour.sum.weight -= twice.weight;
+                neighbour.sum.occurrences -= twice.occurrences;
+            }
+            kept += open(neighbour, token, key_of(merged_, token), 0, lowest);
+        }
+        if (kept) options_.occurrence_lists ? fill() : fill_growing();
+        before_.forget();
+        after_.forget();
+    }
+
+    // Turns a neighbour's sums into a place to write to. True if the pair is kept.
+    bool open(Neighbour& neighbour, std::uint32_t token, PairKey key, std::uint64_t length, std::int64_t lowest) {
+        const auto sum = neighbour.sum;
+        neighbour.list = {&nowhere_, 0, 0};
+        if (token == separator) return false;
+        const Position entries = options_.occurrence_lists ? sum.occurrences : 0;   // or still to grow
+        Position* const list = pairs_.open(key, sum.weight, entries, lowest);
+        if (list) neighbour.list = {list, static_cast<Position>(length), 1};
+        return list;
+    }
+
+    void fill() {
+        // No neighbour at all, or one that has become part of the next occurrence.
+        before_.of[separator].list = after_.of[separator].list = {&nowhere_, 0, 0};
+        options_.branch_free ? write_lists<true>() : write_lists<false>();
+    }
+
+    template <bool branch_free>
+    void write_lists() {
+        Neighbour* const befores = before_.of.data();
+        Neighbour* const afters = after_.of.data();
+        const auto write = [](Neighbour& neighbour, Position position) {
+            if (!branch_free && !neighbour.list.step) return;
+            *neighbour.list.next = position - neighbour.list.length;
+            neighbour.list.next += neighbour.list.step;
+        };
+        const Occurrence* const end = occurrences_.data() + found_;
+        for (const Occurrence* occurrence = occurrences_.data(); occurrence != end; ++occurrence) {
+            const Occurrence noted = *occurrence;
+            write(befores[noted.before], noted.position);
+            write(afters[noted.after], noted.position);
+        }
+    }
+
+    // ---- the same without exact sizes: lists that double as they are written ----
+
+    void fill_growing() {
+        const auto find = [&](Neighbour& neighbour, PairKey key) {
+            neighbour.slot = neighbour.list.step ? pairs_.table().find(key) : nullptr;
+        };
+        for (std::size_t place = 0; place < before_.number; ++place)
+            find(before_.of[before_.met[place]], key_of(before_.met[place], merged_));
+        for (std::size_t place = 0; place < after_.number; ++place)
+            find(after_.of[after_.met[place]], key_of(merged_, after_.met[place]));
+        before_.of[separator].slot = after_.of[separator].slot = nullptr;
+        for (std::size_t place = 0; place < found_; ++place) {
+            const Occurrence& occurrence = occurrences_[place];
+            const Position begin = occurrence.position - static_cast<Position>(tokens_.length(occurrence.before));
+            if (Slot* const slot = before_.of[occurrence.before].slot) pairs_.append(*slot, begin);
+            if (Slot* const slot = after_.of[occurrence.after].slot) pairs_.append(*slot, occurrence.position);
+        }
+    }
+
+    // ---- the same without sums: the pair table is asked for every occurrence ----
+
+    void update_singly(std::int64_t lowest) {
+        born_.clear();
+        for (std::size_t place = 0; place < found_; ++place) {
+            const auto [position, before, after] = occurrences_[place];
+            const std::int64_t weight = text_.weight_at(position);
+            tallies_.pair_updates += 1;
+            if (before != separator) {
+                pairs_.lose(before == merged_ ? key_of(right_, left_) : key_of(before, left_), weight, lowest);
+                gain(key_of(before, merged_), weight);
+            }
+            if (after != separator) {
+                pairs_.lose(key_of(right_, after), weight, lowest);
+                gain(key_of(merged_, after), weight);
+            }
+        }
+        for (const PairKey key : born_) pairs_.settle(key, lowest);
+        for (std::size_t place = 0; place < found_; ++place) {
+            const auto [position, before, after] = occurrences_[place];
+            const Position begin = position - static_cast<Position>(tokens_.length(before));
+            if (Slot* const slot = pairs_.table().find(key_of(before, merged_))) pairs_.append(*slot, begin);
+            if (Slot* const slot = pairs_.table().find(key_of(merged_, after))) pairs_.append(*slot, position);
+        }
+    }
+
+    void gain(PairKey key, std::int64_t weight) {
+        tallies_.table_updates += 1;
+        tallies_.pair_updates += 2;
+        Slot* slot = pairs_.table().find(key);
+        if (!slot) {
+            slot = pairs_.table().insert(key, 0, nullptr, 0);
+            born_.push_back(key);
+        }
+        slot->count += weight;
+        slot->entries += 1;
+    }
+
+    Text<Symbol>& text_;
+    Tokens& tokens_;
+    KeptPairs<Position>& pairs_;
+    const Options& options_;
+    Tallies& tallies_;
+    Watch& watch_;
+
+    // Of the merge at work.
+    std::uint32_t left_ = 0, right_ = 0, merged_ = 0;
+    std::size_t left_length_ = 0, length_ = 0;
+    std::uint64_t finished_ = 0;   // weight of the word that it makes one token
+    Neighbours<Symbol, Position> before_, after_;
+    Array<Occurrence> occurrences_;
+    std::size_t found_ = 0;
+    Position nowhere_ = 0;
+    std::vector<PairKey> born_;    // where the table is asked for every occurrence
+};
+
+}  // namespace flat

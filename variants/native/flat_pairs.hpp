@@ -1,0 +1,133 @@
+// The pairs that are kept: table, lists and queue in step with each other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "flat_job.hpp"
+#include "flat_memory.hpp"
+#include "flat_pair_table.hpp"
+#include "flat_queue.hpp"
+#include "flat_tokens.hpp"
+
+namespace flat {
+
+template <class Position>
+class KeptPairs {
+  public:
+    using Table = PairTable<Position>;
+    using Slot = typename Table::Slot;
+
+    KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies)
+        : tallies_(tallies), exact_(options.occurrence_lists) {
+        if (options.bucket_queue) {
+            queue_ = std::make_unique<BucketQueue<Position>>(table_, tokens, tallies);
+        } else {
+            queue_ = std::make_unique<HeapQueue<Position>>(table_, tokens, tallies);
+        }
+    }
+
+    // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
+    Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
+        if (count < lowest) {
+            tallies_.pairs_pruned += count > 0;
+            return nullptr;
+        }
+        Position* const list = lists_.take(room_for(occurrences));
+        table_.insert(key, count, list, occurrences);
+        keep(key, count);
+        return list;
+    }
+
+    // Some occurrences of a pair are gone; one that falls below the threshold is not needed any more.
+    void lose(PairKey key, std::int64_t weight, std::int64_t lowest) {
+        tallies_.table_updates += 1;
+        Slot* const slot = table_.find(key);
+        if (!slot) return;
+        slot->count -= weight;
+        if (slot->count >= lowest) return;
+        give_back(slot->list, slot->entries);
+        table_.erase(slot);
+    }
+
+    // Takes the best pair out of queue and table. Its list is the caller's, to be given back. An answer with count 0
+    // means that no pair reaches `lowest`.
+    Slot pop(std::int64_t lowest) {
+        Slot* const slot = queue_->pop(lowest);
+        if (!slot) return {};
+        const Slot best = *slot;
+        table_.erase(slot);
+        return best;
+    }
+
+    // Room for this many occurrences in one piece.
+    void reserve(std::size_t entries) { lists_.reserve(entries); }
+
+    void give_back(Position* list, Position entries) { lists_.give_back(list, room_for(entries)); }
+
+    // ---- for the plainer ways that flat is held against ----
+
+    // A pair that was put into the table while it was counted: takes it out again, or gives it an empty list.
+    void settle(PairKey key, std::int64_t lowest) {
+        Slot* const slot = table_.find(key);
+        if (slot->count < lowest) {
+            tallies_.pairs_pruned += 1;
+            table_.erase(slot);
+            return;
+        }
+        slot->list = lists_.take(room_for(exact_ ? slot->entries : 0));
+        slot->entries = 0;
+        keep(key, slot->count);
+    }
+
+    // Adds to a list that is still being written; one that was not made with its exact size doubles when it is full.
+    void append(Slot& slot, Position position) {
+        if (!exact_ && room_for(slot.entries) < room_for(slot.entries + 1)) {
+            Position* const roomier = lists_.take(room_for(slot.entries + 1));
+            std::copy_n(slot.list, slot.entries, roomier);
+            give_back(slot.list, slot.entries);
+            slot.list = roomier;
+        }
+        slot.list[slot.entries++] = position;
+    }
+
+    void clear() {
+        note_memory();
+        table_.clear();
+        lists_.clear();
+        queue_->clear();
+    }
+
+    void note_memory() {
+        tallies_.list_bytes = std::max<std::uint64_t>(tallies_.list_bytes, lists_.bytes_held());
+        tallies_.table_bytes = std::max<std::uint64_t>(tallies_.table_bytes, table_.bytes_held());
+    }
+
+    Table& table() { return table_; }
+    ListPool<Position>& lists() { return lists_; }
+    Queue<Position>& queue() { return *queue_; }
+
+  private:
+    void keep(PairKey key, std::int64_t count) {
+        tallies_.pairs_kept += 1;
+        queue_->push(key, count);
+    }
+
+    std::size_t room_for(std::size_t entries) const {
+        std::size_t room = smallest_growing;
+        if (exact_) return entries;
+        while (room < entries) room *= 2;
+        return room;
+    }
+
+    static constexpr std::size_t smallest_growing = 4;
+
+    Tallies& tallies_;
+    bool exact_;
+    Table table_;
+    ListPool<Position> lists_;
+    std::unique_ptr<Queue<Position>> queue_;
+};
+
+}  // namespace flat

@@ -1,0 +1,57 @@
+// Threads, for the work before the first merge: it falls into parts that do not touch each other.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace flat {
+
+// Calls work(part) for every part from 0 to parts - 1, each in a thread of its own, the last one in this thread, which
+// alone may look at the watch. Returns when all have ended, and throws the first part's exception if any threw. Where
+// a thread cannot be had, its part is done here.
+template <class Work>
+void in_parallel(std::size_t parts, Work work) {
+    std::vector<std::exception_ptr> thrown(parts);
+    const auto guarded = [&](std::size_t part) {
+        try {
+            work(part);
+        } catch (...) {
+            thrown[part] = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(parts);
+    std::size_t started = 0;
+    try {
+        for (; started + 1 < parts; ++started) threads.emplace_back(guarded, started);
+    } catch (const std::system_error&) {
+    }
+    for (std::size_t part = started; part < parts; ++part) guarded(part);
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& exception : thrown)
+        if (exception) std::rethrow_exception(exception);
+}
+
+// Where to cut [0, number) so that every part has about the same share of `size(index)` for the indices in it.
+template <class Size>
+std::vector<std::size_t> equal_shares(std::size_t number, std::size_t parts, Size size) {
+    double total = 0, before = 0;
+    for (std::size_t index = 0; index < number; ++index) total += static_cast<double>(size(index));
+    std::vector<std::size_t> cuts{0};
+    for (std::size_t index = 0; index < number && cuts.size() < parts; ++index) {
+        // A cut stands before or after an index, whichever is nearer to what is wanted.
+        const double wanted = total * static_cast<double>(cuts.size()) / static_cast<double>(parts);
+        const double of_index = static_cast<double>(size(index));
+        if (before + of_index > wanted) cuts.push_back(wanted - before < of_index / 2 ? index : index + 1);
+        before += of_index;
+    }
+    cuts.resize(parts + 1, number);
+    cuts[parts] = number;
+    return cuts;
+}
+
+}  // namespace flat

@@ -1,0 +1,227 @@
+// The queue of pairs by (count, tie-break), and its plainer stand-in, a binary heap.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "flat_job.hpp"
+#include "flat_pair_table.hpp"
+#include "flat_tokens.hpp"
+
+namespace flat {
+
+template <class Position>
+class Queue {
+  public:
+    using Slot = typename PairTable<Position>::Slot;
+
+    virtual ~Queue() = default;
+    virtual void push(PairKey key, std::int64_t count) = 0;
+    // Takes out the best pair; null if its count would be below `lowest`.
+    virtual Slot* pop(std::int64_t lowest) = 0;
+    // True if the next pop has to look for a level, which is what finding the maximum costs.
+    virtual bool between_levels() const = 0;
+    // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
+    virtual PairKey upcoming(std::size_t ahead) const = 0;
+    virtual void clear() = 0;
+};
+
+// Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
+// much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
+// once. Counts below 65,536 have a bucket each; the few above stand in a binary heap. The pairs of one count are a
+// level: those still true are sorted once by the tie-break and merged from the best down; what is born with just that
+// count is put in its place among them.
+template <class Position>
+class BucketQueue final : public Queue<Position> {
+  public:
+    using Table = PairTable<Position>;
+    using Slot = typename Table::Slot;
+
+    BucketQueue(Table& table, const Tokens& tokens, Tallies& tallies)
+        : table_(table), tokens_(tokens), tallies_(tallies) {}
+
+    void push(PairKey key, std::int64_t count) override {
+        tallies_.queue_pushes += 1;
+        place(key, count);
+    }
+
+    Slot* pop(std::int64_t lowest) override {
+        for (;;) {
+            if (level_count_ >= lowest) {
+                while (!level_.empty()) {
+                    const PairKey key = level_.back().key;
+                    level_.pop_back();
+                    Slot* slot = table_.find(key);
+                    if (!slot) continue;
+                    if (slot->count == level_count_) return slot;
+                    move(key, slot->count);
+                }
+            } else if (!level_.empty()) {
+                return nullptr;
+            }
+            if (!form_level(lowest)) return nullptr;
+        }
+    }
+
+    bool between_levels() const override { return level_.empty(); }
+    PairKey upcoming(std::size_t ahead) const override {
+        return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
+    }
+
+    void clear() override {
+        level_.clear();
+        level_count_ = 0;
+        buckets_.clear();
+        heavy_.clear();
+    }
+
+  private:
+    struct Ranked {
+        std::uint64_t left;    // the order of the pair's tokens, see Tokens::order
+        std::uint64_t right;
+        PairKey key;
+    };
+    struct Heavy {
+        std::int64_t count;
+        PairKey key;
+        bool operator<(const Heavy& other) const { return count < other.count; }
+    };
+    static constexpr std::int64_t light_counts = 65536;
+
+    bool behind(const Ranked& one, const Ranked& other) const {
+        if (one.left != other.left) return one.left < other.left;
+        if (left_of(one.key) == left_of(other.key) && one.right != other.right) return one.right < other.right;
+        return tokens_.before(other.key, one.key);
+    }
+    Ranked ranked(PairKey key) const { return {tokens_.order(left_of(key)), tokens_.order(right_of(key)), key}; }
+
+    void move(PairKey key, std::int64_t count) {
+        tallies_.queue_moves += 1;
+        place(key, count);
+    }
+
+    void place(PairKey key, std::int64_t count) {
+        if (count == level_count_) {
+            const Ranked newcomer = ranked(key);
+            const auto order = [this](const Ranked& one, const Ranked& other) { return behind(one, other); };
+            level_.insert(std::upper_bound(level_.begin(), level_.end(), newcomer, order), newcomer);
+        } else if (count < light_counts) {
+            const std::size_t bucket = static_cast<std::size_t>(count);
+            if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
+            buckets_[bucket].push_back(key);
+        } else {
+            heavy_.push_back({count, key});
+            std::push_heap(heavy_.begin(), heavy_.end());
+        }
+    }
+
+    Heavy pop_heavy() {
+        std::pop_heap(heavy_.begin(), heavy_.end());
+        const Heavy top = heavy_.back();
+        heavy_.pop_back();
+        return top;
+    }
+
+    // Finds the highest count at which a pair truly stands, and sorts those pairs, the best at the back.
+    bool form_level(std::int64_t lowest) {
+        level_count_ = 0;
+        while (level_.empty() && !heavy_.empty()) {
+            const std::int64_t count = heavy_.front().count;
+            if (count < lowest) return false;
+            while (!heavy_.empty() && heavy_.front().count == count) admit(pop_heavy().key, count);
+            level_count_ = level_.empty() ? 0 : count;
+        }
+        while (level_.empty() && !buckets_.empty() && static_cast<std::int64_t>(buckets_.size()) > lowest) {
+            const std::int64_t count = static_cast<std::int64_t>(buckets_.size()) - 1;
+            const std::vector<PairKey> bucket = std::move(buckets_.back());
+            buckets_.pop_back();
+            for (std::size_t place = 0; place < bucket.size(); ++place) {
+                if (place + 8 < bucket.size()) table_.prefetch(bucket[place + 8]);
+                admit(bucket[place], count);
+            }
+            level_count_ = level_.empty() ? 0 : count;
+        }
+        if (level_.empty()) return false;
+        tallies_.levels += 1;
+        if (level_.size() > 1)
+            std::sort(level_.begin(), level_.end(), [this](auto& one, auto& other) { return behind(one, other); });
+        return true;
+    }
+
+    void admit(PairKey key, std::int64_t count) {
+        const Slot* slot = table_.find(key);
+        if (!slot) return;
+        if (slot->count == count) {
+            level_.push_back(ranked(key));
+        } else {
+            move(key, slot->count);
+        }
+    }
+
+    Table& table_;
+    const Tokens& tokens_;
+    Tallies& tallies_;
+    std::vector<Ranked> level_;
+    std::int64_t level_count_ = 0;
+    std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
+    std::vector<Heavy> heavy_;
+};
+
+// A lazily corrected binary heap, every comparison by count and tie-break: what the bucket queue is held against.
+template <class Position>
+class HeapQueue final : public Queue<Position> {
+  public:
+    using Table = PairTable<Position>;
+    using Slot = typename Table::Slot;
+
+    HeapQueue(Table& table, const Tokens& tokens, Tallies& tallies)
+        : table_(table), tokens_(tokens), tallies_(tallies) {}
+
+    void push(PairKey key, std::int64_t count) override {
+        tallies_.queue_pushes += 1;
+        place(key, count);
+    }
+
+    Slot* pop(std::int64_t lowest) override {
+        while (!entries_.empty() && entries_.front().count >= lowest) {
+            std::pop_heap(entries_.begin(), entries_.end(), order());
+            const Entry top = entries_.back();
+            entries_.pop_back();
+            Slot* slot = table_.find(top.key);
+            if (!slot) continue;
+            if (slot->count == top.count) return slot;
+            tallies_.queue_moves += 1;
+            place(top.key, slot->count);
+        }
+        return nullptr;
+    }
+
+    bool between_levels() const override { return true; }
+    PairKey upcoming(std::size_t) const override { return 0; }
+    void clear() override { entries_.clear(); }
+
+  private:
+    struct Entry {
+        std::int64_t count;
+        PairKey key;
+    };
+
+    auto order() const {
+        return [this](const Entry& one, const Entry& other) {
+            return one.count != other.count ? one.count < other.count : tokens_.before(other.key, one.key);
+        };
+    }
+
+    void place(PairKey key, std::int64_t count) {
+        entries_.push_back({count, key});
+        std::push_heap(entries_.begin(), entries_.end(), order());
+    }
+
+    Table& table_;
+    const Tokens& tokens_;
+    Tallies& tallies_;
+    std::vector<Entry> entries_;
+};
+
+}  // namespace flat

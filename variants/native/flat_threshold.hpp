@@ -1,0 +1,101 @@
+// The count below which a pair need not be kept, because it will never be merged.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "flat_classes.hpp"
+#include "flat_job.hpp"
+
+namespace flat {
+
+// Two bounds, one certain and one guessed; the greater is used.
+//
+// Certain: with `left` merges still to come, the weight of the left-th heaviest word that is not yet one token. If the
+// best count ever fell below a weight w while merges are to come, no word of weight w or more could hold a pair, so
+// each of them would be one token; but a merge makes one new token and finishes at most the one word that is spelt like
+// it. So while at least `left` unfinished words weigh w or more, the best count stays at w or above. The bound rises
+// with every merge that finishes no word, and no word table can break it (repeated words could; then the queue runs dry
+// below the threshold, which is noticed, and the text is counted again).
+//
+// Guessed: counts fall like a power of the merge's number, so the last merge's count is guessed from the present one,
+// low rather than high. A guess too high is noticed the same way.
+class Threshold {
+  public:
+    Threshold(const WeightClasses& classes, const Options& options)
+        : num_merges_(options.num_merges),
+          min_count_(std::max<std::int64_t>(options.min_count, 1)),
+          scale_(options.guess_scale / 1.25),
+          guess_from_(options.guess_scale == 1.0 ? 64 : 1),
+          pruning_(options.pruning),
+          classes_(classes),
+          left_(options.num_merges) {
+        value_ = min_count_;
+        if (!pruning_) return;
+        for (const WeightClass& one : classes.classes()) unfinished_.push_back(one.words);
+        counting_words_ = left_ > 0 && classes.words() >= left_;
+        for (class_ = 0; counting_words_; ++class_) {
+            standing_ += unfinished_[class_];
+            if (standing_ >= left_) break;
+        }
+        raise_to_words();
+    }
+
+    // A pair whose count is below this is not kept.
+    std::int64_t value() const { return value_; }
+    // Nothing that could be merged was ever left out.
+    bool lossless() const { return value_ == min_count_; }
+
+    // A merge of a pair with this count was made; it finished a word of weight `finished`, or none (0).
+    void merged(std::int64_t count, std::uint64_t finished) {
+        if (!pruning_) return;
+        left_ -= 1;
+        if (counting_words_) {
+            if (finished) {
+                const std::size_t of = classes_.class_of(finished);
+                if (unfinished_[of]) unfinished_[of] -= 1;
+                if (of <= class_ && standing_) standing_ -= 1;
+            }
+            raise_to_words();
+        }
+        const std::uint64_t done = num_merges_ - left_;
+        if (done < guess_from_) return;
+        const double share = static_cast<double>(done) / static_cast<double>(num_merges_);
+        const double guess = static_cast<double>(count) * share * share * scale_;
+        if (guess > static_cast<double>(value_)) value_ = static_cast<std::int64_t>(std::min(guess, 9e18));
+    }
+
+    // The best pair left is below the threshold: guess anew, well below, and more carefully from now on.
+    void lower() {
+        value_ = std::max(min_count_, value_ / 16);
+        scale_ /= 4;
+        counting_words_ = false;
+    }
+
+  private:
+    void raise_to_words() {
+        if (!counting_words_ || !left_) return;
+        while (class_ > 0 && standing_ - unfinished_[class_] >= left_) standing_ -= unfinished_[class_--];
+        if (standing_ < left_) {   // only repeated words can bring this about
+            counting_words_ = false;
+            return;
+        }
+        value_ = std::max(value_, static_cast<std::int64_t>(classes_.classes()[class_].weight));
+    }
+
+    std::uint64_t num_merges_;
+    std::int64_t min_count_;
+    double scale_;
+    std::uint64_t guess_from_;
+    bool pruning_;
+    const WeightClasses& classes_;
+    std::uint64_t left_;                       // merges to come
+    std::vector<std::uint64_t> unfinished_;    // words of each class that are not yet one token
+    bool counting_words_ = false;
+    std::size_t class_ = 0;                    // the lightest class that the certain bound may count on
+    std::uint64_t standing_ = 0;               // unfinished words in it and in all heavier classes
+    std::int64_t value_;
+};
+
+}  // namespace flat

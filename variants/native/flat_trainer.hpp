@@ -1,0 +1,59 @@
+// The trainer: lay out, count, and merge the best pair until nothing is left to do.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "flat_job.hpp"
+#include "flat_layout.hpp"
+#include "flat_merge.hpp"
+#include "flat_pairs.hpp"
+#include "flat_scan.hpp"
+#include "flat_threshold.hpp"
+#include "flat_tokens.hpp"
+
+namespace flat {
+
+template <class Symbol, class Position>
+void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
+              Watch& watch) {
+    Tallies& tallies = answer.tallies;
+    // A thread costs more than it saves where a text is short.
+    const std::size_t parts = std::min<std::size_t>(options.threads, 1 + classes.positions() / options.part);
+    Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
+                                       : lay_out_as_given<Symbol>(words, classes, watch);
+    tallies.text_bytes = text.bytes();
+    tallies.positions_visited += classes.positions();
+    watch.lap(convert);
+
+    Tokens tokens(options.tie_break);
+    Threshold threshold(classes, options);
+    KeptPairs<Position> pairs(tokens, options, tallies);
+    scan_bytes(text, pairs, threshold.value(), parts, tallies, watch);
+    Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
+    watch.lap(init);
+
+    while (answer.merges.size() < options.num_merges) {
+        const bool timed = pairs.queue().between_levels();
+        if (timed) watch.lap(update);
+        const auto best = pairs.pop(threshold.value());
+        if (timed) watch.lap(max);
+        if (best.count) {
+            merger.prefetch(pairs.queue());
+            const std::uint64_t finished = merger.merge(best, threshold.value());
+            answer.merges.push_back({left_of(best.key), right_of(best.key)});
+            threshold.merged(best.count, finished);
+            watch.worked(64, update);
+        } else if (threshold.lossless()) {
+            break;
+        } else {
+            threshold.lower();
+            tallies.rescans += 1;
+            scan_tokens(text, tokens, pairs, threshold.value(), tallies, watch);
+        }
+    }
+    pairs.note_memory();
+    watch.lap(update);
+}
+
+}  // namespace flat
