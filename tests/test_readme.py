@@ -1,0 +1,80 @@
+"""What the README shows is what its commands print."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import splice
+from harness.record import read_records
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+README = CHECKOUT / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's commands name files from the top of the checkout."""
+    monkeypatch.chdir(CHECKOUT)
+
+
+def test_every_table_of_the_readme_is_what_its_command_prints() -> None:
+    assert splice.main([str(README), "--check"]) == 0
+    assert len(splice.BLOCK.findall(README.read_text())) == 3
+
+
+def test_every_file_the_readme_links_to_is_there() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text())
+    assert links
+    assert [link for link in links if not (CHECKOUT / link).exists()] == []
+
+
+def test_the_picture_of_the_readme_shows_the_totals_of_its_records() -> None:
+    records = [record for record in read_records(["results/readme/ladder"]) if record["cell"] == "train"]
+    picture = (CHECKOUT / "results/readme/ladder.svg").read_text()
+    for record in records:
+        assert record["variant"] in picture
+        assert f"{record['seconds']['total']:.3f}" in picture
+
+
+def test_the_readmes_records_are_proved_and_name_no_place_of_a_machine() -> None:
+    for path in sorted(CHECKOUT.glob("results/readme/*/records.jsonl")):
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            assert record["status"] == "ok"
+            assert record["cell"] == "count" or record["proof"]["state"] in ("reference", "confirmed")
+            assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', line)
+
+
+def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    table = "python -m harness.table tests/records/sweep.jsonl --format markdown"
+    page.write_text(f"before\n<!-- BEGIN one: {table} -->\nold\n<!-- END one -->\nafter\n")
+    assert splice.main([str(page), "--check"]) == 21
+    assert "is stale" in capsys.readouterr().err
+    assert splice.main([str(page)]) == 0
+    assert "old" not in page.read_text()
+    assert "| variant |" in page.read_text()
+    assert splice.main([str(page), "--check"]) == 0
+
+
+def test_a_block_whose_command_fails_leaves_the_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    content = "<!-- BEGIN one: python -m harness.table nowhere.jsonl -->\n<!-- END one -->\n"
+    page.write_text(content)
+    assert splice.main([str(page)]) == 22
+    assert "nowhere.jsonl" in capsys.readouterr().err
+    assert page.read_text() == content
+
+
+def test_the_ratios_of_the_readme_are_those_of_its_records() -> None:
+    total = {
+        record["variant"]: record["seconds"]["total"]
+        for record in read_records(["results/readme/english"])
+        if record["cell"] == "train"
+    }
+    ratios = f"{total['naive'] / total['heap']:.1f} : {total['incremental'] / total['heap']:.2f} : 1"
+    assert f"naive : incremental : heap = {ratios}" in README.read_text()

@@ -1,0 +1,54 @@
+"""The shortest way from a file to a tokenizer gives what the long way gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from variants import naive
+from variants.contract import Corpus, InvalidText, vocab_of
+from variants.counting.pretokenize import serial
+from variants.flat import train_file
+
+TEXT = "It's a test, isn't it?  A test of tests.<|e|>Ein Test, größer als 一二一二.\n\n" * 3
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.mark.parametrize("special_tokens", [(), ("<|e|>",), ("<|e|>", "Test")])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_file_becomes_the_definitions_vocabulary_and_merges(
+    file: Path, special_tokens: tuple[str, ...], threads: int
+) -> None:
+    vocabulary, merges = train_file(str(file), 280, special_tokens=special_tokens, threads=threads)
+    expected = naive.train(serial(Corpus(str(file), special_tokens)), 280 - 256 - len(special_tokens))
+    assert merges == expected
+    assert vocabulary == vocab_of(expected, special_tokens)
+    assert len(vocabulary) == 280
+
+
+def test_where_no_pair_is_left_the_vocabulary_is_smaller(tmp_path: Path) -> None:
+    (tmp_path / "corpus").write_text("ab")
+    vocabulary, merges = train_file(str(tmp_path / "corpus"), 1000)
+    assert merges == [(b"a", b"b")]
+    assert len(vocabulary) == 258
+
+
+@pytest.mark.parametrize("keywords", [{"vocab_size": 256}, {"special_tokens": ("",)}, {"special_tokens": ("a", "a")}])
+def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens holds"):
+        train_file(str(file), **{"vocab_size": 300, **keywords})  # type: ignore[arg-type]
+
+
+def test_a_bad_byte_is_named_and_a_missing_file_too(tmp_path: Path) -> None:
+    (tmp_path / "corpus").write_bytes(b"good \xff bad")
+    with pytest.raises(InvalidText, match="invalid UTF-8 at byte 5"):
+        train_file(str(tmp_path / "corpus"), 300)
+    with pytest.raises(FileNotFoundError):
+        train_file(str(tmp_path / "nowhere"), 300)
