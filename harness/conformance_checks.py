@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.calling import arguments_for
 from variants.contract import GREATEST_BYTES, Merge, Meter, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
@@ -102,8 +103,11 @@ def learn_from(
 ) -> list[Merge]:
     """Call the trainer; whatever it raises is a failure that shows what it was given."""
     given = dict(word_counts)
+    positional: list[Any] = [word_counts, num_merges]
+    if meter:
+        positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
     try:
-        merges = train(word_counts, num_merges, *meter, **keywords)
+        merges = train(*positional, **keywords)
     except Unavailable:
         raise
     except Exception as error:

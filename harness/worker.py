@@ -72,7 +72,7 @@ def set_backstop(limit: int) -> None:
 
 
 def read_line(descriptor: int) -> bytes:
-    """One line, byte by byte past the first block: what follows it belongs to the watching thread."""
+    """One line, byte by byte: what follows it belongs to the watching thread."""
     line = b""
     while not line.endswith(b"\n"):
         block = os.read(descriptor, 1)

@@ -19,6 +19,7 @@ from harness.conformance import check_trainer, check_word_counter, main, paramet
 from harness.conformance_checks import Check, CheckFailed, CheckSkipped, Outcome
 from harness.conformance_report import report
 from harness.trainer_checks import worked_examples
+from variants import naive
 from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 ROOT = Path(__file__).parent.parent
@@ -242,3 +243,10 @@ def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytes
     assert "FAILED too: check_worked_example[C04]" in shown
     assert "more" in shown
     assert shown.count("not here") == 1
+
+
+def test_a_trainer_of_keywords_gets_the_meter_by_its_name() -> None:
+    def passes_on(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list[Merge]:
+        return naive.train(word_counts, num_merges, **keywords)
+
+    assert {result["status"] for result in check_trainer(passes_on, on_fail="collect")} == {"passed", "skipped"}
