@@ -249,4 +249,4 @@ def test_a_trainer_of_keywords_gets_the_meter_by_its_name() -> None:
     def passes_on(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list[Merge]:
         return naive.train(word_counts, num_merges, **keywords)
 
-    assert {result["status"] for result in check_trainer(passes_on, on_fail="collect")} == {"passed", "skipped"}
+    assert {outcome.status for outcome in check_trainer(passes_on, on_fail="collect")} == {"passed", "skipped"}
