@@ -196,10 +196,15 @@ def _ratio_column(shown: Sequence[Row], variant: str) -> Column:
         row.total / baselines[_question(row)] if row.total and _question(row) in baselines else None for row in shown
     ]
     texts = [
-        _nothing(row) if ratio is None else rate_text(ratio) + _mark(row)
+        _nothing(row) if ratio is None else _ratio_text(ratio) + _mark(row)
         for row, ratio in zip(shown, ratios, strict=True)
     ]
     return Column(f"total / {variant}", texts)
+
+
+def _ratio_text(ratio: float) -> str:
+    """To three digits where it is large, to two where it is small: 27.4, 0.31, 0.0013."""
+    return rate_text(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def _question(row: Row) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from harness.errors import MISMATCH, OK, UNMEASURED
+from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.record import read_records
 from harness.rows import PHASES, latest, rows
 from harness.table import exit_code, explanations, frame, main, render, to_csv, to_markdown
@@ -48,9 +48,15 @@ def printed_lines(records: list[Record], work: bool = False) -> list[str]:
     return [line.rstrip() for line in printed(records, work=work).splitlines()]
 
 
-def markdown_table(records: Sequence[Mapping[str, Any]], work: bool = False) -> list[dict[str, str]]:
+def markdown_table(
+    records: Sequence[Mapping[str, Any]], work: bool = False, relative_to: str | None = None
+) -> list[dict[str, str]]:
     """The first table of the Markdown, or the one of the work, read back as Markdown reads it."""
-    blocks = [block.splitlines() for block in to_markdown(records, work=work).split("\n\n") if block.startswith("|")]
+    blocks = [
+        block.splitlines()
+        for block in to_markdown(records, work=work, relative_to=relative_to).split("\n\n")
+        if block.startswith("|")
+    ]
     lines = blocks[1 if work else 0]
     cells = [[unescaped(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
@@ -442,3 +448,11 @@ def test_a_table_for_the_eye_loads_no_pandas() -> None:
     code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"
+
+
+def test_totals_are_told_as_multiples_of_a_chosen_variants() -> None:
+    table = markdown_table(FORMS, relative_to="heap")
+    ratios = {row["variant"]: row["total / heap"] for row in table}
+    assert (ratios["naive"], ratios["heap"], ratios["wrong"]) == ("14.0", "1.00", "")
+    with pytest.raises(Refusal, match=r"no time of 'nobody' to compare with; there are: .*heap"):
+        to_markdown(FORMS, relative_to="nobody")
