@@ -175,8 +175,8 @@ def sentence(error: BaseException) -> str:
     if (match := re.search(r"Could not find '(\w+)/([^']+)'", said)) and match[1] in GROUPS:
         return registry.unknown(match[1], match[2], existing(match[1]))
     if match := re.search(r"Could not override '([^']+)'", said):
-        said = f"there is no {match[1]!r} to override"
-    elif match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):
+        return registry.unknown("override", match[1], configuration.keys_beside(match[1]))
+    if match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):
         said = f"{match[1]!r} is not of the form NAME=VALUE"
     elif match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
         said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"

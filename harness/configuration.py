@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 from harness import registry
 
@@ -91,6 +91,20 @@ class HarnessConfig:
     save: str | None = None
     results: str = "results/local"
     plan: bool = False
+
+
+def keys_beside(key: str) -> list[str]:
+    """The overrides that there are where `key` was looked for.
+
+    >>> keys_beside("limits.wal")
+    ['limits.wall', 'limits.memory']
+    """
+    schema = OmegaConf.structured(HarnessConfig)
+    above, _, _ = key.rpartition(".")
+    section = OmegaConf.select(schema, above) if above else schema
+    if not isinstance(section, DictConfig):
+        return [str(name) for name in schema]
+    return [f"{above}.{name!s}" if above else str(name) for name in section]
 
 
 def register() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -244,22 +245,29 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
     assert read_records([tmp_path]) == [record(1), record(2)]
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def small_files_only() -> Iterator[None]:
-    """No file can grow beyond 4 KiB. So a full disk looks to a writer: what fits is written, then comes an error."""
+    """No file can grow beyond 4 KiB. So a full disk looks to a writer: what fits is written, then comes an error.
+
+    Only round the writing: it holds for pytest's own output as well.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("small_files_only")
 def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
     store.append([record(1)])
-    with pytest.raises(
-        Refusal, match=r"^cannot write records to .* \(File too large\); choose another folder"
-    ) as refused:
+    with (
+        small_files_only(),
+        pytest.raises(
+            Refusal, match=r"^cannot write records to .* \(File too large\); choose another folder"
+        ) as refused,
+    ):
         store.append([record(2), record(3, text="x" * 8000)])
     assert refused.value.exit_code == 22
     assert read_records([tmp_path]) == [record(1)]
