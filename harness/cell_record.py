@@ -93,9 +93,7 @@ def count_record(
         "counting": cell.counter.name,
         "threads": cell.threads,
         "data": corpus_facts(cell.reading, words, answer.get("documents")),
-        "pattern": cell.reading.pattern_name,
-        "special_tokens": list(cell.reading.special_tokens),
-        "errors": cell.reading.errors,
+        **how_read(cell.reading),
         "words_sha256": manifest_of(words)["sha256"] if words is not None else None,
         "seconds": seconds,
         "cpu_seconds": answer.get("cpu_seconds"),
@@ -114,12 +112,19 @@ def count_record(
 def work(cell: TrainCell) -> Record:
     """What was asked for, apart from who does it."""
     return {
-        "pattern": cell.reading.pattern_name,
-        "special_tokens": list(cell.reading.special_tokens),
-        "errors": cell.reading.errors,
+        **how_read(cell.reading),
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,
         "vocab_size": cell.vocab_size,
+    }
+
+
+def how_read(reading: Reading) -> Record:
+    """How the corpus became words."""
+    return {
+        "pattern": reading.pattern_name,
+        "special_tokens": list(reading.special_tokens),
+        "errors": reading.errors,
     }
 
 

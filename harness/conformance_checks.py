@@ -120,6 +120,23 @@ def learn_from(
     return merges
 
 
+def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:
+    """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the `wall` time there was.
+
+    `given` shows the input below the failure. Raises CheckSkipped if there are no phases at all.
+    """
+    if not meter.seconds:
+        raise CheckSkipped(f"{who} reports no phases; all its time will show as other")
+    for phase, seconds in meter.seconds.items():
+        if phase not in phases:
+            raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}{given}")
+        if seconds < 0:
+            raise CheckFailed(f"reported {seconds} seconds for {phase}{given}")
+    reported = sum(meter.seconds.values())
+    if reported > wall + CLOCK_ERROR:
+        raise CheckFailed(f"reported {reported} s in all of {wall} s there were{given}")
+
+
 def expect_merges(got: Sequence[Merge], want: Sequence[Merge], words: Words, why: str) -> None:
     """Raise CheckFailed with the first difference (the first merge is merge 1), the reason and the word counts."""
     if list(got) == list(want):

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UNMEASURED, Refusal
+from harness.errors import Refusal
 from harness.legend import REUSED, UNCONFIRMED, Legend, divergence_text, failure_text
-from harness.record import read_records
-from harness.rows import Row, latest, measured_phases, rows
-from harness.table import DEFAULT_RESULTS, exit_code
+from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments, chosen_records
+from harness.rows import Row, measured_phases, rows
+from harness.table import exit_code
 from harness.units import decimals_for, seconds_texts
 
 if TYPE_CHECKING:
@@ -242,19 +242,12 @@ def _parser() -> argparse.ArgumentParser:
         "exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to draw.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "paths",
-        metavar="FILE or DIR",
-        nargs="*",
-        default=[DEFAULT_RESULTS],
-        help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
-    )
+    add_record_arguments(parser)
     output = Path(DEFAULT_RESULTS, "phases.svg")
     kinds = ".svg or .png (default: %(default)s)"
     parser.add_argument("--output", metavar="FILE", type=Path, default=output, help=kinds)
     parser.add_argument("--title", help="instead of the one that says what was measured")
     parser.add_argument("--log", action="store_true", help="totals on a log axis, phases as shares")
-    parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
     return parser
 
 
@@ -262,10 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        records = read_records(arguments.paths)
-        if not records:
-            raise Refusal(f"no records in {', '.join(arguments.paths)}; python -m harness makes some", UNMEASURED)
-        chosen = records if arguments.all else latest(records)
+        chosen = chosen_records(arguments)
         save(draw(chosen, title=arguments.title, log=arguments.log), arguments.output)
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib.metadata
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from harness import calling
 from harness.errors import Refusal
 
 ENTRY_POINTS = "harness.variants"
@@ -134,13 +134,13 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
 def resolve(target: str) -> Callable[..., Any]:
     """The function that `package.module:function` names. Raises Refusal if there is none."""
     try:
-        function = pkgutil.resolve_name(target)
+        function = calling.resolve(target)
     except Exception as error:  # a module that is being imported may raise anything
         said = f"{type(error).__name__}: {error}"
         raise Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function") from error
     if not callable(function):
         raise Refusal(f"{target!r} is {type(function).__name__}, not a function")
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _card(file: Path) -> dict[str, Any]:

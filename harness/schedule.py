@@ -145,13 +145,18 @@ class Run:
             reason = f"there is no interpreter {cell.interpreter!r} here; install it, or say interpreter=PATH"
             return Trained(cell, block, started, {"status": "skipped", "reason": reason}, counted)
         label = f"{cell.variant.name} on {cell.reading.file.name}"
-        with self.display.showing(label, cell.num_merges, "merges") as on_progress:
-            output = self.next_folder()
-            job = train_job(cell, cell.variant, cell.num_merges, counted.words)
+        job = train_job(cell, cell.variant, cell.num_merges, counted.words, cell.interpreter)
+        answer, merges = self.run_trainer(label, job, cell)
+        return Trained(cell, block, started, answer, counted, merges)
+
+    def run_trainer(self, label: str, job: dict[str, Any], cell: TrainCell) -> tuple[Answer, list[Merge] | None]:
+        """Run a trainer's job under the cell's limits, shown as `label`; its answer and its merges."""
+        output = self.next_folder()
+        with self.display.showing(label, job["num_merges"], "merges") as on_progress:
             answer = measure(job, output, cell.limits, on_progress)
         merges = read_merges(output, answer)
         shutil.rmtree(output)
-        return Trained(cell, block, started, answer, counted, merges)
+        return answer, merges
 
     def prove(self, interrupted: bool = False) -> None:
         """Give every trained cell its verdict, and a sentence for each corpus on which families disagree.
@@ -190,12 +195,7 @@ class Run:
         words = kept.words_of(cell.reading)
         assert words is not None, "the words were there when the cell was measured"
         label = f"reference for {cell.reading.file.name} ({judge.name})"
-        with self.display.showing(label, num_merges, "merges") as on_progress:
-            output = self.next_folder()
-            job = {**train_job(cell, judge, num_merges, words), "interpreter": None}
-            answer = measure(job, output, cell.limits, on_progress)
-        merges = read_merges(output, answer)
-        shutil.rmtree(output)
+        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), cell)
         if answer["status"] != "ok" or merges is None:
             return None
         return Claim(judge.name, judge.family, merges, num_merges, whole=True)
@@ -219,13 +219,15 @@ class Run:
         return self.folder / str(self.jobs)
 
 
-def train_job(cell: TrainCell, variant: VariantCard, num_merges: int, words: Path) -> dict[str, Any]:
+def train_job(
+    cell: TrainCell, variant: VariantCard, num_merges: int, words: Path, interpreter: str | None
+) -> dict[str, Any]:
     return {
         "kind": "train",
         "target": variant.target,
         "params": dict(variant.params),
         "threads": cell.threads,
-        "interpreter": cell.interpreter,
+        "interpreter": interpreter,
         "words": str(words),
         "num_merges": num_merges,
         "tie_break": cell.tie_break,

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.errors import MISMATCH, OK, Refusal
 from harness.frame import WORK, frame_of
 from harness.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
-from harness.record import read_records
-from harness.rows import PHASES, Row, latest, measured_phases, rows
+from harness.record_arguments import add_record_arguments, chosen_records
+from harness.rows import PHASES, Row, measured_phases, rows
 from harness.sheet import Column, Sheet, print_sheet, sheet_to_markdown
 from harness.units import bytes_text, count_text, decimals_for, rate_text, seconds_texts
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Records = Sequence[Mapping[str, Any]]
 
-DEFAULT_RESULTS = "results/local"
 _LONGEST_TOKEN = 20
 _NAMED_IN_PROOF = 2
 _FIGURES = ("vocab size", "min_count", "threads")
@@ -268,16 +267,9 @@ def _parser() -> argparse.ArgumentParser:
         "exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "paths",
-        metavar="FILE or DIR",
-        nargs="*",
-        default=[DEFAULT_RESULTS],
-        help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
-    )
+    add_record_arguments(parser)
     formats = ("terminal", "markdown", "csv")
     parser.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
-    parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
     orders = ("appearance", "total")
     parser.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
@@ -292,10 +284,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that cannot show ≠ gets a question mark instead of a traceback.
         sys.stdout.reconfigure(errors="replace")
     try:
-        records = read_records(arguments.paths)
-        if not records:
-            raise Refusal(f"no records in {', '.join(arguments.paths)}; python -m harness makes some", UNMEASURED)
-        chosen = records if arguments.all else latest(records)
+        chosen = chosen_records(arguments)
         form: dict[str, Any] = {"work": arguments.work, "sort": arguments.sort, "relative_to": arguments.relative_to}
         if arguments.format == "csv":
             sys.stdout.write(to_csv(chosen, sort=arguments.sort))

@@ -1,0 +1,33 @@
+"""What the commands that read records have in common: where the records are, and which of them are meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.errors import UNMEASURED, Refusal
+from harness.record import read_records
+from harness.rows import latest
+
+DEFAULT_RESULTS = "results/local"
+
+
+def add_record_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command take files and folders of records, and `--all`."""
+    parser.add_argument(
+        "paths",
+        metavar="FILE or DIR",
+        nargs="*",
+        default=[DEFAULT_RESULTS],
+        help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
+    )
+    parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
+
+
+def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
+    """The records that the arguments mean. Raises Refusal if there are none."""
+    records = read_records(arguments.paths)
+    if not records:
+        raise Refusal(f"no records in {', '.join(arguments.paths)}; python -m harness makes some", UNMEASURED)
+    return records if arguments.all else latest(records)
