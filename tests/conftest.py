@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import cache, corpora
+from harness import cache
+from harness.corpora import python_files
 
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that this test's cache lies in."""
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    corpora.standard_library.cache_clear()
+    python_files.standard_library.cache_clear()
     return tmp_path / "cache"

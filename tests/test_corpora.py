@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import cache, corpora, registry
-from harness.corpora import CorpusFile, bounds, character_start, digest_of, prepare, source_files, standard_library
+from harness.corpora import CorpusFile, digest_of, prepare
+from harness.corpora.python_files import source_files, standard_library
+from harness.corpora.slices import bounds, character_start
 from harness.errors import UNMEASURED, Refusal
 from variants.contract import Corpus, Meter
 from variants.counting.pretokenize import serial

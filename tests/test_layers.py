@@ -124,7 +124,7 @@ def test_the_measured_process_starts_small() -> None:
     assert heavy & {module.partition(".")[0] for module in listed} == set()
 
 
-@pytest.mark.parametrize("path", sources("harness/*.py"), ids=named)
+@pytest.mark.parametrize("path", sources("harness/**/*.py"), ids=named)
 def test_the_harness_names_no_variant(path: Path) -> None:
     names = {card.stem for card in sources("conf/variant/*.yaml")}
     constants = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}

@@ -1,0 +1,53 @@
+"""Data sets: from a card to one plain file on this machine, its digest known, its slice cut.
+
+A card (conf/data/NAME.yaml) says what a corpus is, where it comes from and what is known of it. Whatever the source,
+the rest of the harness sees a file. A checksum that stands on a card holds wherever the file lies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.corpora.files import CorpusFile, check_readable, digest_of
+from harness.corpora.slices import cut
+from harness.corpora.sources import FIND
+from harness.errors import UNMEASURED, Refusal
+
+__all__ = ["CorpusFile", "digest_of", "prepare"]
+
+
+def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
+    """Find or make the file of a card, verify it, cut the slice that is asked for.
+
+    Raises Refusal if it is not there (with where it is expected and how to get it), cannot be read, or differs from the
+    checksum on its card.
+    """
+    kind, name = card["source"].get("kind"), card["name"]
+    if card["path"] is not None:
+        path = Path(card["path"])
+        if kind == "path":  # a file's name need not be UTF-8, but a record is
+            name = os.fsencode(path.name).decode(errors="replace")
+    elif kind in FIND:
+        path = FIND[kind](card)
+    else:
+        raise Refusal(f"data={name} needs data.path=FILE")
+    check_readable(path)
+    # The size first: it is known at once, and of some corpora it is all that is known.
+    check_fact(name, path, card, "bytes", path.stat().st_size)
+    whole = CorpusFile(name, path, path.stat().st_size, digest_of(path))
+    check_fact(name, path, card, "sha256", whole.sha256)
+    return cut(whole, card, special_tokens)
+
+
+def check_fact(name: str, path: Path, card: Mapping[str, Any], fact: str, found: int | str) -> None:
+    expected = card["facts"].get(fact, found)
+    if found != expected:
+        said = f"{found} bytes" if fact == "bytes" else f"{fact} {found}"
+        raise Refusal(
+            f"data={name}: {path} has {said}, its card says {expected}; it is another file or damaged, "
+            "get it again, or use it as a file of its own with data=file",
+            UNMEASURED,
+        )

@@ -1,0 +1,48 @@
+"""A corpus as one plain file on this machine: readable, its digest known."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import cache
+from harness.errors import UNMEASURED, Refusal
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A corpus as it is on this machine: the name on its card, one plain file, its size and digest."""
+
+    name: str
+    path: Path
+    bytes: int
+    sha256: str
+
+
+def check_readable(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise Refusal(f"{path} is a folder; say data.path=FILE", UNMEASURED)
+        if path.exists() and not path.is_file():  # asked before it is opened: opening a named pipe can wait for ever
+            raise Refusal(f"{path} is not a plain file; save it as one first", UNMEASURED)
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
+        raise Refusal(f"there is no file {path}; say data.path=FILE with one that exists", UNMEASURED) from None
+    except OSError as error:
+        raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+
+
+def digest_of(path: Path) -> str:
+    """The file's sha256, remembered for as long as the file's size, time and place stay the same."""
+    status = path.stat()
+    identity = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{status.st_ino}"
+    remembered = cache.folder("digests") / hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()
+    if remembered.exists():
+        return remembered.read_text()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with cache.placing(remembered) as temporary:
+        temporary.write_text(digest)
+    return digest
