@@ -15,7 +15,7 @@ from harness.plan import CountCell, Reading, TrainCell
 from harness.record import SCHEMA, Record, merges_sha256
 
 if TYPE_CHECKING:
-    from harness.schedule import Trained
+    from harness.schedule import Block, Trained
 
 TRAINING_PHASES = ("convert", "init", "max", "update")
 THIS_INTERPRETER = f"{platform.python_implementation()} {platform.python_version()}"
@@ -58,7 +58,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "cpu_seconds": added(answer.get("cpu_seconds"), counted.answer.get("cpu_seconds")),
         "counts_reused": counted.reused,
         "tallies": answer.get("tallies"),
-        "instructions": None,
+        "instructions": answer.get("instructions"),
         **memory(answer),
         "limits": answer.get("limits"),
         "merges_done": answer.get("merges_done"),
@@ -67,14 +67,14 @@ def train_record(trained: Trained, common: Record) -> Record:
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "extrapolated": None,
         "interpreter": answer.get("interpreter") or Path(cell.interpreter or THIS_INTERPRETER).name,
-        "block": trained.block,
+        **in_block(trained.block),
         "started": trained.started,
         **common,
     }
 
 
 def count_record(
-    cell: CountCell, answer: Answer, words: Path | None, started: str, block: int, common: Record
+    cell: CountCell, answer: Answer, words: Path | None, started: str, block: Block, common: Record
 ) -> Record:
     """The record of a word counter in one block."""
     own = answer.get("seconds") or {}
@@ -103,10 +103,15 @@ def count_record(
         "last_phase": answer.get("last_phase"),
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "interpreter": answer.get("interpreter") or THIS_INTERPRETER,
-        "block": block,
+        **in_block(block),
         "started": started,
         **common,
     }
+
+
+def in_block(block: Block) -> Record:
+    """Which pass over all cells it belongs to."""
+    return {"block": block.number, "warm_up": block.warm_up}
 
 
 def work(cell: TrainCell) -> Record:

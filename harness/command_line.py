@@ -29,7 +29,7 @@ LITERAL = ("data.path", "save", "results", "pattern.regex")
 ASKING = {"-c", "--cfg", "-i", "--info", "--hydra-help", "--version", "--shell-completion", "-sc"}
 OPTIONS = {"-m", "--multirun", "--run", "-r", "-p", "--package", "--resolve", "--config-dir", "-cd", *ASKING}
 HELP = "python -m harness --help shows what can be said"
-GROUPS = ("variant", "data", "counting", "pattern", "experiment")
+GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 
 
 class Composed(NamedTuple):

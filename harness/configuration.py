@@ -61,6 +61,18 @@ class PatternConfig:
 
 
 @dataclass
+class MeasureConfig:
+    """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine."""
+
+    name: str = MISSING
+    about: str = ""
+    kind: str = "time"
+    repeat: int = 1
+    warm_up: int = 0
+    quiet: float = 0.0
+
+
+@dataclass
 class LimitsConfig:
     """What one measured process may take: seconds of wall time, memory of its whole group."""
 
@@ -76,6 +88,7 @@ class HarnessConfig:
     data: DataConfig = field(default_factory=DataConfig)
     counting: CountingConfig = field(default_factory=CountingConfig)
     pattern: PatternConfig = field(default_factory=PatternConfig)
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     variants: Any = None
     vocab_size: int | None = None
@@ -85,12 +98,15 @@ class HarnessConfig:
     errors: str = "strict"
     threads: int = 1
     interpreter: str | None = None
-    repeat: int = 1
+    repeat: int | None = None
     seed: int = 0
     counts: str = "kept"
     save: str | None = None
     results: str = "results/local"
     plan: bool = False
+    rerun: bool = False
+    concurrent: bool = False
+    affinity: Any = None
 
 
 def keys_beside(key: str) -> list[str]:

@@ -10,12 +10,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import regex
 
 from harness import corpora, registry
+from harness.choices import at_least, check_type, one_of
 from harness.corpora import CorpusFile
 from harness.environment import memory_bytes
 from harness.errors import Refusal
@@ -98,42 +98,13 @@ class TrainCell:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What holds for a whole command, not for a cell."""
-
-    results: Path
-    save: Path | None
-    repeat: int
-    seed: int
-    fresh_counts: bool
-    plan_only: bool
-
-
-def settings_of(config: Mapping[str, Any]) -> Settings:
-    """The command's settings. Raises Refusal for impossible ones."""
-    at_least_one("repeat", config["repeat"])
-    one_of("counts", config["counts"], ["kept", "fresh"])
-    for name in ("results", "save"):
-        if config[name] == "":
-            raise Refusal(f"{name} is empty; say {name}=FOLDER")
-    return Settings(
-        results=Path(config["results"]),
-        save=Path(config["save"]) if config["save"] is not None else None,
-        repeat=config["repeat"],
-        seed=config["seed"],
-        fresh_counts=config["counts"] == "fresh",
-        plan_only=config["plan"],
-    )
-
-
 def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     """The cells of one composed configuration; `said` are the keys that the command line set.
 
     Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
     """
-    at_least_one("threads", config["threads"])
-    at_least_one("min_count", config["min_count"])
+    at_least("threads", config["threads"])
+    at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [tie_break.value for tie_break in TieBreak])
     one_of("errors", config["errors"], ["strict", "replace"])
     special_tokens = checked_special_tokens(config["special_tokens"])
@@ -263,21 +234,3 @@ def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
         except UnicodeEncodeError as error:
             raise Refusal(f"special token {token!r} is not UTF-8; write it in a UTF-8 terminal") from error
     return tuple(tokens)
-
-
-def at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise Refusal(f"{name}={value} is not possible; it is a number of 1 or more")
-
-
-def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise Refusal(registry.unknown(name, value, allowed))
-
-
-def check_type(name: str, value: Any, default: Any) -> None:
-    """Refuse a value of another type than the default's; an int will do for a float."""
-    wanted = type(default)
-    if default is None or type(value) is wanted or (wanted is float and type(value) is int):
-        return
-    raise Refusal(f"{name}={value!r} is {type(value).__name__}; it takes {wanted.__name__}, by default {default!r}")

@@ -101,7 +101,11 @@ class Row:
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """One row for each cell, in order of first appearance; cells that only count, if there are no others."""
+    """One row for each cell, in order of first appearance; cells that only count, if there are no others.
+
+    Runs of warm-up are in no row.
+    """
+    records = [record for record in records if not record.get("warm_up")]
     trained = [record for record in records if record.get("cell") != "count"]
     cells: dict[str, list[Record]] = {}
     for record in trained or records:

@@ -10,10 +10,13 @@ from rich.console import Console
 from harness import tokenizer_files
 from harness.command_line import Composed
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.plan import Settings, TrainCell, cells_of, settings_of
+from harness.plan import TrainCell, cells_of
 from harness.record import Record, RecordFile
-from harness.schedule import Run, Trained, refuse_if_nothing_counted
+from harness.schedule import Block, Run, Trained, refuse_if_nothing_counted
+from harness.settings import Settings, settings_of
 from harness.table import render
+
+WHOLE_COMMAND = "results, save, repeat, measure, seed, counts, plan, rerun, concurrent and affinity"
 
 
 class PatientConsole(Console):
@@ -56,7 +59,7 @@ def planned(composed: Sequence[Composed]) -> tuple[list[TrainCell], Settings]:
     """The cells of all configurations, and the settings that they must share."""
     settings = {settings_of(each.config) for each in composed}
     if len(settings) > 1:
-        raise Refusal("results, save, repeat, seed, counts and plan hold for the whole command; give each one value")
+        raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
     return [cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop()
 
 
@@ -92,7 +95,7 @@ def save(run: Run, folder: Path | None) -> list[str]:
     if folder is None:
         return []
     said = []
-    learned = [trained for trained in run.trained if trained.block == 0 and trained.answer["status"] == "ok"]
+    learned = [trained for trained in run.trained if trained.block == Block(0) and trained.answer["status"] == "ok"]
     names = folder_names(run.cells)
     for trained in learned:
         if trained.verdict.state != "mismatch":

@@ -18,16 +18,31 @@ from harness import corpora, kept, registry
 from harness.cell_record import count_record, train_record
 from harness.environment import environment, host
 from harness.errors import MISMATCH, UNMEASURED, Refusal
+from harness.kinds import RUN_TRAINER, RunJob
 from harness.measure import Answer, measure
-from harness.plan import CountCell, Settings, TrainCell
+from harness.plan import CountCell, TrainCell
 from harness.progress import Display
 from harness.proof import Claim, Verdict, find_reference, verdict
 from harness.record import Record, merges_from_bytes
 from harness.registry import VariantCard
+from harness.settings import Settings
 from variants.contract import Merge
 
 # A trainer whose records are to be proved must have been measured to the end or stopped by the wall limit.
 PROVABLE = ("ok", "timeout")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A pass over all cells."""
+
+    number: int
+    warm_up: bool = False
+
+    @property
+    def place(self) -> tuple[bool, int]:
+        """Where it stands among the others: warm-up comes first."""
+        return not self.warm_up, self.number
 
 
 @dataclass
@@ -45,7 +60,7 @@ class Trained:
     """A trainer's answer in one block, its merges, and in the end what is known of them."""
 
     cell: TrainCell
-    block: int
+    block: Block
     started: str
     answer: Answer
     counted: Counted
@@ -65,12 +80,14 @@ class Run:
         # What a kept count was measured on: another version of Python counts at another speed.
         self.machine = f"{self.host}-{self.environment['python'].replace(' ', '-')}"
         self.run_id = now()
+        self.affinity = list(settings.affinity) if settings.affinity is not None else None
         self.counts: dict[tuple[str, str], Counted] = {}
         self.count_records: list[Record] = []
         self.trained: list[Trained] = []
         self.disagreements: list[str] = []
         self.jobs = 0
-        self.display = Display(len(self.cells) * settings.repeat + len(self.count_cells()) * settings.repeat)
+        passes = settings.measure.warm_up + settings.repeat
+        self.display = Display((len(self.cells) + len(self.count_cells())) * passes)
 
     def count_cells(self) -> list[CountCell]:
         """The counters that are needed, each once for each corpus and width."""
@@ -79,13 +96,18 @@ class Run:
     def measure_all(self) -> None:
         """Every block. What has been measured stays in this object if it is interrupted."""
         order = random.Random(self.settings.seed)
-        for block in range(self.settings.repeat):
+        for block in self.blocks():
             for count_cell in shuffled(self.count_cells(), order):
                 self.counts[count_cell.reading.key(), count_cell.key()] = self.count(count_cell, block)
             for cell in shuffled(self.cells, order):
                 self.trained.append(self.train(cell, block))
 
-    def count(self, cell: CountCell, block: int) -> Counted:
+    def blocks(self) -> list[Block]:
+        """Those of warm-up, which are apart from every statistic, then those asked for."""
+        warming = [Block(number, warm_up=True) for number in range(self.settings.measure.warm_up)]
+        return warming + [Block(number) for number in range(self.settings.repeat)]
+
+    def count(self, cell: CountCell, block: Block) -> Counted:
         """Measure a counter, or take what is kept of it."""
         known = None if self.settings.fresh_counts else kept.measured_count(cell, self.machine)
         if known is not None:
@@ -97,6 +119,7 @@ class Run:
             "target": cell.counter.target,
             "params": dict(cell.counter.params),
             "threads": cell.threads,
+            "affinity": self.affinity,
             "corpus": {
                 "path": corpus.path,
                 "special_tokens": corpus.special_tokens,
@@ -132,7 +155,7 @@ class Run:
         kept.keep_count(cell, self.machine, answer)
         return words
 
-    def train(self, cell: TrainCell, block: int) -> Trained:
+    def train(self, cell: TrainCell, block: Block) -> Trained:
         """Measure a trainer on the words its counter made; without words the counter's failure is its own."""
         started = now()
         counted = self.counts[cell.reading.key(), cell.count.key()]
@@ -146,14 +169,16 @@ class Run:
             return Trained(cell, block, started, {"status": "skipped", "reason": reason}, counted)
         label = f"{cell.variant.name} on {cell.reading.file.name}"
         job = train_job(cell, cell.variant, cell.num_merges, counted.words, cell.interpreter)
-        answer, merges = self.run_trainer(label, job, cell)
+        answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
         return Trained(cell, block, started, answer, counted, merges)
 
-    def run_trainer(self, label: str, job: dict[str, Any], cell: TrainCell) -> tuple[Answer, list[Merge] | None]:
+    def run_trainer(
+        self, label: str, job: dict[str, Any], cell: TrainCell, run_job: RunJob
+    ) -> tuple[Answer, list[Merge] | None]:
         """Run a trainer's job under the cell's limits, shown as `label`; its answer and its merges."""
         output = self.next_folder()
         with self.display.showing(label, job["num_merges"], "merges") as on_progress:
-            answer = measure(job, output, cell.limits, on_progress)
+            answer = run_job({**job, "affinity": self.affinity}, output, cell.limits, on_progress)
         merges = read_merges(output, answer)
         shutil.rmtree(output)
         return answer, merges
@@ -195,7 +220,7 @@ class Run:
         words = kept.words_of(cell.reading)
         assert words is not None, "the words were there when the cell was measured"
         label = f"reference for {cell.reading.file.name} ({judge.name})"
-        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), cell)
+        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), cell, measure)
         if answer["status"] != "ok" or merges is None:
             return None
         return Claim(judge.name, judge.family, merges, num_merges, whole=True)
@@ -203,13 +228,15 @@ class Run:
     def records(self) -> list[Record]:
         """Every record of this run: counters first, then trainers in the order they were asked for."""
         order = {cell.key(): place for place, cell in enumerate(self.cells)}
-        listed = sorted(self.trained, key=lambda trained: (trained.block, order[trained.cell.key()]))
+        listed = sorted(self.trained, key=lambda trained: (trained.block.place, order[trained.cell.key()]))
         return self.count_records + [train_record(trained, self.common()) for trained in listed]
 
     def common(self) -> Record:
         return {
             "run_id": self.run_id,
             "repeat": self.settings.repeat,
+            "measure": self.settings.measure.name,
+            "concurrent": self.settings.concurrent,
             "host": self.host,
             "environment": self.environment,
         }

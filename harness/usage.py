@@ -26,12 +26,14 @@ the same merges, and prints where the time went.
                data.path=FILE, data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
   pattern      {pattern}; pattern.regex='...'
+  measure      {measure}
   experiment   {experiment}
 
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes  errors=strict|replace
   variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB
-  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true  interpreter=pypy3
+  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true  rerun=true
+  concurrent=true  affinity=[0,1]  interpreter=pypy3
 
 Exit code: 0 all measured and equal, 2 usage, 21 mismatch, 22 could not measure,
 130 interrupted. Records go to results/local; then python -m harness.table, .plot.
@@ -47,6 +49,7 @@ def usage() -> str:
         "data": registry.cards("data"),
         "counting": registry.cards("counting"),
         "pattern": registry.cards("pattern"),
+        "measure": registry.cards("measure"),
         "experiment": registry.cards("experiment"),
     }
     lines = []

@@ -18,7 +18,7 @@ from harness.conformance import check_trainer
 
 REPOSITORY = Path(__file__).parent.parent
 CARDS = sorted(REPOSITORY.glob("conf/**/*.yaml"))
-GROUPS = {"variant", "data", "counting", "pattern"}
+GROUPS = {"variant", "data", "counting", "pattern", "measure"}
 # Written so that this file does not hold what it looks for.
 PACKAGE_INDEX = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|debian)\.(?:org|com|io|net)\b", re.IGNORECASE)
 PLACE_ON_A_MACHINE = re.compile(r"(?<![\w.~:/}])/(?:home|root|work|tmp|usr|opt|Users)/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from harness import plan, registry
 from harness.command_line import compose
 from harness.errors import Refusal
 from harness.measure import Limits
-from harness.plan import Settings, TrainCell, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
+from harness.plan import TrainCell, cells_of, counter_of, limits_of, pattern_of, variants_of
 from harness.registry import VariantCard
+from harness.settings import Preset, Settings, affinity_of, settings_of
 from harness.sizes import parse_bytes
 from variants.contract import GPT2_PATTERN
 
@@ -257,7 +259,34 @@ def test_the_default_pattern_is_the_contracts() -> None:
 
 def test_settings_hold_for_the_command() -> None:
     (only,) = compose(["repeat=3", "seed=7", "counts=fresh", "save=a b", "plan=true", "results=r"]) or []
-    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, True)
+    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, True, Preset("quick"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "preset", "repeat"),
+    [
+        ([], Preset("quick"), 1),
+        (["measure=paired"], Preset("paired", warm_up=1), 10),
+        (["measure=careful", "repeat=40"], Preset("careful", warm_up=1, quiet_seconds=20), 40),
+        (["measure=proof"], Preset("proof", kind="proof"), 1),
+        (["measure=paired", "measure.warm_up=0"], Preset("paired"), 10),
+    ],
+)
+def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], preset: Preset, repeat: int) -> None:
+    (only,) = compose(arguments) or []
+    settings = settings_of(only.config)
+    assert (settings.measure, settings.repeat) == (preset, repeat)
+
+
+def test_affinity_is_a_list_of_cores_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2}, raising=False)
+    assert affinity_of(2) == affinity_of([2, 2]) == (2,)
+    assert affinity_of([2, 0]) == (0, 2)
+    with pytest.raises(Refusal, match="there is no core 1 for this process; there are: 0, 2"):
+        affinity_of([0, 1])
+    for nothing in ([], "all", [True], ["0"]):
+        with pytest.raises(Refusal, match="names no cores"):
+            affinity_of(nothing)
 
 
 def test_memory_is_limited_by_what_is_free_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:

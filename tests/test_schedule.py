@@ -16,8 +16,10 @@ from harness.errors import Refusal
 from harness.plan import TrainCell
 from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
+from harness.rows import rows
 from harness.running import exit_code, measured, notes
-from harness.schedule import Counted, Run, Trained, refuse_if_nothing_counted
+from harness.schedule import Block, Counted, Run, Trained, refuse_if_nothing_counted
+from harness.settings import Preset
 from variants.contract import Merge, WordCounts
 
 runs = itertools.count()
@@ -58,6 +60,15 @@ def test_every_block_measures_every_cell_once(tmp_path: Path) -> None:
     assert {each["repeat"] for each in records} == {2}
 
 
+def test_warm_up_comes_first_and_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2, measure=Preset("paired", warm_up=1))
+    trained = [each for each in run.records() if each["cell"] == "train"]
+    assert [(each["warm_up"], each["block"]) for each in trained] == [(True, 0), (False, 0), (False, 1)]
+    assert {(each["measure"], each["repeat"]) for each in trained} == {("paired", 2)}
+    (row,) = rows(run.records())
+    assert row.runs == 2
+
+
 def test_a_block_counts_again_when_counts_are_to_be_fresh(tmp_path: Path) -> None:
     run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2, fresh_counts=True)
     assert [each["cell"] for each in run.records()] == ["count", "count", "train", "train"]
@@ -69,7 +80,7 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
     cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
     trained: list[str] = []
 
-    def train_nothing(_: Run, cell: TrainCell, block: int) -> Trained:
+    def train_nothing(_: Run, cell: TrainCell, block: Block) -> Trained:
         trained.append(cell.variant.name)
         return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, False, None))
 
@@ -104,10 +115,10 @@ def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     bad = ["segfaults", "ends_at_once", "raises", "returns_none"]
     records = run_of(tmp_path, [cell_of(reading, trainer) for trainer in (HEAP, *map(unruly, bad), NAIVE)]).records()
-    rows = by_variant(records)
-    assert [rows[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
+    row_of = by_variant(records)
+    assert [row_of[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
     for good in ("heap", "naive"):
-        assert (rows[good]["status"], rows[good]["proof"]["state"]) == ("ok", "reference")
+        assert (row_of[good]["status"], row_of[good]["proof"]["state"]) == ("ok", "reference")
     assert exit_code(records, []) == 22
 
 
@@ -149,9 +160,9 @@ def test_a_counter_is_never_served_with_anothers_time(tmp_path: Path) -> None:
     run_of(tmp_path, [fast])
     records = run_of(tmp_path, [slow, fast]).records()
     assert [each["counting"] for each in records if each["cell"] == "count"] == ["counter_of_another_kind"]
-    rows = by_variant(records)
-    assert rows["naive"]["seconds"]["total"] >= 0.2 > rows["heap"]["seconds"]["count"]
-    assert (rows["naive"]["counts_reused"], rows["heap"]["counts_reused"]) == (False, True)
+    row_of = by_variant(records)
+    assert row_of["naive"]["seconds"]["total"] >= 0.2 > row_of["heap"]["seconds"]["count"]
+    assert (row_of["naive"]["counts_reused"], row_of["heap"]["counts_reused"]) == (False, True)
 
 
 def test_a_counter_at_another_width_is_another_measurement(tmp_path: Path) -> None:
@@ -236,9 +247,9 @@ def test_counters_that_disagree_cost_a_row_and_make_the_exit_code(tmp_path: Path
     assert [(each["status"], each["words_sha256"]) for each in records if each["cell"] == "count"] == [
         ("mismatch", None)
     ]
-    rows = by_variant(records)
-    assert (rows["heap"]["status"], rows["naive"]["status"]) == ("ok", "error")
-    assert rows["naive"]["reason"] == "counting failed: it came to other words than a counter before it"
+    row_of = by_variant(records)
+    assert (row_of["heap"]["status"], row_of["naive"]["status"]) == ("ok", "error")
+    assert row_of["naive"]["reason"] == "counting failed: it came to other words than a counter before it"
     assert exit_code(records, run.disagreements) == 21
     (sentence,) = run.disagreements
     assert "counting=counter_that_loses_a_word came to other words" in sentence
@@ -283,7 +294,7 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
     train = Run.train
     trained: list[str] = []
 
-    def train_two(run: Run, cell: TrainCell, block: int) -> Any:
+    def train_two(run: Run, cell: TrainCell, block: Block) -> Any:
         if len(trained) == 2:
             raise end("that is all")
         trained.append(cell.variant.name)

@@ -13,8 +13,9 @@ import pytest
 
 from harness.corpora import CorpusFile
 from harness.measure import Limits
-from harness.plan import CountCell, Reading, Settings, TrainCell
+from harness.plan import CountCell, Reading, TrainCell
 from harness.registry import CounterCard, VariantCard
+from harness.settings import Preset, Settings
 from variants.contract import GPT2_PATTERN
 
 TESTS = Path(__file__).resolve().parent
@@ -22,6 +23,7 @@ CHECKOUT = TESTS.parent
 TEXT = "the cat sat on the mat. the cat sat on the hat. low lower lowest newest widest\n" * 3
 SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
 HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
+QUICK = Preset("quick")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 20.0
 
@@ -66,6 +68,7 @@ def settings_for(folder: Path, **others: Any) -> Settings:
         "seed": 0,
         "fresh_counts": False,
         "plan_only": False,
+        "measure": QUICK,
     }
     return Settings(**{**known, **others})
 
