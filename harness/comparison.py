@@ -1,0 +1,167 @@
+"""Two lists of timed samples compared block by block: the ratio of their times, and how far it can be trusted.
+
+What disturbs a machine lasts longer than one sample, so two samples of one block share it and their ratio does not. The
+interval is that of the order statistics: it holds for any distribution of the noise and leaves nothing to chance.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CONFIDENCE = 0.95
+MARGIN = 0.01
+"""Two times that differ by less than this share are the same to anyone who chooses between them."""
+MOST_PRESSURE = 0.2
+"""Where something waited for a processor for over this share of a sample, there is no wall time to compare."""
+FEWEST_BLOCKS = 6
+"""With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6 is not."""
+_OF_ONE_THREAD = 1.1
+"""CPU seconds by wall seconds; over this, something ran beside the one thread that was asked for."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own."""
+
+    run: str
+    block: int
+    wall_seconds: float
+    cpu_seconds: float | None = None
+    threads: int = 1
+    pressure: float | None = None
+    steal: float | None = None
+
+    @property
+    def one_thread(self) -> bool:
+        """Whether its CPU seconds are what one thread took, so that waiting for a processor is not in them."""
+        cpu = self.cpu_seconds
+        return self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
+
+    @property
+    def pressed(self) -> bool:
+        return self.pressure is not None and self.pressure > MOST_PRESSURE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The median over `pairs` blocks of one time by the other; `low` and `high` are None where blocks are too few.
+
+    `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    pairs: int
+    left_out: int
+    clock: str
+
+    @property
+    def different(self) -> bool | None:
+        """Whether the two differ by more than the margin could hide; None where the blocks are too few to say."""
+        if self.low is None or self.high is None:
+            return None
+        return not (self.low <= 1 <= self.high or within_margin(self.low, self.high))
+
+
+def within_margin(low: float, high: float) -> bool:
+    """Whether a whole interval of ratios is too close to 1 for anyone to care.
+
+    >>> within_margin(1.002, 1.008), within_margin(0.97, 0.995)
+    (True, False)
+    """
+    return low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample | None:
+    """The sample that a record holds; None for one without a total."""
+    wall = (record.get("seconds") or {}).get("total")
+    if not wall:
+        return None
+    disturbance = record.get("disturbance") or {}
+    lasted = (record.get("witness") or {}).get("wall_seconds") or wall
+    shares = [_share(disturbance.get(name), lasted) for name in ("psi_cpu_seconds", "steal_seconds")]
+    block, threads = record.get("block") or 0, record.get("threads") or 1
+    return Sample(str(record.get("run_id")), block, wall, record.get("cpu_seconds"), threads, *shares)
+
+
+def _share(seconds: float | None, of: float) -> float | None:
+    return None if seconds is None else seconds / of
+
+
+def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
+    """How many times the baseline's time the samples take, by the blocks in which both ran; None if there is none."""
+    against = {(sample.run, sample.block): sample for sample in baseline}
+    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
+    if not pairs:
+        return None
+    clock = clock_of([sample for pair in pairs for sample in pair])
+    usable = pairs if clock is cpu_time else [pair for pair in pairs if not any(sample.pressed for sample in pair)]
+    shown = usable or pairs
+    log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in shown]
+    # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
+    low, high = interval(log_ratios) if usable else (None, None)
+    return Comparison(
+        math.exp(statistics.median(log_ratios)),
+        None if low is None else math.exp(low),
+        None if high is None else math.exp(high),
+        len(usable),
+        len(pairs) - len(usable),
+        "CPU" if clock is cpu_time else "wall",
+    )
+
+
+def cpu_time(sample: Sample) -> float:
+    assert sample.cpu_seconds is not None
+    return sample.cpu_seconds
+
+
+def wall_time(sample: Sample) -> float:
+    return sample.wall_seconds
+
+
+def clock_of(samples: Iterable[Sample]) -> Callable[[Sample], float]:
+    """CPU time where every sample is of one thread, since what else runs cannot take it away; else wall time."""
+    return cpu_time if all(sample.one_thread for sample in samples) else wall_time
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+    """The interval that holds the median of what the values are drawn from, with at least the stated confidence.
+
+    >>> interval([0.1, -0.2, 0.3, 0.0, 0.1, 0.2]), interval([0.1, 0.2, 0.3])
+    ((-0.2, 0.3), (None, None))
+    """
+    ranks = interval_ranks(len(values))
+    if ranks is None:
+        return None, None
+    ordered = sorted(values)
+    return ordered[ranks[0]], ordered[ranks[1]]
+
+
+@functools.cache
+def interval_ranks(number: int) -> tuple[int, int] | None:
+    """Which of `number` ordered values bound the interval; None where even the outermost two do not.
+
+    >>> interval_ranks(6), interval_ranks(5), interval_ranks(30)
+    ((0, 5), None, (9, 20))
+    """
+    if number < FEWEST_BLOCKS:
+        return None
+    from scipy.stats import quantile_test  # here: it takes a second, and most tables have nothing to compare
+
+    bounds = quantile_test(range(number), q=0, p=0.5).confidence_interval(CONFIDENCE)
+    return int(bounds.low), int(bounds.high)
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """The largest less the smallest, by the median; None for fewer than two.
+
+    >>> spread([3.0, 4.0, 5.0]), spread([1.0])
+    (0.5, None)
+    """
+    return (max(values) - min(values)) / statistics.median(values) if len(values) > 1 else None
