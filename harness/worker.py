@@ -40,6 +40,8 @@ def main() -> None:
     sys.path[:0] = job["import_from"]
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
+    if job.get("affinity") is not None:
+        os.sched_setaffinity(0, job["affinity"])
     measured = Measured(job)
     threading.Thread(target=measured.watch, args=(control,), daemon=True).start()
     measured.write(measured.run())

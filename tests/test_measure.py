@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -222,6 +223,13 @@ def test_what_was_printed_is_kept_by_its_end_only(measured: Measure) -> None:
     tail = measured("prints")[0]["stderr_tail"]
     assert len(tail) <= 2000
     assert tail.endswith("and on standard error\n")
+
+
+def test_a_measured_process_and_its_children_keep_to_the_cores_they_are_given(measured: Measure) -> None:
+    core = max(os.sched_getaffinity(0))
+    answer, _ = measured("tells_its_cores", affinity=[core])
+    assert answer["status"] == "ok"
+    assert answer["stderr_tail"].split() == [str([core])] * 2
 
 
 def test_threads_reach_a_trainer_that_names_them(measured: Measure) -> None:

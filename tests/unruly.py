@@ -180,6 +180,14 @@ def changes_folder(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
+def tells_its_cores(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Prints the cores that it and a child of its may run on."""
+    show = "import os; print(str(sorted(os.sched_getaffinity(0))).replace(' ', ''), flush=True)"
+    exec(show)
+    subprocess.run([sys.executable, "-c", show], check=True)
+    return honest(word_counts, num_merges)
+
+
 def leaves_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     threading.Thread(target=time.sleep, args=(A_LONG_TIME,), daemon=False).start()
     return honest(word_counts, num_merges)
