@@ -128,6 +128,7 @@ def how_read(reading: Reading) -> Record:
     """How the corpus became words."""
     return {
         "pattern": reading.pattern_name,
+        "pattern_partial": reading.partial,
         "special_tokens": list(reading.special_tokens),
         "errors": reading.errors,
     }

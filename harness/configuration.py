@@ -54,10 +54,11 @@ class DataConfig:
 
 @dataclass
 class PatternConfig:
-    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes."""
+    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, partial that it may skip text."""
 
     name: str = MISSING
     regex: str | None = None
+    partial: bool = False
 
 
 @dataclass

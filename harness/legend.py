@@ -206,7 +206,7 @@ def _settings(rows: Sequence[Row]) -> list[Setting]:
     return [
         Setting("data", corpus_name, lambda row: f"data {corpus_name(row)}"),
         Setting("vocab size", of_training("vocab_size"), lambda row: _vocabulary(row, rows)),
-        Setting("pattern", of_all("pattern"), lambda row: f"pattern {row.record['pattern']}"),
+        Setting("pattern", of_all("pattern"), _pattern),
         Setting("special tokens", special_tokens, lambda row: f"special tokens {special_tokens(row)}"),
         Setting("errors", of_all("errors"), _errors),
         Setting("tie-break", of_training("tie_break"), lambda row: f"tie-break {row.record['tie_break']}"),
@@ -237,6 +237,11 @@ def _vocabulary(row: Row, rows: Sequence[Row]) -> str:
     made = {other.merges for other in rows} - {None} or {row.requested_merges}
     merges = f" ({_shown(made.pop())} merges)" if len(made) == 1 else ""
     return f"vocabulary {_shown(row.record['vocab_size'])}{merges}"
+
+
+def _pattern(row: Row) -> str:
+    left_out = " (leaves text out)" if row.record.get("pattern_partial") else ""
+    return f"pattern {row.record['pattern']}{left_out}"
 
 
 def _errors(row: Row) -> str:

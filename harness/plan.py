@@ -36,13 +36,14 @@ class Reading:
     pattern: str | None
     special_tokens: tuple[str, ...]
     errors: str
+    partial: bool = False
 
     def corpus(self) -> Corpus:
-        return Corpus(str(self.file.path), self.special_tokens, self.pattern, self.errors)
+        return Corpus(str(self.file.path), self.special_tokens, self.pattern, self.errors, self.partial)
 
     def key(self) -> str:
         """Names the table of word counts: equal for equal bytes read the same way by the same `regex`."""
-        parts = [self.file.sha256, self.pattern, self.special_tokens, self.errors, regex.__version__]
+        parts = [self.file.sha256, self.pattern, self.special_tokens, self.errors, self.partial, regex.__version__]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -118,7 +119,7 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     variants = variants_of(config, said)
     limits = limits_of(config["limits"])
     file = corpora.prepare(config["data"], special_tokens)
-    reading = Reading(file, pattern_name, pattern, special_tokens, config["errors"])
+    reading = Reading(file, pattern_name, pattern, special_tokens, config["errors"], config["pattern"]["partial"])
     chosen = config["counting"]["_target_"] is not None
     cells = []
     for variant in variants:

@@ -125,6 +125,7 @@ class Run:
                 "special_tokens": corpus.special_tokens,
                 "pattern": corpus.pattern,
                 "errors": corpus.errors,
+                "partial": corpus.partial,
             },
         }
         label = f"counting {cell.reading.file.name} ({cell.counter.name})"

@@ -19,7 +19,7 @@ import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter, WordCounts
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting import pretokenize, processes
 from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
@@ -176,7 +176,7 @@ def test_text_outside_all_special_tokens_is_counted(tmp_path: Path) -> None:
 def test_whole_matches_that_are_not_empty_are_the_words(
     tmp_path: Path, pattern: str | None, words: list[tuple[bytes, int]]
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, b"ab ab c"), (), pattern)
+    corpus = Corpus(file_of(tmp_path, b"ab ab c"), (), pattern, partial=True)
     assert list(serial(corpus).items()) == words
 
 
@@ -191,6 +191,59 @@ def test_tallies_are_of_the_file_as_it_lies_there(tmp_path: Path, content: bytes
     serial(Corpus(file_of(tmp_path, content), ("<|e|>",), errors="replace"), meter)
     assert meter.tallies["bytes_scanned"] == len(content)
     assert meter.tallies["documents"] == sum(bool(part.strip()) for part in content.split(b"<|e|>"))
+
+
+# ---- patterns that leave text out
+
+
+@given(
+    any_files, st.sampled_from(SPECIALS), st.sampled_from([r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"])
+)
+@one_call
+def test_the_first_text_that_a_pattern_leaves_out_is_named(
+    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str
+) -> None:
+    text = content.decode(errors="replace")
+    path = file_of(tmp_path, text.encode())
+    expected = first_left_out(text, special_tokens, pattern)
+    for count in (serial, native):
+        if expected is None:
+            assert count(Corpus(path, special_tokens, pattern)) == count(
+                Corpus(path, special_tokens, pattern, partial=True)
+            )
+            continue
+        with pytest.raises(LeftOut) as raised:
+            count(Corpus(path, special_tokens, pattern))
+        assert (raised.value.offset, raised.value.text) == expected
+        words = [word.decode() for word in count(Corpus(path, special_tokens, pattern, partial=True))]
+        assert all(regex.search(pattern, word) for word in words)
+
+
+def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> tuple[int, str] | None:
+    """By definition: the first character between two special tokens that no match covers, and what follows it."""
+    for document, offset in documents_with_offsets(text.encode(), special_tokens):
+        covered = {place for match in regex.finditer(pattern, document) for place in range(*match.span())}
+        missing = [place for place in range(len(document)) if place not in covered]
+        if missing:
+            stop = next(place for place in range(missing[0], len(document) + 1) if place not in missing)
+            return offset + len(document[: missing[0]].encode()), document[missing[0] : min(stop, missing[0] + 40)]
+    return None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path, threads: int) -> None:
+    content = b"ab cd <|e|>" * 2000 + "é!<|e|>".encode() + b"ab cd!<|e|>" * 2000
+    corpus = Corpus(file_of(tmp_path, content), ("<|e|>",), r"[\w ]+")
+    with pytest.raises(LeftOut, match=r"leaves out text, first '!' at byte 22002; .* pattern\.partial=true"):
+        processes.processes(corpus, threads=threads, smallest_range=1)
+
+
+def test_a_pattern_that_matches_nothing_is_noticed_before_all_is_counted(tmp_path: Path) -> None:
+    corpus = Corpus(file_of(tmp_path, b"ab " * 100_000), (), "Q+")
+    meter = Meter()
+    with pytest.raises(LeftOut, match="first 'ab ab ab"):
+        serial(corpus, meter)
+    assert meter.done == 0
 
 
 # ---- cutting
@@ -319,7 +372,7 @@ from variants.counting.processes import processes
 
 if __name__ == "__main__":
     try:
-        processes(Corpus(sys.argv[1], ("<|e|>",), r"(?:\w|\w\w)+[cd]"), threads=2, smallest_range=1)
+        processes(Corpus(sys.argv[1], ("<|e|>",), r"(?:\w|\w\w)+[cd]", partial=True), threads=2, smallest_range=1)
     except ChildProcessError as error:
         print(error)
 """

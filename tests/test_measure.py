@@ -56,7 +56,7 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     (tmp_path / "text").write_text("low low lower")
 
     def run(target: str, limits: Limits | None = None) -> Answer:
-        corpus = {"path": str(tmp_path / "text"), "special_tokens": [], "pattern": "[a-z]+", "errors": "strict"}
+        corpus = {"path": str(tmp_path / "text"), "special_tokens": [], "pattern": "[a-z]+", "partial": True}
         job = {"kind": "count", "target": target, "params": {}, "threads": 1, "corpus": corpus}
         return measure(job, tmp_path / "output", limits or Limits(wall_seconds=30))
 

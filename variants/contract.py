@@ -42,19 +42,39 @@ class InvalidText(ValueError):
         return f"{self.path}: invalid UTF-8 at byte {self.offset}; mend the file, or say errors=replace"
 
 
+class LeftOut(ValueError):
+    """The pattern matches only parts of the corpus; `offset` is where the first text that it leaves out begins.
+
+    With errors=replace the offset is that in the replaced text.
+    """
+
+    def __init__(self, path: str, offset: int, text: str) -> None:
+        super().__init__(path, offset, text)
+        self.path = path
+        self.offset = offset
+        self.text = text
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the pattern leaves out text, first {self.text!r} at byte {self.offset}; mend the pattern, "
+            "or say pattern.partial=true if that is meant"
+        )
+
+
 @dataclass(frozen=True)
 class Corpus:
     """A file and how to read it.
 
     `pattern` is a regular expression of the `regex` module whose matches are the pre-tokens; None takes the raw bytes
     between two special tokens as one word, without decoding. `errors` is `strict` or `replace`: what becomes of bytes
-    that cannot be decoded.
+    that cannot be decoded. `partial` allows a pattern that leaves text out, which is an error otherwise.
     """
 
     path: str
     special_tokens: tuple[str, ...] = ("<|endoftext|>",)
     pattern: str | None = GPT2_PATTERN
     errors: str = "strict"
+    partial: bool = False
 
     @property
     def replaces_errors(self) -> bool:

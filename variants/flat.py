@@ -91,13 +91,15 @@ def train_file(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
+    partial: bool = False,
 ) -> tuple[dict[int, bytes], list[Merge]]:
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
     is left before. `pattern` is a regular expression for pre-tokens, None takes the raw bytes between special tokens.
     Raises ValueError for a size that is too small or special tokens that are empty or repeated, InvalidText with the
-    offset of the first bad byte, OSError if the file cannot be read, and what `train` raises.
+    offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be `partial`, OSError if the
+    file cannot be read, and what `train` raises.
     """
     # Here, because counting needs the `regex` package and training does not.
     from variants.counting.native import native
@@ -107,6 +109,6 @@ def train_file(
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(special_tokens)} bytes and special tokens")
     if "" in special_tokens or len(set(special_tokens)) < len(special_tokens):
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
-    word_counts = native(Corpus(str(path), tuple(special_tokens), pattern), threads=threads)
+    word_counts = native(Corpus(str(path), tuple(special_tokens), pattern, partial=partial), threads=threads)
     merges = train(word_counts, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
     return vocab_of(merges, special_tokens), merges

@@ -16,20 +16,22 @@ from typing import BinaryIO
 
 import regex
 
-from variants.contract import NULL_METER, Corpus, InvalidText, Meter, WordCounts
+from variants.contract import NULL_METER, Corpus, InvalidText, LeftOut, Meter, WordCounts
 
 CHUNK_BYTES = 1 << 20
+LOOKED_AT = 4096
+"""Characters of the first document in which a pattern that leaves text out is noticed before the rest is counted."""
+SHOWN = 40
 
 
 def serial(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
     """Count the words of a corpus in this process.
 
-    Raises InvalidText with the offset of the first bad byte, OSError if the file cannot be read.
+    Raises InvalidText with the offset of the first bad byte, LeftOut with that of the first text that the pattern
+    leaves out, OSError if the file cannot be read.
     """
     table = WordTable(corpus)
-    with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
-        table.count(read_chunks(file, None, corpus.replaces_errors, meter), 0, meter)
-        size = file.tell()
+    size = table.count_range(0, None, meter)
     meter.lap("count")
     word_counts = table.word_counts()
     meter.tally("documents", table.documents)
@@ -47,6 +49,24 @@ class WordTable:
         self.words: Counter[str] = Counter()
         self.raw_words: Counter[bytes] = Counter()
         self.documents = 0
+        self.characters = 0
+
+    def count_range(self, start: int, length: int | None, meter: Meter) -> int:
+        """Count `length` bytes of the file from byte `start` on (None: all); returns where they end."""
+        with open(self.corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
+            file.seek(start)
+            self.count(read_chunks(file, length, self.corpus.replaces_errors, meter), start, meter)
+            stop = file.tell()
+        # One sum over the words instead of a look at every match: it is right only if nothing was left out.
+        matched = sum(len(word) * count for word, count in self.words.items())
+        if matched != self.characters and not self.corpus.partial:
+            with open(self.corpus.path, "rb") as file:  # noqa: PTH123
+                file.seek(start)
+                chunks = read_chunks(file, length, self.corpus.replaces_errors, meter)
+                for document, offset in split_documents(chunks, self.corpus.special_tokens):
+                    self.check_nothing_left_out(document.decode(), start + offset)
+            raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
+        return stop
 
     def count(self, chunks: Iterable[bytes], start: int, meter: Meter) -> None:
         """Count every document in `chunks`, which begin at byte `start` of the file."""
@@ -58,17 +78,41 @@ class WordTable:
                     text = document.decode()
                 except UnicodeDecodeError as error:
                     raise InvalidText(self.corpus.path, start + offset + error.start) from None
+                if not self.characters and not self.corpus.partial:
+                    self.check_nothing_left_out(text, start + offset, LOOKED_AT)
+                self.characters += len(text)
                 # Counter counts the strings in C; they are encoded once a word, not once an occurrence.
                 self.words.update(map(regex.Match.group, self.pattern.finditer(text)))
             self.documents += bool(document.strip())
             meter.lap("count")
             meter.progress(offset + len(document))
 
+    def check_nothing_left_out(self, text: str, offset: int, looked_at: int | None = None) -> None:
+        """Raise LeftOut if the matches in a document that begins at byte `offset` leave text out.
+
+        With `looked_at`, only what is left out that early; a match there is the same as with all the text looked at.
+        """
+        assert self.pattern is not None
+        end = 0
+        for start, stop in chain(matched_spans(self.pattern, text), [(len(text), len(text))]):
+            if start > end:
+                left_out = text[end : min(start, end + SHOWN)]
+                raise LeftOut(self.corpus.path, offset + len(text[:end].encode()), left_out)
+            end = stop
+            if looked_at is not None and end >= looked_at:
+                return
+
     def word_counts(self) -> WordCounts:
         self.words.pop("", None)  # a pattern of one's own may match nothing at all
         if self.pattern is None:
             return WordCounts.from_columns(self.raw_words.keys(), self.raw_words.values())
         return WordCounts.from_columns((word.encode() for word in self.words), self.words.values())
+
+
+def matched_spans(pattern: regex.Pattern[str], text: str) -> Iterable[tuple[int, int]]:
+    """Where the pattern matches some text, from the beginning on; one that says (?r) is matched from the end."""
+    spans = (found.span() for found in pattern.finditer(text) if found.end() > found.start())
+    return sorted(spans) if pattern.flags & regex.REVERSE else spans
 
 
 def read_chunks(file: BinaryIO, length: int | None, replace: bool, meter: Meter) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
-from variants.counting.pretokenize import CHUNK_BYTES, WordTable, read_chunks, serial
+from variants.counting.pretokenize import CHUNK_BYTES, WordTable, serial
 
 RANGES_PER_PROCESS = 4
 Table = tuple[bytes, "array[int]", "array[int]", int]
@@ -151,9 +151,7 @@ class SharedMeter(Meter):
 def count_range(corpus: Corpus, number: int, start: int, stop: int) -> Table:
     """Count range `number`, bytes `start` to `stop` of the file, in a counting process."""
     table, meter = WordTable(corpus), SharedMeter(number)
-    with open(corpus.path, "rb") as file:  # noqa: PTH123
-        file.seek(start)
-        table.count(read_chunks(file, stop - start, corpus.replaces_errors, meter), start, meter)
+    table.count_range(start, stop - start, meter)
     counts = table.word_counts()
     return bytes(counts.data), array("q", counts.offsets), array("Q", counts.counts), table.documents
 
