@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from meters import Recorder, ends_in_memory_error, interrupt
 
 from variants import flat, heap, naive
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -196,19 +197,6 @@ def test_tells_how_to_get_it_where_it_was_not_built(monkeypatch: pytest.MonkeyPa
         flat.train(WordCounts.from_items([(b"ab", 1)]), 1)
 
 
-class Recorder(Meter):
-    """Notes every call of progress, and does at the second one, the first while C++ works, what it was told to do."""
-
-    def __init__(self, at_second: Any) -> None:
-        super().__init__()
-        self.at_second = at_second
-        self.heard: list[tuple[int, int]] = []
-
-    def progress(self, done: int) -> bool:
-        self.heard.append((done, len(self.followed)))
-        return bool(self.at_second()) if len(self.heard) == 2 else True
-
-
 def test_stops_when_the_meter_says_so_with_what_it_has() -> None:
     words = chain_of_letters(1_000_000)
     meter = Recorder(lambda: False)
@@ -217,10 +205,6 @@ def test_stops_when_the_meter_says_so_with_what_it_has() -> None:
     assert len(merges) < 200_000
     assert merges == flat.train(words, len(merges))
     assert all(done == followed for done, followed in meter.heard)
-
-
-def interrupt() -> bool:
-    raise KeyboardInterrupt
 
 
 def test_what_the_meter_raises_comes_through() -> None:
@@ -290,27 +274,9 @@ def test_several_threads_train_at_once() -> None:
     assert [learned[number] for number in range(4)] == expected
 
 
-OUT_OF_MEMORY = """
-import resource
-from variants import flat
-from variants.contract import WordCounts
-words = WordCounts.from_items([(bytes(range(256)) * 40_000, 1)])
-flat.train(WordCounts.from_items([(b"ab", 1)]), 1)
-held = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_DATA, (held + 30_000_000, held + 30_000_000))
-try:
-    flat.train(words, 1000)
-except MemoryError:
-    print("MemoryError")
-"""
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")
 def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
-    root = Path(__file__).parent.parent
-    command = [sys.executable, "-c", OUT_OF_MEMORY]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=root, env={**os.environ, "PYTHONPATH": "."})
-    assert (ended.stdout, ended.stderr, ended.returncode) == ("MemoryError\n", "", 0)
+    ends_in_memory_error("variants.flat")
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ compiled module the variant is not available: it never runs as Python under this
 
 from __future__ import annotations
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.heap import learn
+from variants.native import built
 
 
 def train(
@@ -21,8 +22,5 @@ def train(
     push: str = "all",
 ) -> list[Merge]:
     """Learn merges with compiled updates; `heap` and `push` are those of the heap stage."""
-    try:
-        from variants.native._typed_updates import TypedIndexedWords
-    except ImportError as error:
-        raise Unavailable("the compiled part is not built; python -m pip install -e . builds it") from error
-    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, TypedIndexedWords)
+    indexed_words = built("_typed_updates").TypedIndexedWords
+    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, indexed_words)

@@ -29,10 +29,10 @@ from variants.contract import (
     Merge,
     Meter,
     TieBreak,
-    Unavailable,
     WordCounts,
     vocab_of,
 )
+from variants.native import built
 
 
 def train(
@@ -59,11 +59,7 @@ def train(
     """
     if threads < 1:
         raise ValueError(f"threads is {threads}; it is 1 or more")
-    try:
-        from variants.native import _flat
-    except ImportError as error:
-        raise Unavailable("the compiled part is not built; python -m pip install -e . builds it") from error
-    return _flat.train(
+    merges: list[Merge] = built("_flat").train(
         word_counts.data,
         word_counts.offsets,
         word_counts.counts,
@@ -80,6 +76,7 @@ def train(
         branch_free=branch_free,
         word_order=word_order,
     )
+    return merges
 
 
 def train_file(

@@ -1,0 +1,335 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c++
+"""cython_typed: against cython_loop, nothing that a merge touches is a Python object any more, and the GIL is free.
+
+What part 10 of the series names and leaves out. A pair is one 64-bit number, a word is a slice of one array of token
+ids, the counts and the index are C++ containers keyed by that number, the heap is an array of structs. The algorithm is
+still that of heap_opt: windows, an inverted index of words, a lazily corrected heap fed with the pairs that grew.
+
+The index only ever grows: a word that no longer holds a pair is found out when the pair is merged, by looking. That
+costs a look and spares the set of the word's other pairs that fine_grained makes for every window.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from variants.native._containers cimport clock, packed, unordered_map, vector
+
+
+cdef class Training
+
+cdef extern from * nogil:
+    """
+    template <class Function, class Argument> void guarded(Function function, Argument argument) { function(argument); }
+    """
+    void guarded(void (*function)(Training) noexcept nogil, Training training) except +
+
+
+cdef struct Entry:
+    int64_t count   # what the pair's count was when the entry was made; it can only be less by now
+    uint64_t pair
+
+
+cdef enum Phase:
+    INIT, MAX, UPDATE
+
+
+cdef class Training:
+    """The state of one training; nothing in it is shared with another."""
+
+    cdef const unsigned char[::1] data   # the columns of the word counts
+    cdef const long long[::1] offsets
+    cdef const unsigned long long[::1] counts
+    cdef vector[uint32_t] symbols        # every word's token ids, one after another; a word shrinks in its place
+    cdef vector[uint64_t] starts         # where each word begins in symbols
+    cdef vector[uint32_t] lengths        # how many of its tokens are left
+    cdef vector[int64_t] weights
+    cdef unordered_map[uint64_t, int64_t] pair_counts
+    cdef unordered_map[uint64_t, vector[uint32_t]] pair_to_words
+    cdef unordered_map[uint64_t, int64_t] changes
+    cdef vector[uint64_t] changed        # the pairs in `changes`, in the order they came
+    cdef vector[Entry] heap
+    cdef vector[uint8_t] token_bytes     # the bytes of every token, one after another
+    cdef vector[uint64_t] token_starts   # where each token begins in token_bytes, and one end more
+    cdef vector[int64_t] token_numbers   # what ids are compared by where the tie-break compares ids
+    cdef vector[uint64_t] merges         # the pairs merged so far
+    cdef int64_t[256] byte_numbers
+    cdef bint by_bytes                   # whether the tie-break compares bytes
+    cdef int direction                   # 1: the greatest wins a tie, -1: the smallest
+    cdef uint64_t num_merges
+    cdef int64_t min_count
+    cdef double[3] seconds
+    cdef double mark, reported
+    cdef uint64_t pops, stale, pushes, rewritten, visited, updates
+    cdef object meter, raised
+    cdef list told, tokens               # the merges and tokens that Python has heard of
+
+    def __init__(self, word_counts, num_merges, meter, *, bint by_bytes, int direction, numbers, min_count):
+        self.data, self.offsets, self.counts = word_counts.data, word_counts.offsets, word_counts.counts
+        self.byte_numbers[:] = numbers
+        self.meter, self.told = meter, []
+        self.tokens = [bytes((byte,)) for byte in range(256)]
+        self.by_bytes, self.direction = by_bytes, direction
+        self.num_merges, self.min_count = num_merges, min_count
+        if len(word_counts) >= 2**32 or any(
+            self.offsets[word + 1] - self.offsets[word] >= 2**32 for word in range(len(word_counts))
+        ):
+            raise ValueError("it numbers words, and tokens in a word, with 32 bits; here there are more")
+
+    def learn(self):
+        """Run to the end, or until the meter says stop; returns the merges."""
+        self.meter.follow(self.told)
+        with nogil:
+            guarded(lay_out, self)
+        self.meter.lap("convert")
+        if self.meter.progress(0):
+            with nogil:
+                guarded(run, self)
+        if self.raised is not None:
+            raise self.raised
+        self.tell()
+        self.meter.lap("convert")
+        for name, number in (
+            ("heap_pops", self.pops), ("stale_pops", self.stale), ("heap_pushes", self.pushes),
+            ("words_rewritten", self.rewritten), ("positions_visited", self.visited), ("pair_updates", self.updates),
+        ):
+            self.meter.tally(name, number)
+        return self.told
+
+    cdef void tell(self):
+        """Bring Python's list and meter up to date."""
+        cdef size_t number
+        for number in range(len(self.told), self.merges.size()):
+            left, right = self.tokens[self.merges[number] >> 32], self.tokens[self.merges[number] & 0xFFFFFFFF]
+            self.tokens.append(left + right)
+            self.told.append((left, right))
+        for phase, name in ((INIT, "init"), (MAX, "max"), (UPDATE, "update")):
+            if self.seconds[<int> phase]:
+                self.meter.add(name, self.seconds[<int> phase])
+                self.seconds[<int> phase] = 0
+
+    cdef bint go_on(self) noexcept with gil:
+        """Tell Python how far it is; what is raised there, Ctrl-C among it, ends the loop and is raised after it."""
+        try:
+            self.tell()
+            return self.meter.progress(len(self.told))
+        except BaseException as error:
+            self.raised = error
+            return False
+
+    cdef bint worth_going_on(self) noexcept nogil:
+        """Ten times a second at most: the GIL is taken for it."""
+        if self.mark - self.reported < 0.1:
+            return True
+        self.reported = self.mark
+        return self.go_on()
+
+    cdef void lap(self, Phase phase) noexcept nogil:
+        cdef double now = clock()
+        self.seconds[<int> phase] += now - self.mark
+        self.mark = now
+
+    cdef void count_pairs(self) noexcept nogil:
+        """The count and the words of every pair, and an entry in the heap for each."""
+        cdef size_t word, number
+        cdef uint64_t place, end
+        for word in range(self.starts.size()):
+            place = self.starts[word]
+            end = place + self.lengths[word]
+            self.visited += end - place
+            self.change_pairs(word, place, end, self.weights[word])
+            if not word % 4096:
+                self.lap(INIT)
+                if not self.worth_going_on():
+                    self.num_merges = 0
+                    return
+        self.apply_changes()
+
+    cdef void change_pairs(self, size_t word, uint64_t place, uint64_t end, int64_t weight) noexcept nogil:
+        """Add `weight`, which may be negative, to every pair from place to end; index the word where pairs come."""
+        cdef uint64_t pair
+        cdef vector[uint32_t]* holders
+        while place + 1 < end:
+            pair = packed(self.symbols[place], self.symbols[place + 1])
+            if not self.changes.count(pair):
+                self.changed.push_back(pair)
+            self.changes[pair] += weight
+            if weight > 0:
+                holders = &self.pair_to_words[pair]
+                if holders.empty() or holders.back() != word:
+                    holders.push_back(<uint32_t> word)
+            self.updates += 1
+            place += 1
+
+    cdef void apply_changes(self) noexcept nogil:
+        """Change the counts by what was summed, and push the pairs that grew: those that are new."""
+        cdef size_t number
+        cdef uint64_t pair
+        cdef int64_t change, count
+        for number in range(self.changed.size()):
+            pair = self.changed[number]
+            change = self.changes[pair]
+            if change:
+                count = self.pair_counts[pair] + change
+                self.pair_counts[pair] = count
+                if change > 0:
+                    self.push(Entry(count, pair))
+                elif not count:
+                    self.pair_counts.erase(pair)
+                    self.pair_to_words.erase(pair)
+            self.changes.erase(pair)
+        self.changed.clear()
+
+    cdef void merge(self, uint64_t pair) noexcept nogil:
+        """Replace a pair by a new token in every word that holds it."""
+        cdef uint32_t left = <uint32_t> (pair >> 32), right = <uint32_t> pair, new_token = self.add_token(left, right)
+        cdef vector[uint32_t] holders
+        cdef size_t number
+        holders.swap(self.pair_to_words[pair])
+        for number in range(holders.size()):
+            self.merge_in_word(holders[number], left, right, new_token)
+        self.apply_changes()
+
+    cdef void merge_in_word(self, size_t word, uint32_t left, uint32_t right, uint32_t new_token) noexcept nogil:
+        """The windowed update of fine_grained; nothing happens where the pair no longer occurs."""
+        cdef uint64_t begin = self.starts[word], end = begin + self.lengths[word]
+        cdef uint64_t first = begin, last, start, stop, read, write
+        self.visited += end - begin
+        while first + 1 < end and (self.symbols[first] != left or self.symbols[first + 1] != right):
+            first += 1
+        if first + 1 >= end:
+            return
+        last = end - 2
+        while self.symbols[last] != left or self.symbols[last + 1] != right:
+            last -= 1
+        start = first - 1 if first > begin else first
+        stop = last + 3 if last + 3 < end else end
+        self.visited += stop - start
+        self.change_pairs(word, start, stop, -self.weights[word])
+        read = write = start
+        while read < stop:
+            if read + 1 < stop and self.symbols[read] == left and self.symbols[read + 1] == right:
+                self.symbols[write] = new_token
+                read += 2
+            else:
+                self.symbols[write] = self.symbols[read]
+                read += 1
+            write += 1
+        self.change_pairs(word, start, write, self.weights[word])
+        while read < end:
+            self.symbols[write] = self.symbols[read]
+            read += 1
+            write += 1
+        self.lengths[word] = <uint32_t> (write - begin)
+        self.rewritten += 1
+
+    cdef uint32_t add_token(self, uint32_t left, uint32_t right) noexcept nogil:
+        """Learn the merge of two tokens and return the new one's id."""
+        cdef uint32_t side, token
+        cdef uint64_t place
+        for side in range(2):
+            token = right if side else left
+            for place in range(self.token_starts[token], self.token_starts[token + 1]):
+                self.token_bytes.push_back(self.token_bytes[place])
+        self.token_numbers.push_back(-<int64_t> self.token_numbers.size())
+        self.token_starts.push_back(self.token_bytes.size())
+        self.merges.push_back(packed(left, right))
+        return <uint32_t> (self.token_numbers.size() - 1)
+
+    cdef int compare_tokens(self, uint32_t one, uint32_t other) noexcept nogil:
+        """Above 0 if `one` wins a tie against `other`; unsigned bytes, a prefix before the longer."""
+        cdef uint64_t length, other_length
+        cdef int order
+        if not self.by_bytes:
+            return self.direction * ((self.token_numbers[one] > self.token_numbers[other])
+                                     - (self.token_numbers[one] < self.token_numbers[other]))
+        length = self.token_starts[one + 1] - self.token_starts[one]
+        other_length = self.token_starts[other + 1] - self.token_starts[other]
+        order = memcmp(&self.token_bytes[self.token_starts[one]], &self.token_bytes[self.token_starts[other]],
+                       min(length, other_length))
+        if not order:
+            order = (length > other_length) - (length < other_length)
+        return self.direction * order
+
+    cdef bint precedes(self, const Entry& one, const Entry& other) noexcept nogil:
+        """Whether `one` is to be merged before `other`: (count, (left, right)) is greater."""
+        cdef int order
+        if one.count != other.count:
+            return one.count > other.count
+        order = self.compare_tokens(<uint32_t> (one.pair >> 32), <uint32_t> (other.pair >> 32))
+        if not order:
+            order = self.compare_tokens(<uint32_t> one.pair, <uint32_t> other.pair)
+        return order > 0
+
+    cdef void push(self, Entry entry) noexcept nogil:
+        cdef size_t place = self.heap.size(), parent
+        self.heap.push_back(entry)
+        while place:
+            parent = (place - 1) // 2
+            if not self.precedes(entry, self.heap[parent]):
+                break
+            self.heap[place] = self.heap[parent]
+            place = parent
+        self.heap[place] = entry
+        self.pushes += 1
+
+    cdef Entry pop(self) noexcept nogil:
+        cdef Entry top = self.heap[0], entry = self.heap.back()
+        cdef size_t place = 0, child = 1
+        self.heap.pop_back()
+        while child < self.heap.size():
+            if child + 1 < self.heap.size() and self.precedes(self.heap[child + 1], self.heap[child]):
+                child += 1
+            if not self.precedes(self.heap[child], entry):
+                break
+            self.heap[place] = self.heap[child]
+            place, child = child, 2 * child + 1
+        if not self.heap.empty():
+            self.heap[place] = entry
+        self.pops += 1
+        return top
+
+    cdef bint find_most_frequent(self, Entry* found) noexcept nogil:
+        """Take entries from the top until one is true; a stale one goes back with its true count, if it has any."""
+        cdef int64_t count
+        while not self.heap.empty():
+            found[0] = self.pop()
+            count = self.pair_counts[found.pair] if self.pair_counts.count(found.pair) else 0
+            if count == found.count:
+                return True
+            self.stale += 1
+            if count:
+                self.push(Entry(count, found.pair))
+        return False
+
+
+cdef void lay_out(Training training) noexcept nogil:
+    """The words as arrays of token ids, and the tokens that there are before any merge."""
+    cdef size_t word, place
+    training.symbols.resize(training.data.shape[0])
+    for place in range(<size_t> training.data.shape[0]):
+        training.symbols[place] = training.data[place]
+    for word in range(<size_t> training.counts.shape[0]):
+        training.starts.push_back(training.offsets[word])
+        training.lengths.push_back(<uint32_t> (training.offsets[word + 1] - training.offsets[word]))
+        training.weights.push_back(<int64_t> training.counts[word])
+    for place in range(256):
+        training.token_starts.push_back(place)
+        training.token_bytes.push_back(<uint8_t> place)
+        training.token_numbers.push_back(training.byte_numbers[place])
+    training.token_starts.push_back(256)
+
+
+cdef void run(Training training) noexcept nogil:
+    """The loop. The GIL is free, and taken only to report."""
+    cdef Entry found
+    training.mark = training.reported = clock()
+    training.count_pairs()
+    training.lap(INIT)
+    while training.merges.size() < training.num_merges and training.worth_going_on():
+        if not training.find_most_frequent(&found) or found.count < training.min_count:
+            training.lap(MAX)
+            break
+        training.lap(MAX)
+        training.merge(found.pair)
+        training.lap(UPDATE)
