@@ -28,11 +28,13 @@ def train_record(trained: Trained, common: Record) -> Record:
     """The record of a trainer in one block, its counter's time beside its own."""
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     mismatch = trained.verdict.state == "mismatch"
-    count_seconds = counted.answer.get("seconds") or {}
+    # Beside merges that were not timed, a counter's time would look like that of the whole.
+    counting = counted.answer if "total" in answer or answer["status"] != "ok" else {}
+    count_seconds = counting.get("seconds") or {}
     own = answer.get("seconds") or {}
     seconds: dict[str, float | None] = {phase: count_seconds.get(phase) for phase in COUNTING_PHASES}
     seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES}
-    total = (answer.get("total") or 0.0) + (counted.answer.get("total") or 0.0)
+    total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
     measured = "total" in answer
     seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
     seconds["total"] = total if measured and answer["status"] == "ok" else None
@@ -55,7 +57,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},
         "seconds": seconds,
         "curve": answer.get("curve"),
-        "cpu_seconds": added(answer.get("cpu_seconds"), counted.answer.get("cpu_seconds")),
+        "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
         "counts_reused": counted.reused,
         "tallies": answer.get("tallies"),
         "instructions": answer.get("instructions"),

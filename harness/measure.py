@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -29,6 +30,7 @@ CPU_TOLERANCE_SECONDS = 0.05
 PACKAGES = str(Path(__file__).resolve().parent.parent)
 # In the environment of a measured process, and so of everything it starts: how what has left its group is found.
 MARK = "BPE_HARNESS_JOB"
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,19 @@ Answer = dict[str, Any]
 OnProgress = Callable[[int], None]
 
 
-def measure(job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress = lambda _: None) -> Answer:
+def measure(
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    under: Sequence[str] = (),
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Answer:
     """Run one job and return its answer; files it leaves (merges, words) stand in the new folder `output`.
 
-    Every answer has `status` and `reason`; one that was measured has seconds, tallies, curve and memory besides.
+    Every answer has `status` and `reason`; one that was measured has seconds, tallies, curve and memory besides. The
+    process runs `under` another program where one is given, with `settings` added to its environment.
     """
     output.mkdir(parents=True)
     reading, writing = os.pipe()
@@ -63,14 +74,14 @@ def measure(job: dict[str, Any], output: Path, limits: Limits, on_progress: OnPr
         started = time.perf_counter()
         try:
             process = subprocess.Popen(
-                [interpreter, "-m", "harness.worker"],
+                [*under, interpreter, "-m", "harness.worker"],
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=stderr,
                 stderr=stderr,
                 pass_fds=[writing],
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": python_path, MARK: str(output)},
+                env={**os.environ, **settings, "PYTHONPATH": python_path, MARK: str(output)},
             )
         except OSError as error:
             os.close(reading)

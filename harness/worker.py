@@ -174,9 +174,19 @@ class Measured:
         self.cpu_before = cpu_seconds()
         self.meter._mark = time.perf_counter()
         self.started = clock()
+        self.mark()
+
+    def mark(self) -> None:
+        """Show a program that counts instructions where the call begins and ends.
+
+        It watches for a function of the C library that nothing else calls.
+        """
+        if self.job.get("counts_instructions"):
+            os.ctermid()
 
     def figures(self, takes_threads: bool | None = None) -> dict[str, Any]:
         """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers."""
+        self.mark()
         self.end_a_copy()
         total = clock() - self.started
         memory = memory_status()
@@ -223,13 +233,15 @@ class Measured:
     def watch(self, control: int) -> None:
         """Until the process ends: report, sample, and see whether the parent says stop or is gone."""
         stop_by = None
+        # While instructions are counted it only listens: whenever it looked, the trainer's own count would change.
+        pause = None if self.job.get("counts_instructions") else 0.1
         while True:
-            readable, _, _ = select.select([control] if stop_by is None else [], [], [], 0.1)
+            readable, _, _ = select.select([control] if stop_by is None else [], [], [], pause)
             if readable:
                 if not os.read(control, 1):
                     os.killpg(0, signal.SIGKILL)
                 self.meter.stopping = True
-                stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
+                stop_by, pause = clock() + (SECONDS_TO_STOP if self.meter.asked else 0), 0.1
             if stop_by is not None and clock() >= stop_by:
                 self.write(self.stopped())
                 os._exit(0)
