@@ -47,9 +47,8 @@ int main(int count, char** arguments) {
                     }
                     scan.finish();
                     words += scan.columns.words;
-                    std::free(scan.columns.data);
-                    std::free(scan.columns.offsets);
-                    std::free(scan.columns.counts);
+                    for (const scanner::Memory& column : {scan.columns.data, scan.columns.offsets, scan.columns.counts})
+                        scanner::give_back(column);
                     ::close(file);
                 }
             }

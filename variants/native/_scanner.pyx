@@ -3,8 +3,7 @@
 """The scanner's door to Python: strings to bytes, columns to bytes objects, progress with the GIL."""
 
 from cpython.buffer cimport PyBUF_WRITABLE
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cpp_bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -21,10 +20,14 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 
     cpp_bool supported(Path)
 
+    cdef cppclass Memory:
+        void* start
+    void give_back(Memory)
+
     cdef cppclass Columns "scanner::WordTable::Columns":
-        uint8_t* data        # the words' bytes end to end
-        int64_t* offsets     # where they begin, and where the last ends
-        uint64_t* counts
+        Memory data          # the words' bytes end to end
+        Memory offsets       # where they begin, and where the last ends; int64_t
+        Memory counts        # uint64_t
         size_t words         # those that do not count included
         size_t first         # how many these are; they are first
         size_t bytes         # of the words that do not count
@@ -66,23 +69,23 @@ def first_cut(bytes window, int64_t start, str pattern, specials, tables):
 cdef class Column:
     """Memory of the scanner's as a read-only buffer, freed when nobody looks at it any more."""
 
-    cdef void* memory
+    cdef Memory memory
     cdef void* start            # where the buffer begins in it
     cdef const char* kind       # as in the struct module: B, q or Q
     cdef Py_ssize_t length, itemsize
 
     @staticmethod
-    cdef Column of(void* memory, const char* kind, size_t itemsize, size_t first, size_t stop):
+    cdef Column of(Memory memory, const char* kind, size_t itemsize, size_t first, size_t stop):
         cdef Column column = Column.__new__(Column)
         column.memory = memory
-        column.start = <char*> memory + first * itemsize
+        column.start = <char*> memory.start + first * itemsize
         column.kind = kind
         column.itemsize = itemsize
         column.length = stop - first
         return column
 
     def __dealloc__(self):
-        free(self.memory)
+        give_back(self.memory)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE:
@@ -102,7 +105,7 @@ cdef class Column:
 
 cdef tuple taken(const Columns& columns):
     """The columns as memoryviews, which free them; words that do not count are left out."""
-    cdef size_t bytes_of_all = columns.bytes + columns.offsets[columns.words]
+    cdef size_t bytes_of_all = columns.bytes + (<int64_t*> columns.offsets.start)[columns.words]
     return (
         memoryview(Column.of(columns.data, b"B", 1, columns.bytes, bytes_of_all)),
         memoryview(Column.of(columns.offsets, b"q", 8, columns.first, columns.words + 1)),

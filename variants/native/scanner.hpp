@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "scanner_join.hpp"
 #include "scanner_range.hpp"
 
 namespace scanner {
@@ -54,6 +55,7 @@ class Scan {
         join();
         for (const std::exception_ptr& failure : failures_)
             if (failure) std::rethrow_exception(failure);
+        std::vector<WordTable*> tables;
         bool open = false;  // whether the document that goes on into the next range holds more than blanks
         for (const auto& range : ranges_) {
             error = range->error;
@@ -63,13 +65,14 @@ class Scan {
             documents += range->documents;
             if (range->any_special) documents += open || !range->blank_head;
             open = range->any_special ? !range->blank_tail : open || !range->blank_head;
-            if (range != ranges_.front()) {
-                ranges_.front()->table->add_all(*range->table);
-                range->table.reset();
-            }
+            tables.push_back(range->table.get());
         }
         documents += open;
-        columns = ranges_.front()->table->release();
+        if (tables.size() > 1)
+            Join(tables, tables.size()).run();
+        else
+            tables.front()->settle();
+        columns = tables.front()->release();
     }
 
     // The part of the threads' time that went into reading.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -27,34 +28,61 @@ inline void ask_for_huge_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-// Plain values in memory from malloc, so that whoever takes them over needs to know nothing but free.
+// Memory that was handed out, and how much of the address space it takes; 0 says that it came from malloc.
+struct Memory {
+    void* start = nullptr;
+    std::size_t mapped = 0;
+};
+
+inline void give_back(Memory memory) {
+#if defined(__linux__)
+    if (memory.mapped) {
+        ::munmap(memory.start, memory.mapped);
+        return;
+    }
+#endif
+    std::free(memory.start);
+}
+
+#if defined(__linux__)
+// Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it.
+inline void* reserved_space(std::size_t bytes) {
+    void* mapping = ::mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(mapping);
+    const std::uintptr_t start = (first + huge_page - 1) / huge_page * huge_page;
+    if (start > first) ::munmap(mapping, start - first);
+    if (first + huge_page > start) ::munmap(reinterpret_cast<void*>(start + bytes), first + huge_page - start);
+    ask_for_huge_pages(reinterpret_cast<void*>(start), bytes);
+    return reinterpret_cast<void*>(start);
+}
+#endif
+
+// Plain values that grow without being copied: few in memory from malloc, many in address space reserved for more.
 template <class Value>
 class Column {
+    static_assert(huge_page % sizeof(Value) == 0, "what is opened holds whole values");
+
   public:
     Column() = default;
-    Column(Column&& other) noexcept { *this = std::move(other); }
-    Column& operator=(Column&& other) noexcept {
-        std::swap(values_, other.values_);
-        std::swap(capacity_, other.capacity_);
-        return *this;
-    }
-    ~Column() { std::free(values_); }
+    Column(const Column&) = delete;
+    Column& operator=(const Column&) = delete;
+    ~Column() { give_back({values_, reserved_}); }
 
     void reserve(std::size_t size) {
-        if (size <= capacity_) return;
-        const std::size_t capacity = std::max(size, capacity_ + capacity_ / 2 + 1024);
-        void* moved = capacity <= SIZE_MAX / sizeof(Value) ? std::realloc(values_, capacity * sizeof(Value)) : nullptr;
-        if (!moved) throw std::bad_alloc();
-        values_ = static_cast<Value*>(moved);
-        capacity_ = capacity;
+        if (__builtin_expect(size > capacity_, 0)) grow(size);
     }
     // Gives the memory away, cut to size.
-    Value* release(std::size_t size) {
-        void* cut = std::realloc(values_, std::max<std::size_t>(size, 1) * sizeof(Value));
-        if (!cut) throw std::bad_alloc();
+    Memory release(std::size_t size) {
+        reserve(std::max<std::size_t>(size, 1));
+#if defined(__linux__)
+        const std::size_t kept = (size * sizeof(Value) + huge_page) / huge_page * huge_page;
+        if (reserved_ > kept && ::munmap(reinterpret_cast<char*>(values_) + kept, reserved_ - kept) == 0) reserved_ = kept;
+#endif
+        const Memory given{values_, reserved_};
         values_ = nullptr;
-        capacity_ = 0;
-        return static_cast<Value*>(cut);
+        capacity_ = reserved_ = 0;
+        return given;
     }
 
     Value* data() { return values_; }
@@ -63,8 +91,52 @@ class Column {
     const Value& operator[](std::size_t index) const { return values_[index]; }
 
   private:
+    static constexpr std::size_t few = std::size_t(1) << 20, first_reserved = std::size_t(1) << 30;
+
+    __attribute__((noinline)) void grow(std::size_t size) {
+        const std::size_t most = SIZE_MAX / 8 / sizeof(Value);
+        if (size > most) throw std::bad_alloc();
+        const std::size_t bytes = std::max(size, capacity_ + capacity_ / 2 + 1024) * sizeof(Value);
+#if defined(__linux__)
+        if (bytes > few) return grow_in_space((bytes + huge_page - 1) / huge_page * huge_page);
+#endif
+        void* moved = std::realloc(values_, bytes);
+        if (!moved) throw std::bad_alloc();
+        values_ = static_cast<Value*>(moved);
+        capacity_ = bytes / sizeof(Value);
+    }
+#if defined(__linux__)
+    // What is reserved counts against no limit until it is opened.
+    void grow_in_space(std::size_t bytes) {
+        if (bytes > reserved_) {
+            std::size_t space = std::max(first_reserved, 4 * bytes);
+            void* start = reserved_space(space);
+            if (!start) start = reserved_space(space = bytes);
+            if (!start) throw std::bad_alloc();
+            Memory moved{start, space};
+            const std::size_t held = capacity_ * sizeof(Value);
+            if (reserved_ ? ::mremap(values_, held, held, MREMAP_MAYMOVE | MREMAP_FIXED, start) == MAP_FAILED
+                          : ::mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
+                give_back(moved);
+                throw std::bad_alloc();
+            }
+            if (!reserved_) {
+                if (held) std::memcpy(start, values_, held);
+                std::free(values_);
+            } else if (reserved_ > held) {
+                ::munmap(reinterpret_cast<char*>(values_) + held, reserved_ - held);
+            }
+            values_ = static_cast<Value*>(start);
+            reserved_ = space;
+        }
+        if (::mprotect(values_, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+        capacity_ = bytes / sizeof(Value);
+    }
+#endif
+
     Value* values_ = nullptr;
     std::size_t capacity_ = 0;
+    std::size_t reserved_ = 0;  // bytes of address space; 0: the memory came from malloc
 };
 
 // Slots that begin as zeros; large arrays ask for huge pages before anyone touches them.

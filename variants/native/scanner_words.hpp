@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scanner_columns.hpp"
@@ -34,43 +35,41 @@ class WordTable {
 
     std::size_t words() const { return words_ - uncounted_; }
 
-    void count(const Words& words) { count_batch<false>(words, nullptr); }
-
-    // Takes what `other` has counted in the text behind this one's. Its words come in the order of first occurrence: to
-    // enter them in the order of their hashes would fill one end of the index and leave ever longer runs there.
-    void add_all(WordTable& other) {
-        other.settle();
-        std::uint32_t starts[Batch::size];
-        for (std::size_t done = other.uncounted_; done < other.words_;) {
-            const std::size_t origin = static_cast<std::size_t>(other.offsets_[done]);
-            std::size_t number = 0;
-            while (number < Batch::size && done + number < other.words_) {
-                const std::size_t stop = static_cast<std::size_t>(other.offsets_[done + number + 1]) - origin;
-                if (stop > UINT32_MAX) break;
-                starts[number++] = static_cast<std::uint32_t>(stop);
+    // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
+    void count(const Words& words) {
+        reserve(words.number);
+        const std::size_t shorts = hash_.of_batch(seed_, words, Home{bytes_of(shorts_), short_shift_}, batch_);
+        const std::size_t longs = words.number - shorts;
+        std::size_t missing_shorts = 0, missing_longs = 0;
+        ShortSlot* const slots = shorts_.data();
+        for (std::size_t i = 0, longs_before = 0; i < shorts; ++i) {
+            const Key key = batch_.keys[i];
+            ShortSlot* const slot = slots + batch_.homes[i];
+            const bool home = ((slot->key.low ^ key.low) | (slot->key.high ^ key.high)) == 0;
+            if (__builtin_expect(home, 1)) {
+                ++slot->count;
+                continue;
             }
-            const byte* text = other.data_.data();
-            if (number == 0) {  // a word of four gigabytes
-                const std::uint32_t none = 0;
-                const std::size_t stop = static_cast<std::size_t>(other.offsets_[done + 1]);
-                count_batch<true>(Words{text, origin, stop, &none, 1}, &other.counts_[done]);
-                number = 1;
-            } else {
-                count_batch<true>(Words{text, origin, origin, starts, number}, &other.counts_[done]);
+            ShortSlot* const found = find(key, batch_.homes[i]);
+            if (found->key.high) {
+                // The more frequent of two takes the place where it is found at once; all between them are taken.
+                if (++found->count > slot->count) std::swap(*found, *slot);
+                continue;
             }
-            done += number;
+            while (longs_before < longs && batch_.longs[longs_before] <= i + longs_before) ++longs_before;
+            missing_shorts_[missing_shorts++] =
+                Missing{std::uint16_t(i + longs_before), std::uint16_t(i), std::size_t(found - slots)};
         }
+        if (longs) missing_longs = count_longs(words, longs);
+        if (missing_shorts + missing_longs) enter_missing(missing_shorts, missing_longs);
     }
 
     struct Columns {
-        byte* data;
-        std::int64_t* offsets;
-        std::uint64_t* counts;
+        Memory data, offsets, counts;  // bytes, int64_t, uint64_t
         std::size_t words, first, bytes;  // the first word that is counted, and where its bytes begin
     };
-    // Gives the columns away; the uncounted words are still before those that count.
+    // Gives the columns away, once they are settled; the uncounted words are still before those that count.
     Columns release() {
-        settle();
         const std::int64_t before = offsets_[uncounted_];
         const std::size_t bytes = static_cast<std::size_t>(offsets_[words_]);
         for (std::size_t word = uncounted_; word <= words_; ++word) offsets_[word] -= before;
@@ -78,7 +77,14 @@ class WordTable {
                 uncounted_,           static_cast<std::size_t>(before)};
     }
 
+    // Brings the counts of short words from the index into their column.
+    void settle() {
+        for (const ShortSlot& slot : shorts_)
+            if (slot.key.high) counts_[slot.ordinal] = slot.count;
+    }
+
   private:
+    friend class Join;
     static constexpr unsigned first_bits = 14;
     static constexpr std::size_t most_words = std::size_t(1) << 30;
 
@@ -102,66 +108,42 @@ class WordTable {
         std::size_t slot;             // a free one where the search for it ended
     };
 
-    // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
-    template <bool weighted>
-    void count_batch(const Words& words, const std::uint64_t* weights) {
-        reserve(words.number);
-        const std::size_t shorts = hash_.of_batch(seed_, words, Home{bytes_of(shorts_), short_shift_}, batch_);
-        const std::size_t longs = words.number - shorts;
-        std::size_t missing_shorts = 0, missing_longs = 0;
-        ShortSlot* const slots = shorts_.data();
-        for (std::size_t i = 0, longs_before = 0; i < shorts; ++i) {
-            const Key key = batch_.keys[i];
-            ShortSlot* slot = slots + batch_.homes[i];
-            const bool home = ((slot->key.low ^ key.low) | (slot->key.high ^ key.high)) == 0;
-            if (!weighted && __builtin_expect(home, 1)) {
-                ++slot->count;
-                continue;
-            }
-            while (longs_before < longs && batch_.longs[longs_before] <= i + longs_before) ++longs_before;
-            const std::size_t number = i + longs_before;
-            if (!home) slot = find(key, batch_.homes[i]);
-            if (slot->key.high)
-                slot->count += weighted ? weights[number] : 1;
-            else
-                missing_shorts_[missing_shorts++] = Missing{std::uint16_t(number), std::uint16_t(i), std::size_t(slot - slots)};
-        }
-        if (longs) missing_longs = count_longs(words, longs, weighted ? weights : nullptr);
-        if (missing_shorts + missing_longs) enter_missing(missing_shorts, missing_longs, weighted ? weights : nullptr);
-    }
-
-    __attribute__((noinline)) std::size_t count_longs(const Words& words, std::size_t longs, const std::uint64_t* weights) {
+    __attribute__((noinline)) std::size_t count_longs(const Words& words, std::size_t longs) {
         for (std::size_t i = 0; i < longs; ++i) {
             const std::size_t number = batch_.longs[i], length = words.length(number);
             const byte* word = words.text + words.start(number);
             long_words_[i] = LongWord{word, length, hash_of_long(seed_, word, length)};
             __builtin_prefetch(longs_.data() + (long_words_[i].hash >> long_shift_), 1);
         }
+        std::size_t known = 0;
         for (std::size_t i = 0; i < longs; ++i) {
             const LongSlot home = longs_.data()[long_words_[i].hash >> long_shift_];
+            likely_[known] = home.ordinal - 1;
             if (!home.ordinal || home.tag != long_words_[i].hash >> 32) continue;
+            ++known;
             __builtin_prefetch(&offsets_[home.ordinal - 1]);
             __builtin_prefetch(&counts_[home.ordinal - 1], 1);
         }
+        for (std::size_t i = 0; i < known; ++i) __builtin_prefetch(data_.data() + offsets_[likely_[i]]);
         std::size_t missing = 0;
         for (std::size_t i = 0; i < longs; ++i) {
             const LongSlot* slot = find(long_words_[i], long_words_[i].hash >> long_shift_);
             if (slot->ordinal)
-                counts_[slot->ordinal - 1] += weights ? weights[batch_.longs[i]] : 1;
+                ++counts_[slot->ordinal - 1];
             else
                 missing_longs_[missing++] = Missing{batch_.longs[i], std::uint16_t(i), std::size_t(slot - longs_.data())};
         }
         return missing;
     }
 
-    __attribute__((noinline)) void enter_missing(std::size_t shorts, std::size_t longs, const std::uint64_t* weights) {
+    __attribute__((noinline)) void enter_missing(std::size_t shorts, std::size_t longs) {
         for (std::size_t i = 0, j = 0; i < shorts || j < longs;) {
             if (j == longs || (i < shorts && missing_shorts_[i].number < missing_longs_[j].number)) {
                 const Missing missing = missing_shorts_[i++];
-                enter(batch_.keys[missing.index], missing.slot, weights ? weights[missing.number] : 1);
+                enter(batch_.keys[missing.index], missing.slot);
             } else {
                 const Missing missing = missing_longs_[j++];
-                enter(long_words_[missing.index], missing.slot, weights ? weights[missing.number] : 1);
+                enter(long_words_[missing.index], missing.slot);
             }
         }
     }
@@ -185,11 +167,11 @@ class WordTable {
     bool is_word(std::size_t ordinal, const LongWord& word) const {
         const std::int64_t start = offsets_[ordinal];
         return static_cast<std::size_t>(offsets_[ordinal + 1] - start) == word.length &&
-               std::memcmp(data_.data() + start, word.word, word.length) == 0;
+               same(data_.data() + start, word.word, word.length);
     }
 
     // Since the search ended at a free slot, other words of the batch may have come to lie there, or this one itself.
-    void enter(Key key, std::size_t index, std::uint64_t weight) {
+    void enter(Key key, std::size_t index) {
         ShortSlot* slot = find(key, index);
         if (!slot->key.high) {
             const std::size_t length = key.high >> 56;
@@ -199,15 +181,29 @@ class WordTable {
             *slot = ShortSlot{key, 0, words_ - 1};
             ++short_words_;
         }
-        slot->count += weight;
+        ++slot->count;
     }
-    void enter(const LongWord& word, std::size_t index, std::uint64_t weight) {
+    void enter(const LongWord& word, std::size_t index) {
         LongSlot* slot = find(word, index);
         if (!slot->ordinal) {
-            std::memcpy(append(word.length), word.word, word.length);
+            copy(append(word.length), word.word, word.length);
             *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), static_cast<std::uint32_t>(words_)};
         }
-        counts_[slot->ordinal - 1] += weight;
+        ++counts_[slot->ordinal - 1];
+    }
+    // Without a call and mostly without a loop; both texts have padding behind them.
+    static constexpr std::size_t step = 64;
+    static void copy(byte* to, const byte* from, std::size_t length) {
+        for (std::size_t done = 0; done < length; done += step) std::memcpy(to + done, from + done, step);
+    }
+    // At least 16 bytes.
+    static bool same(const byte* one, const byte* other, std::size_t length) {
+        for (std::size_t at = 0; at + 16 < length; at += 16)
+            if (!same_sixteen(one + at, other + at)) return false;
+        return same_sixteen(one + length - 16, other + length - 16);
+    }
+    static bool same_sixteen(const byte* one, const byte* other) {
+        return ((load64(one) ^ load64(other)) | (load64(one + 8) ^ load64(other + 8))) == 0;
     }
     // Room for one more word in the columns, with no count yet.
     byte* append(std::size_t length) {
@@ -218,12 +214,6 @@ class WordTable {
         counts_[words_] = 0;
         offsets_[++words_] = static_cast<std::int64_t>(start + length);
         return data_.data() + start;
-    }
-
-    // Brings the counts of short words from the index into their column.
-    void settle() {
-        for (const ShortSlot& slot : shorts_)
-            if (slot.key.high) counts_[slot.ordinal] = slot.count;
     }
 
     // Room for so many more words of either kind: the index stays at most six tenths full.
@@ -277,6 +267,7 @@ class WordTable {
     Column<std::uint64_t> counts_;  // of short words only once they are settled
     Batch batch_;
     LongWord long_words_[Batch::size];
+    std::size_t likely_[Batch::size];  // ordinals of long words that are probably known
     Missing missing_shorts_[Batch::size], missing_longs_[Batch::size];
 };
 
