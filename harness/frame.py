@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.columns import comparisons
 from harness.rows import PHASES, Row, measured_phases
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ WORK = (
 _Figure = Callable[[Row], Any]
 
 
-def frame_of(shown: Sequence[Row]) -> pd.DataFrame:
+def frame_of(shown: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
     """One line for each row. Columns of counts are Int64, so that one missing value does not make them floats."""
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
@@ -33,6 +34,14 @@ def frame_of(shown: Sequence[Row]) -> pd.DataFrame:
     }
     columns["counts_reused"] = pd.Series([row.counts_reused for row in shown], dtype="bool")
     columns["memory_is_sampled"] = pd.Series([row.memory_is_sampled for row in shown], dtype="bool")
+    if relative_to is not None:
+        compared = comparisons(shown, relative_to).values()
+        for name in ("ratio", "low", "high"):
+            figures = [getattr(comparison, name) if comparison is not None else None for comparison in compared]
+            columns[f"paired_{name}"] = pd.Series(figures, dtype="float64")
+        columns["paired_clock"] = pd.Series(
+            [comparison and comparison.clock for comparison in compared], dtype="string"
+        )
     return pd.DataFrame(columns)
 
 
@@ -63,6 +72,7 @@ def _counts(shown: Sequence[Row]) -> dict[str, _Figure]:
         **{name: _recorded(name) for name in ("threads", "vocab_size", "min_count", "merges_done")},
         "merges": lambda row: row.merges,
         "runs": lambda row: row.runs,
+        "instructions": lambda row: row.instructions,
         "peak_rss_bytes": lambda row: row.peak_rss_bytes,
         "peak_private_bytes": lambda row: row.peak_private_bytes,
         **{name: _tally(name) for name in tallies},
@@ -73,8 +83,12 @@ def _seconds(shown: Sequence[Row]) -> dict[str, _Figure]:
     phases = dict.fromkeys([*PHASES, *measured_phases(shown)])
     return {
         "total_seconds": lambda row: row.total,
+        "least_total_seconds": _extreme(min),
+        "most_total_seconds": _extreme(max),
+        "cpu_seconds": lambda row: row.cpu_seconds,
         **{f"{phase}_seconds": _phase(phase) for phase in phases},
         "merges_per_second": lambda row: row.merges_per_second,
+        **{f"extrapolated_{end}_seconds": _extrapolated(end) for end in ("total", "low", "high")},
     }
 
 
@@ -100,6 +114,14 @@ def _tally(name: str) -> _Figure:
 
 def _phase(name: str) -> _Figure:
     return lambda row: row.seconds.get(name)
+
+
+def _extreme(of: Callable[[list[float]], float]) -> _Figure:
+    return lambda row: of([sample.wall_seconds for sample in row.samples]) if row.samples else None
+
+
+def _extrapolated(end: str) -> _Figure:
+    return lambda row: row.extrapolated.get(f"{end}_seconds")
 
 
 def _json(value: Any) -> str | None:

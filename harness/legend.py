@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.rows import Row
-from harness.units import count_text, one_line, token_text
+from harness.units import count_text, duration_text, one_line, token_text
 
 NOT_MEASURED = "-"
 REUSED = "*"
@@ -146,9 +146,21 @@ def failure_text(row: Row) -> str:
         return f"its merges differ from {reference}, so no time is shown: {divergence_text(row)}"
     reason, done, requested = one_line(row.reason), row.record.get("merges_done"), row.requested_merges
     told = f"{status_text(row)}: {reason}" if reason else status_text(row)
-    if not done or requested is None or done >= requested:
-        return told
-    return f"{told}, after {count_text(done)} of {count_text(requested)} merges"
+    if done and requested is not None and done < requested:
+        told += f", after {count_text(done)} of {count_text(requested)} merges"
+    return f"{told}{_extrapolation_text(row)}"
+
+
+def _extrapolation_text(row: Row) -> str:
+    """What the whole would have taken, and whether the merges made so far were right."""
+    expected = row.extrapolated
+    if expected.get("total_seconds") is None:
+        return ""
+    total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
+    exponent = f", exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
+    proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
+    merges = "; its merges up to then are the reference's" if proved else ""
+    return f"; all of them would take {total} ({low} to {high}{exponent}){merges}"
 
 
 def _remarks(row: Row) -> Iterable[str]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.comparison import Sample, sample_of, spread
+
 Record = Mapping[str, Any]
 
 PHASES = ("read", "count", "convert", "init", "max", "update", "other")
@@ -24,6 +26,9 @@ _QUESTION = ("pattern", "special_tokens", "errors", "tie_break", "min_count", "v
 _COUNTING = ("cell", "counting", "params", "threads", "pattern", "special_tokens", "errors", "interpreter", "host")
 """What makes two records the same counting, besides the digest of the corpus."""
 
+_UNTIMED = ("proof", "instructions")
+"""The presets of conf/measure whose records hold no times."""
+
 _CELL = tuple(dict.fromkeys(("variant", *_COUNTING, *_QUESTION)))
 """What makes two records the same cell, besides the digest of the corpus."""
 
@@ -32,8 +37,9 @@ _CELL = tuple(dict.fromkeys(("variant", *_COUNTING, *_QUESTION)))
 class Row:
     """One cell: what was asked (in `record`), what came of it, and the figures that may be shown.
 
-    The figures are there only when the status is ok; each is the median over `runs` records. `lost` says what became of
-    the other records of the cell. `disputed` holds the digests where rows that answer the same question differ.
+    The figures are there only when the status is ok; each is the median over `runs` records, of which `samples` are
+    those that were timed. `lost` says what became of the other records of the cell. `disputed` holds the digests where
+    rows that answer the same question differ.
     """
 
     record: Record
@@ -45,6 +51,8 @@ class Row:
     peak_private_bytes: int | None = None
     memory_is_sampled: bool = False
     tallies: Mapping[str, int] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+    instructions: int | None = None
     counts_reused: bool = False
     proved: bool = False
     agreeing: tuple[str, ...] = ()
@@ -68,6 +76,27 @@ class Row:
     def total(self) -> float | None:
         """The sum of the phases, so that every row adds up; None where no time may be shown."""
         return math.fsum(self.seconds.values()) if self.seconds else None
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """The median CPU time of the counter and the trainer together."""
+        known = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
+        return statistics.median(known) if known else None
+
+    @property
+    def spread(self) -> float | None:
+        """The longest of the totals less the shortest, by their median; None where there is but one."""
+        return spread([sample.wall_seconds for sample in self.samples])
+
+    @property
+    def extrapolated(self) -> Mapping[str, Any]:
+        """What the whole would have taken, where a limit ended it early; empty where none did or nobody can say."""
+        return (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
+
+    @property
+    def question(self) -> tuple[Any, ...]:
+        """What was to be done: the times of rows that did the same are there to be compared."""
+        return self.corpus.get("sha256"), self.record.get("vocab_size"), self.record.get("pattern"), self.counting_only
 
     @property
     def confirmed(self) -> bool:
@@ -103,9 +132,9 @@ class Row:
 def rows(records: Sequence[Record]) -> list[Row]:
     """One row for each cell, in order of first appearance; cells that only count, if there are no others.
 
-    Runs of warm-up are in no row.
+    Runs of warm-up are in no row, unless their merges are wrong.
     """
-    records = [record for record in records if not record.get("warm_up")]
+    records = [record for record in records if not record.get("warm_up") or _differs(record)]
     trained = [record for record in records if record.get("cell") != "count"]
     cells: dict[str, list[Record]] = {}
     for record in trained or records:
@@ -114,21 +143,22 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
-    """Those records of each cell that its latest run made.
+    """Those records of each cell that its latest run made; of times and of what is no time, the latest of each.
 
     >>> [record["run_id"] for record in latest([
     ...     {"variant": "a", "run_id": "first", "started": "2026-01-01T09:00:00+00:00"},
     ...     {"variant": "b", "run_id": "first", "started": "2026-01-01T09:01:00+00:00"},
     ...     {"variant": "a", "run_id": "second", "started": "2026-01-02T09:00:00+00:00"},
+    ...     {"variant": "a", "run_id": "third", "started": "2026-01-03T09:00:00+00:00", "measure": "instructions"},
     ... ])]
-    ['first', 'second']
+    ['first', 'second', 'third']
     """
-    newest: dict[str, Record] = {}
+    newest: dict[tuple[str, str], Record] = {}
     for record in records:
-        kept = newest.setdefault(_cell(record), record)
+        kept = newest.setdefault(_measured(record), record)
         if (record.get("started") or "") >= (kept.get("started") or ""):
-            newest[_cell(record)] = record
-    return [record for record in records if record.get("run_id") == newest[_cell(record)].get("run_id")]
+            newest[_measured(record)] = record
+    return [record for record in records if record.get("run_id") == newest[_measured(record)].get("run_id")]
 
 
 def measured_phases(shown: Iterable[Row]) -> list[str]:
@@ -139,6 +169,11 @@ def measured_phases(shown: Iterable[Row]) -> list[str]:
 
 def _cell(record: Record) -> str:
     return _key(record, _COUNTING if record.get("cell") == "count" else _CELL)
+
+
+def _measured(record: Record) -> tuple[str, str]:
+    """The cell and what was measured of it, as far as one does not replace the other."""
+    return _cell(record), str(record.get("measure")) if record.get("measure") in _UNTIMED else "time"
 
 
 def _key(record: Record, fields: Sequence[str]) -> str:
@@ -157,7 +192,10 @@ def _row(cell: Sequence[Record]) -> Row:
     if len(digests) > 1:
         return Row(right[0], "mismatch", f"its own runs gave different merges ({', '.join(digests)})", len(right))
     lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
-    return _medians(right, tuple(dict.fromkeys(lost)))
+    # A block that was cut short has some of its cells and not the others, so it compares none of them.
+    whole = [record for record in right if record.get("block_whole") is not False]
+    lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
+    return _medians(whole or right, tuple(dict.fromkeys(lost)))
 
 
 def _differs(record: Record) -> bool:
@@ -168,15 +206,19 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     first, seconds = right[0], _columns(right, "seconds")
     proofs = [record.get("proof") or {} for record in right]
     by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or () if name != first.get("variant"))
-    row = Row(first, "ok", "", len(right), lost=lost, agreeing=tuple(by))
+    samples = tuple(filter(None, map(sample_of, right)))
+    instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
+    row = Row(first, "ok", "", max(len(samples), len(instructions), 1), lost=lost, agreeing=tuple(by))
     return replace(
         row,
+        samples=samples,
+        instructions=statistics.median_low(instructions) if instructions else None,
         seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
         tallies={name: statistics.median_low(values) for name, values in _columns(right, "tallies").items()},
-        counts_reused=any(record.get("counts_reused") for record in right),
+        counts_reused="count" in seconds and any(record.get("counts_reused") for record in right),
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=row.counting_only or all(proof.get("state") in ("reference", "confirmed") for proof in proofs),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -39,6 +39,68 @@ def rate_text(per_second: float) -> str:
     ['0.25', '22.3', '486', '12,346']
     """
     return _three_digits(per_second)
+
+
+def ratio_text(ratio: float) -> str:
+    """To three digits where it is large, to two where it is small.
+
+    >>> [ratio_text(ratio) for ratio in (27.44, 1.0, 0.312, 0.00131)]
+    ['27.4', '1.00', '0.31', '0.0013']
+    """
+    return rate_text(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def share_text(share: float) -> str:
+    """A share in percent, with a decimal where it is small.
+
+    >>> [share_text(share) for share in (0.0042, 0.05, 0.0996, 0.288)]
+    ['0.4 %', '5 %', '10 %', '29 %']
+    """
+    percent = 100 * share
+    number = f"{percent:.1f}".removesuffix(".0") if percent < 9.95 else f"{percent:,.0f}"
+    return f"{number} %"
+
+
+def instructions_text(number: int) -> str:
+    """A number of instructions to four digits.
+
+    >>> [instructions_text(number) for number in (812, 15_021_976, 531_787_678, 999_996_000, 24_500_000_000)]
+    ['812', '15.02 M', '531.8 M', '1,000 M', '24.50 G']
+    """
+    if number < 10_000:
+        return count_text(number)
+    scale, unit = next((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale)
+    scaled = number / scale
+    return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
+
+
+def duration_text(seconds: float, rounded: Callable[[float], float] = lambda units: units) -> str:
+    """A long time in the unit in which it is easiest to imagine, to two or three digits.
+
+    >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
+    ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
+    >>> duration_text(40_700, floor_to_tenth)
+    '11.3 h'
+    """
+    scale, unit = next(
+        (
+            (scale, unit)
+            for scale, unit, least in ((86400, "d", 172_800), (3600, "h", 7200), (60, "min", 120))
+            if seconds >= least
+        ),
+        (1, "s"),
+    )
+    units = rounded(seconds / scale)
+    return f"{units:.0f} {unit}" if unit == "min" or units >= 20 else f"{units:.1f} {unit}"
+
+
+def floor_to_tenth(number: float) -> float:
+    """Rounded down, for what is said to be the least; to whole numbers where it is shown in whole ones.
+
+    >>> floor_to_tenth(9.18), floor_to_tenth(83.9)
+    (9.1, 83)
+    """
+    return math.floor(number) if number >= 20 else math.floor(number * 10) / 10
 
 
 def _three_digits(number: float) -> str:
