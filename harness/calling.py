@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from variants.contract import Meter
+from variants.contract import Meter, WordCounts
 
 LONGEST_SHOWN = 200
 
@@ -67,20 +67,37 @@ def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywor
 def packed(merges: Any) -> bytes:
     """The merges as bytes, in the order and form of their digest. Raises ValueError if they are not pairs of bytes.
 
-    Only a plain list will do: one that makes its merges when it is read would do its work after the clock.
+    Only plain lists, tuples and bytes will do: what makes its merges when it is read would do its work after the clock.
     """
     if type(merges) is not list:
         raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
     content = []
     for number, merge in enumerate(merges, 1):
         if not is_pair_of_bytes(merge):
-            raise ValueError(f"merge {number} is {shortened(repr(merge))}, not a pair of bytes")
+            raise ValueError(f"merge {number} is {complaint(merge)}")
         content += [struct.pack("<Q", len(token)) + token for token in merge]
     return b"".join(content)
 
 
 def is_pair_of_bytes(merge: Any) -> bool:
-    return isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge)
+    return type(merge) in (tuple, list) and len(merge) == 2 and all(type(token) is bytes for token in merge)
+
+
+def complaint(merge: Any) -> str:
+    """Why something is no merge; where it looks like one, by the names of its types."""
+    if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge):
+        left, right = (type(token).__name__ for token in merge)
+        return f"{type(merge).__name__} of {left} and {right}; only a plain tuple of plain bytes is a merge"
+    return f"{shortened(repr(merge))}, not a pair of bytes"
+
+
+def expect_word_counts(found: Any) -> None:
+    """Raise ValueError unless a counter has returned word counts, their columns there and not yet to be made."""
+    if type(found) is not WordCounts:
+        raise ValueError(f"it returned {type(found).__name__}, not WordCounts")
+    for column in (found.data, found.offsets, found.counts):
+        if type(column) is not memoryview:
+            raise ValueError(f"a column of its word counts is {type(column).__name__}, not memoryview")
 
 
 def shortened(text: str) -> str:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.clock_cost import clock_cost_seconds
 from harness.kept import manifest_of
 from harness.measure import PACKAGES, Answer
 from harness.plan import CountCell, Reading, TrainCell
@@ -62,6 +63,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "tallies": answer.get("tallies"),
         "instructions": answer.get("instructions"),
         **memory(answer),
+        **what_was_seen(answer),
         "limits": answer.get("limits"),
         "merges_done": answer.get("merges_done"),
         "last_phase": answer.get("last_phase"),
@@ -101,6 +103,7 @@ def count_record(
         "cpu_seconds": answer.get("cpu_seconds"),
         "tallies": answer.get("tallies"),
         **memory(answer),
+        **what_was_seen(answer),
         "limits": answer.get("limits"),
         "last_phase": answer.get("last_phase"),
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
@@ -154,6 +157,17 @@ def memory(answer: Answer) -> Record:
         "peak_rss_bytes": answer.get("peak_rss_bytes"),
         "peak_private_bytes": answer.get("peak_private_bytes"),
         "memory_is_sampled": answer.get("memory_is_sampled", False),
+    }
+
+
+def what_was_seen(answer: Answer) -> Record:
+    """What tells how far the times can be trusted: two witnesses, what disturbed, and what the clock itself cost."""
+    return {
+        "witness": answer.get("witness"),
+        "disturbance": answer.get("disturbance"),
+        "laps": answer.get("laps"),
+        "clock_cost_seconds": clock_cost_seconds(),
+        "affinity": answer.get("affinity"),
     }
 
 

@@ -1,7 +1,7 @@
 """One measurement: a job goes to a fresh process, an answer comes back, whatever happens in between.
 
-The process leads a group of its own, so that it and everything it starts can be ended at once. The parent keeps its own
-clock and takes the kernel's account of the finished process, and does not believe an answer that disagrees with them.
+The process leads a session of its own, so that it and everything it starts can be found and ended. The parent keeps its
+own clock and takes the kernel's account, and does not believe an answer that disagrees with them.
 """
 
 from __future__ import annotations
@@ -9,27 +9,34 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
+
+from harness.answers import Answer, BrokenAnswer, read_answer, without_answer
+from harness.channel import BEGIN, END
+from harness.disturbance import COUNTED, content
+from harness.processes import MARK, JobProcesses
+from harness.witness import CLOCK_TOLERANCE_SECONDS, Witness
+
+__all__ = ["CLOCK_TOLERANCE_SECONDS", "PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
 SECONDS_BETWEEN_LOOKS = 0.1
+# Where nothing tells that a process is gone.
+SECONDS_BETWEEN_GLANCES = 0.002
 SECONDS_TO_STOP = 3.0
 STDERR_TAIL_BYTES = 2000
-# The worker's clock runs inside the parent's, so it can only show less.
-CLOCK_TOLERANCE_SECONDS = 0.005
-# The kernel counts CPU time in ticks on some machines.
-CPU_TOLERANCE_SECONDS = 0.05
+MOST_STDERR_BYTES = 16 << 20
 PACKAGES = str(Path(__file__).resolve().parent.parent)
-# In the environment of a measured process, and so of everything it starts: how what has left its group is found.
-MARK = "BPE_HARNESS_JOB"
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -41,7 +48,6 @@ class Limits:
     memory_bytes: int | None = None
 
 
-Answer = dict[str, Any]
 OnProgress = Callable[[int], None]
 
 
@@ -60,18 +66,19 @@ def measure(
     process runs `under` another program where one is given, with `settings` added to its environment.
     """
     output.mkdir(parents=True)
-    reading, writing = os.pipe()
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
     interpreter = job.get("interpreter") or sys.executable
     full_job = {
         **job,
         "output": str(output),
-        "progress_descriptor": writing,
+        "channel": theirs.fileno(),
         "memory_limit": limits.memory_bytes,
         "import_from": ["" if path == "" else os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()],  # noqa: PTH100, PTH109
     }
     python_path = os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))
-    with (output / "stderr").open("wb") as stderr:
-        started = time.perf_counter()
+    killed_before = killed_for_memory()
+    with (output / "stderr").open("a+b", buffering=0) as stderr, ours:
         try:
             process = subprocess.Popen(
                 [*under, interpreter, "-m", "harness.worker"],
@@ -79,46 +86,51 @@ def measure(
                 stdin=subprocess.PIPE,
                 stdout=stderr,
                 stderr=stderr,
-                pass_fds=[writing],
+                pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 env={**os.environ, **settings, "PYTHONPATH": python_path, MARK: str(output)},
             )
         except OSError as error:
-            os.close(reading)
             return {"status": "error", "reason": f"cannot start {interpreter}: {error.strerror}"}
         finally:
-            os.close(writing)
+            theirs.close()
+        attended = Attended(process, JobProcesses(process.pid, str(output)), Witness(process.pid), ours, stderr)
         try:
             tell(process, json.dumps(full_job))
-            ended = attend(process, reading, limits, on_progress)
+            attended.attend(limits, on_progress)
         finally:
-            cpu_seconds = reap(process)
-            end_strays(str(output))
-            os.close(reading)
-        wall = time.perf_counter() - started
-    answer = judge(ended, process.returncode, read_answer(output), limits)
-    answer.update(
-        stderr_tail=tail(output / "stderr"),
-        limits={"wall_seconds": limits.wall_seconds, "memory_bytes": limits.memory_bytes},
-    )
-    if ended.several or "peak_rss_bytes" not in answer:
-        answer["peak_rss_bytes"] = max(ended.most_group_bytes, answer.get("peak_rss_bytes") or 0) or None
-        answer["memory_is_sampled"] = True
-    if answer["status"] == "ok" and (disagreement := disagreement_of_witnesses(answer, wall, cpu_seconds)):
-        answer.update(status="rejected", reason=disagreement)
+            attended.witness.close(reap(process))
+            attended.processes.end()
+        answer = judge(attended, output, limits, killed_for_memory() > killed_before)
+        answer.update(
+            stderr_tail=tail(stderr),
+            limits={"wall_seconds": limits.wall_seconds, "memory_bytes": limits.memory_bytes},
+            affinity=job.get("affinity"),
+        )
+    add_what_was_seen(answer, attended)
+    if not under and (against := disagreement(answer, attended.witness)):
+        answer.update(status="rejected", reason=against)
+    make_accessible(output)
     return answer
 
 
-def disagreement_of_witnesses(answer: Answer, wall: float, cpu_seconds: float) -> str | None:
-    """What the parent's clock, the kernel's account or an answer's own total say against it; None if nothing."""
-    total, spent = answer["total"], sum(answer["seconds"].values())
-    if total > wall + CLOCK_TOLERANCE_SECONDS:
-        return f"its clock shows {total:.3f} s, the whole process lasted {wall:.3f} s"
-    if answer["cpu_seconds"] > cpu_seconds + CPU_TOLERANCE_SECONDS:
-        return f"it claims {answer['cpu_seconds']:.3f} s of CPU time, the kernel gave it {cpu_seconds:.3f} s"
-    if spent > total + CLOCK_TOLERANCE_SECONDS or min([0.0, *answer["seconds"].values()]) < -CLOCK_TOLERANCE_SECONDS:
-        return f"its phases claim {spent:.3f} s of the {total:.3f} s there were"
-    return None
+def add_what_was_seen(answer: Answer, attended: Attended) -> None:
+    """Add what the parent knows better, or besides."""
+    processes, witness = attended.processes, attended.witness
+    if processes.several or "peak_rss_bytes" not in answer:
+        answer["peak_rss_bytes"] = max(processes.peak_bytes, answer.get("peak_rss_bytes") or 0) or None
+        answer["memory_is_sampled"] = True
+    seen = witness.record()
+    answer["witness"] = seen["witness"]
+    counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
+    answer["disturbance"] = {**seen["disturbance"], **counted} if "disturbance" in seen else None
+
+
+def disagreement(answer: Answer, witness: Witness) -> str | None:
+    """What the witnesses have against an answer that would stand as a time, be it of the part that was done."""
+    if answer["status"] not in ("ok", "timeout") or "total" not in answer:
+        return None
+    return witness.disagreement(answer)
 
 
 def tell(process: subprocess.Popen[bytes], line: str) -> None:
@@ -128,49 +140,92 @@ def tell(process: subprocess.Popen[bytes], line: str) -> None:
         process.stdin.write(line.encode() + b"\n")
 
 
-def tail(path: Path) -> str:
-    """The end of what was printed, however much that was."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - STDERR_TAIL_BYTES))
-        return file.read().decode(errors="replace")
+def tail(file: BinaryIO) -> str:
+    """The end of what was printed, however much that was; through the open file, for its name may be gone."""
+    size = os.fstat(file.fileno()).st_size
+    kept = min(size, STDERR_TAIL_BYTES)
+    return os.pread(file.fileno(), kept, size - kept).decode(errors="replace")
 
 
 @dataclass
-class Ended:
-    """Why the parent stopped waiting, and the most memory it saw the group hold."""
+class Attended:
+    """A process that is waited for: what is watched of it, and in the end by what it was stopped."""
 
-    by: str = "itself"
-    most_group_bytes: int = 0
-    several: bool = False
+    process: subprocess.Popen[bytes]
+    processes: JobProcesses
+    witness: Witness
+    channel: socket.socket
+    stderr: BinaryIO
+    stopped_by: str | None = None
+    heard: bytes = b""
+
+    def attend(self, limits: Limits, on_progress: OnProgress) -> None:
+        """Wait for the process to end by itself, or return when it is over a limit and does not stop."""
+        started = looked = time.perf_counter()
+        asked_at: float | None = None
+        with readable_when_gone(self.process) as gone:
+            listening: list[Any] = [self.channel, *gone]
+            while not exited(self.process):
+                now = time.perf_counter()
+                pause = max(0.0, looked + SECONDS_BETWEEN_LOOKS - now)
+                if not listening:
+                    pause = min(pause, SECONDS_BETWEEN_GLANCES)
+                if self.channel in select.select(listening, [], [], pause)[0] and not self.listen(on_progress):
+                    listening.remove(self.channel)  # the process is about to be gone, or a trainer meddled
+                now = time.perf_counter()
+                if now - looked < SECONDS_BETWEEN_LOOKS:
+                    continue
+                looked = now
+                self.processes.look()
+                self.shorten_stderr()
+                if self.processes.weigh(limits.memory_bytes):
+                    self.stopped_by = "memory"
+                    return
+                if asked_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
+                    self.stopped_by, asked_at = "wall", now
+                    tell(self.process, "stop")
+                if asked_at is not None and now - asked_at > SECONDS_TO_STOP:
+                    return
+
+    def listen(self, on_progress: OnProgress) -> bool:
+        """Take what the process said, of which a trainer may have said some; whether there may be more."""
+        try:
+            block = self.channel.recv(65536)
+        except ConnectionResetError:
+            return False
+        *lines, rest = (self.heard + block).split(b"\n")
+        self.heard = rest[-80:]
+        progress = [line for line in lines if re.fullmatch(rb"\d{1,18}", line)]
+        if progress:
+            on_progress(int(progress[-1]))
+        for line in lines:
+            if line in (BEGIN, END):
+                (self.witness.begin if line == BEGIN else self.witness.end)(self.processes)
+                self.processes.weigh(None)
+                with contextlib.suppress(OSError):  # it has not waited
+                    self.channel.send(b".")
+        return block != b""
+
+    def shorten_stderr(self) -> None:
+        """Keep the end of a file that would fill the disk."""
+        if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
+            end = tail(self.stderr).encode()
+            self.stderr.truncate(0)
+            self.stderr.write(end)
 
 
-def attend(process: subprocess.Popen[bytes], reading: int, limits: Limits, on_progress: OnProgress) -> Ended:
-    """Wait for the process to end by itself, or make it when it is over a limit."""
-    started = time.perf_counter()
-    ended = Ended()
-    asked_at: float | None = None
-    listening, pause = [reading], SECONDS_BETWEEN_LOOKS
-    while not exited(process):
-        now = time.perf_counter()
-        if select.select(listening, [], [], pause)[0]:
-            block = os.read(reading, 4096)
-            if not block:
-                listening, pause = [], 0.001  # closed: the process is about to be gone, or a trainer meddled
-            elif (done := block.split()[-1:]) and done[0].isdigit():  # a trainer can write here too
-                on_progress(int(done[0]))
-        pause = min(2 * pause, SECONDS_BETWEEN_LOOKS)
-        held, members = group_memory(process.pid)
-        ended.several = ended.several or members > 1
-        ended.most_group_bytes = max(ended.most_group_bytes, held)
-        if limits.memory_bytes is not None and held > limits.memory_bytes:
-            ended.by = "memory"
-            return ended
-        if asked_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
-            ended.by, asked_at = "wall", now
-            tell(process, "stop")
-        if asked_at is not None and now - asked_at > SECONDS_TO_STOP:
-            return ended
-    return ended
+@contextlib.contextmanager
+def readable_when_gone(process: subprocess.Popen[bytes]) -> Any:
+    """A descriptor that select finds readable when the process has ended, where the system has such a thing."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        yield []
+        return
+    try:
+        yield [descriptor]
+    finally:
+        os.close(descriptor)
 
 
 def exited(process: subprocess.Popen[bytes]) -> bool:
@@ -189,96 +244,41 @@ def reap(process: subprocess.Popen[bytes]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def end_strays(mark: str) -> None:
-    """End the processes that bear the mark of a job: they have left its group, into a session of their own."""
-    sought = f"{MARK}={mark}".encode()
-    give_up = time.perf_counter() + SECONDS_TO_STOP
-    while strays := [process for process in all_processes() if sought in environment_of(process)]:
-        for process in strays:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        if time.perf_counter() > give_up:
-            return  # the kernel is not done with them yet; they are dead all the same
-        time.sleep(0.001)
-
-
-def environment_of(process: int) -> list[bytes]:
-    try:
-        with open(f"/proc/{process}/environ", "rb") as file:  # noqa: PTH123
-            return file.read().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return []  # gone, or not ours
-
-
-def read_answer(output: Path) -> Answer | None:
-    try:
-        return json.loads((output / "answer.json").read_text())  # type: ignore[no-any-return]
-    except FileNotFoundError:
-        return None
-
-
-def judge(ended: Ended, exit_code: int, answer: Answer | None, limits: Limits) -> Answer:
+def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool) -> Answer:
     """What the end of the process means."""
-    if ended.by == "memory":
+    try:
+        answer = read_answer(output)
+    except BrokenAnswer as broken:
+        reason = f"what it left is no answer ({broken})"
+        return {"status": "error", "reason": reason} if attended.stopped_by is None else over(attended, limits)
+    if attended.stopped_by == "wall" and answer is not None and answer["status"] == "ok":
+        return answer  # it finished in the moment it was asked to stop
+    if attended.stopped_by is not None:
+        return {**(answer or {}), **over(attended, limits)}
+    if answer is not None and answer["status"] == "stopped":
+        return {**answer, "status": "error", "reason": "it stopped before its end, and nobody had asked it to"}
+    return answer if answer is not None else without_answer(attended.process.returncode, memory_ran_out)
+
+
+def over(attended: Attended, limits: Limits) -> Answer:
+    """Which limit it was over."""
+    if attended.stopped_by == "memory":
         reason = f"its processes held over limits.memory={limits.memory_bytes} bytes"
-        return {**(answer or {}), "status": "out_of_memory", "reason": reason}
-    if ended.by == "wall":
-        if answer is not None and answer["status"] == "ok":
-            return answer  # it finished in the moment it was asked to stop
-        return {**(answer or {}), "status": "timeout", "reason": f"over limits.wall={limits.wall_seconds:g} s"}
-    if answer is not None:
-        return answer
-    if exit_code < 0:
-        return {"status": "killed", "reason": f"its process was ended by {signal_name(-exit_code)}"}
-    return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
+        return {"status": "out_of_memory", "reason": reason}
+    return {"status": "timeout", "reason": f"over limits.wall={limits.wall_seconds:g} s"}
 
 
-def signal_name(number: int) -> str:
-    """
-    >>> signal_name(11), signal_name(40)
-    ('SIGSEGV', 'signal 40')
-    """
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def killed_for_memory() -> int:
+    """How many processes the kernel has ended because no memory was left, since the machine started."""
+    found = re.search(r"^oom_kill (\d+)$", content("/proc/vmstat"), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
-def group_memory(leader: int) -> tuple[int, int]:
-    """The bytes held by the process group of `leader` and the number of its processes; (0, 0) where /proc is absent.
-
-    Pages that several processes share are divided among them (PSS) where there is more than one process.
-    """
-    members = list(group_members(leader))
-    if len(members) == 1:
-        return resident_bytes(members[0], "status", "VmRSS"), 1
-    return sum(resident_bytes(member, "smaps_rollup", "Pss") for member in members), len(members)
-
-
-def group_members(leader: int) -> Iterator[int]:
-    """The processes in the session of `leader`, whatever groups they have made in it."""
-    for process in all_processes():
-        try:
-            with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123
-                fields = file.read().rpartition(b")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(fields[3]) == leader and fields[0] != b"Z":
-            yield process
-
-
-def all_processes() -> list[int]:
-    if not os.path.isdir("/proc/self"):  # noqa: PTH112
-        return []
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-
-
-def resident_bytes(member: int, file_name: str, field: str) -> int:
-    try:
-        with open(f"/proc/{member}/{file_name}") as file:  # noqa: PTH123
-            for line in file:
-                if line.startswith(field + ":"):
-                    return int(line.split()[1]) * 1024
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return 0  # it ended while being looked at
-    return 0
+def make_accessible(output: Path) -> None:
+    """Leave a folder that can be read and removed, whatever a trainer has made of it."""
+    if output.is_symlink() or not output.is_dir():
+        output.unlink(missing_ok=True)
+        output.mkdir(parents=True)
+    for folder, _, _ in os.walk(output):
+        with contextlib.suppress(OSError):
+            Path(folder).chmod(0o700)

@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import word_store
-from harness.calling import arguments_for, packed, resolve, shortened
-from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
+from harness.calling import arguments_for, expect_word_counts, packed, resolve, shortened
+from harness.channel import BEGIN, END, Channel
+from harness.own_account import account, memory_status, since
+from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable
 
 CURVE_POINTS = 256
 SECONDS_TO_STOP = 1.0
@@ -36,28 +38,28 @@ clock = time.perf_counter
 
 def main() -> None:
     job = json.loads(read_line(0))
-    control = take_channels(job["progress_descriptor"])
+    control = take_standard_streams()
+    channel = Channel(job["channel"])
     sys.path[:0] = job["import_from"]
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
     if job.get("affinity") is not None:
         os.sched_setaffinity(0, job["affinity"])
-    measured = Measured(job)
+    measured = Measured(job, channel)
     threading.Thread(target=measured.watch, args=(control,), daemon=True).start()
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # a trainer may have closed or replaced it
+        with contextlib.suppress(BaseException):  # a trainer may have closed it, or put anything in its place
             stream.flush()
     # Not a plain return: a thread that a trainer left behind must not keep the process alive.
     os._exit(0)
 
 
-def take_channels(progress_descriptor: int) -> int:
-    """Move the job's channels out of the trainer's way: it and its children may read and print as they like.
+def take_standard_streams() -> int:
+    """Move what the parent says out of the trainer's way: it and its children may read and print as they like.
 
     What is printed goes where standard error goes, there is nothing to read. Returns where the parent is heard now.
     """
-    os.set_inheritable(progress_descriptor, False)
     control = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -105,16 +107,17 @@ class StoppableMeter(Meter):
 class Measured:
     """One call of a counter or trainer, and what is known of it at any moment."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: dict[str, Any], channel: Channel) -> None:
         self.job = job
-        self.process = os.getpid()
+        self.channel = channel
+        self.process, self.parent = os.getpid(), os.getppid()
         self.output = Path(job["output"])
         self.meter = StoppableMeter()
         self.curve: list[dict[str, Any]] = []
         self.peak_private = 0
         self.writing = threading.Lock()
         self.started = clock()
-        self.cpu_before = cpu_seconds()
+        self.before = account()
 
     def run(self) -> dict[str, Any]:
         """Call the target; every way it can end is an answer."""
@@ -139,9 +142,8 @@ class Measured:
         answer = self.figures("threads" in keywords)
         if self.meter.told:
             answer["status"] = "stopped"  # what it has counted by then is not all there is
-        elif not isinstance(word_counts, WordCounts):
-            raise ValueError(f"it returned {type(word_counts).__name__}, not WordCounts")
         else:
+            expect_word_counts(word_counts)
             answer["words"] = word_store.write(self.output / "words", word_counts)
         return answer
 
@@ -171,7 +173,8 @@ class Measured:
 
     def begin(self) -> None:
         """The clock starts here: importing and mapping are nobody's work."""
-        self.cpu_before = cpu_seconds()
+        self.channel.witnessed(BEGIN)
+        self.before = account()
         self.meter._mark = time.perf_counter()
         self.started = clock()
         self.mark()
@@ -187,8 +190,10 @@ class Measured:
     def figures(self, takes_threads: bool | None = None) -> dict[str, Any]:
         """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers."""
         self.mark()
-        self.end_a_copy()
         total = clock() - self.started
+        self.end_a_copy()
+        counted = since(self.before)
+        self.channel.witnessed(END)
         memory = memory_status()
         self.peak_private = max(self.peak_private, memory["RssAnon"])
         seconds = {phase: float(spent) for phase, spent in self.meter.seconds.items()}
@@ -206,7 +211,9 @@ class Measured:
             "last_phase": self.meter.last_phase,
             "peak_rss_bytes": memory["VmHWM"],
             "peak_private_bytes": self.peak_private,
-            "cpu_seconds": cpu_seconds() - self.cpu_before,
+            "laps": self.meter.laps,
+            "cpu_seconds": counted.pop("cpu_seconds"),
+            "counted": counted,
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
         }
@@ -233,31 +240,39 @@ class Measured:
     def watch(self, control: int) -> None:
         """Until the process ends: report, sample, and see whether the parent says stop or is gone."""
         stop_by = None
+        listening = [control]
         # While instructions are counted it only listens: whenever it looked, the trainer's own count would change.
         pause = None if self.job.get("counts_instructions") else 0.1
         while True:
-            readable, _, _ = select.select([control] if stop_by is None else [], [], [], pause)
-            if readable:
-                if not os.read(control, 1):
-                    os.killpg(0, signal.SIGKILL)
-                self.meter.stopping = True
-                stop_by, pause = clock() + (SECONDS_TO_STOP if self.meter.asked else 0), 0.1
+            try:
+                if select.select(listening, [], [], pause)[0]:
+                    if not os.read(control, 1):
+                        os.killpg(0, signal.SIGKILL)
+                    listening, pause = [], 0.1
+                    self.meter.stopping = True
+                    stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
+            except OSError:  # a trainer has closed it
+                listening, pause = [], 0.1
+            if os.getppid() != self.parent:
+                os.killpg(0, signal.SIGKILL)
             if stop_by is not None and clock() >= stop_by:
                 self.write(self.stopped())
                 os._exit(0)
-            self.sample()
+            with contextlib.suppress(Exception):  # what it follows is a trainer's own
+                self.sample()
 
     def stopped(self) -> dict[str, Any]:
         """The answer for a call that goes on, with the merges made so far."""
         answer = {**self.figures(), "status": "stopped"}
         if self.job["kind"] == "train":
             merges = list(self.meter.followed)
-            answer.update(packed_merges=packed(merges), merges_done=len(merges))
+            with contextlib.suppress(ValueError):  # it follows something else than merges: then there are none
+                answer.update(packed_merges=packed(merges), merges_done=len(merges))
         return answer
 
     def sample(self) -> None:
         point = self.point()
-        os.write(self.job["progress_descriptor"], b"%d\n" % point["merges"])
+        self.channel.say(b"%d" % point["merges"])
         self.peak_private = max(self.peak_private, memory_status()["RssAnon"])
         if not self.curve or point["merges"] > self.curve[-1]["merges"]:
             self.curve.append(point)
@@ -267,34 +282,14 @@ class Measured:
 
 def failed(error: BaseException, prefix: str) -> dict[str, Any]:
     """The answer for an exception; its traceback goes to standard error, whatever a trainer did to sys.stderr."""
-    told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(BaseException):  # its own __str__ may raise anything, and standard error be closed
+        told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         os.write(2, told.encode(errors="replace"))
     try:
         message = str(error)
-    except Exception:  # whatever its own __str__ raises
+    except BaseException:  # whatever its own __str__ raises
         message = "an exception that cannot be put into words"
     return {"status": "error", "reason": shortened(prefix + message) if message else type(error).__name__}
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of its children that have ended."""
-    accounts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(account.ru_utime + account.ru_stime for account in accounts)
-
-
-def memory_status() -> dict[str, int]:
-    """The kernel's account of this process in bytes: VmHWM, the peak, and RssAnon, what is not mapped from files."""
-    figures = {"VmHWM": 0, "RssAnon": 0}
-    try:
-        with open("/proc/self/status") as status:  # noqa: PTH123
-            for line in status:
-                name, _, rest = line.partition(":")
-                if name in figures:
-                    figures[name] = int(rest.split()[0]) * 1024
-    except FileNotFoundError:  # not Linux: getrusage's peak is right where no fork came before
-        figures["VmHWM"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return figures
 
 
 if __name__ == "__main__":

@@ -38,7 +38,11 @@ KEYS = """
 schema run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
 merges_sha256 proof seconds curve cpu_seconds counts_reused tallies instructions peak_rss_bytes peak_private_bytes
 limits merges_done last_phase first_divergence stderr_tail extrapolated interpreter block repeat started host
-environment cell"""
+environment cell witness disturbance laps clock_cost_seconds affinity"""
+DISTURBANCES = {
+    *("psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"),
+    *("involuntary_switches", "voluntary_switches", "minor_faults", "major_faults"),
+}
 KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 
 
@@ -87,6 +91,16 @@ def test_the_phases_add_up_to_the_total(records: list[dict[str, Any]]) -> None:
         parts = [part for phase, part in seconds.items() if phase != "total" and part is not None]
         assert sum(parts) == pytest.approx(seconds["total"], abs=1e-9)
         assert min(parts) >= 0
+
+
+def test_a_record_says_how_far_its_times_can_be_trusted(records: list[dict[str, Any]]) -> None:
+    for each in (records[0], trained(records, "naive")):
+        assert each["witness"].keys() == {"wall_seconds", "cpu_seconds", "whole_process"}
+        assert each["disturbance"].keys() >= DISTURBANCES
+        assert 0 < each["clock_cost_seconds"] < 1e-4
+        assert each["affinity"] is None
+    assert trained(records, "naive")["laps"] == 2 * 10 + 1
+    assert trained(records, "raises")["disturbance"] is None
 
 
 def test_what_was_not_measured_is_null_and_not_zero(records: list[dict[str, Any]]) -> None:

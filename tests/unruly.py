@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
+import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -65,6 +68,34 @@ def raises_what_is_not_text(word_counts: WordCounts, num_merges: int) -> list[Me
     raise ValueError("half a character: \udcff")
 
 
+class Unbearable(BaseException):
+    """What happens when it is to be shown is no Exception either."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+def raises_the_unbearable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise Unbearable
+
+
+def raises_a_keyboard_interrupt(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise KeyboardInterrupt
+
+
+def aborts(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.abort()
+
+
+def ends_well_without_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os._exit(0)
+
+
+def cannot_write_files(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return honest(word_counts, num_merges)
+
+
 def is_unavailable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise Unavailable("needs a library that is not there; install it")
 
@@ -94,11 +125,81 @@ def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[M
     return []
 
 
+def hangs_and_will_not_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Deaf to every signal that one can be deaf to."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+    return []
+
+
+def hangs_with_every_descriptor_closed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.closerange(3, 256)
+    Path(os.environ["UNRULY_CHILD"]).write_text(str(os.getpid()))
+    time.sleep(A_LONG_TIME)
+    return []
+
+
+def talks_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """To whoever listens, as fast as it can."""
+    while True:
+        for descriptor in range(3, 32):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, b"12\nbegin\nend\n\xff" * 100)
+
+
+def prints_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    block = b"there is more where this came from\n" * 10_000
+    while True:
+        os.write(1, block)
+
+
+def multiplies(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Processes that start processes, each in a session of its own, as long as there are fewer than some."""
+    number = multiprocessing.Value("i", 1)
+    place = os.environ["UNRULY_CHILD"]
+    while True:
+        with number.get_lock():
+            few = number.value < 60
+            number.value += few
+        if few and os.fork() == 0:
+            os.setsid()
+            with open(place, "a") as file:  # noqa: PTH123
+                file.write(f"{os.getpid()}\n")
+        time.sleep(0.001)
+
+
 def allocates_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     kept = []
     while True:
         kept.append(b"x" * (16 << 20))
         time.sleep(0.01)
+
+
+def maps_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Takes memory that is shared, which no limit of the process itself is about."""
+    kept = []
+    while True:
+        kept.append(mmap.mmap(-1, 16 << 20))
+        kept[-1].write(b"x" * (16 << 20))
+        time.sleep(0.01)
+
+
+def lets_children_allocate(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Holds little, as each of its children does."""
+    program = f"kept = b'x' * (20 << 20); import time; time.sleep({A_LONG_TIME})"
+    while True:
+        subprocess.Popen([sys.executable, "-c", program])
+        time.sleep(0.05)
+
+
+def lets_a_stranger_allocate(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Its child has left the session and forgotten where it comes from."""
+    program = f"kept = b'x' * (300 << 20); import time; time.sleep({A_LONG_TIME})"
+    child = subprocess.Popen([sys.executable, "-c", program], env={}, start_new_session=True)
+    Path(os.environ["UNRULY_CHILD"]).write_text(str(child.pid))
+    time.sleep(A_LONG_TIME)
+    return []
 
 
 def allocates_at_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -123,21 +224,6 @@ returns_a_generator = returning(iter)
 returns_one_too_many = returning(lambda merges: [*merges, (b"a", b"b")])
 returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
-
-
-class Lazy(list[Merge]):
-    """A list that does the work when it is read."""
-
-    def __init__(self, word_counts: WordCounts, num_merges: int) -> None:
-        super().__init__()
-        self.work = word_counts, num_merges
-
-    def __iter__(self) -> Any:
-        time.sleep(0.3)
-        return iter(honest(*self.work))
-
-
-returns_promises = Lazy
 
 
 # Noise and leavings.
@@ -250,6 +336,21 @@ def stops_the_clock(word_counts: WordCounts, num_merges: int, meter: Meter = NUL
     time.perf_counter = lambda: stopped
     time.sleep(0.3)
     return honest(word_counts, num_merges, meter)
+
+
+def lets_a_child_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Returns before its child, which has worked, has been waited for."""
+    program = "import time; t = time.process_time\nwhile t() < 0.5: pass\nprint('done', flush=True); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    return honest(word_counts, num_merges)
+
+
+def naps_often(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    for _ in range(60):
+        time.sleep(0.001)
+    return honest(word_counts, num_merges)
 
 
 def hands_over_too_much_time(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:

@@ -241,6 +241,7 @@ class Meter:
         self.followed: Sequence[Merge] = ()
         self.done = 0
         self.last_phase = ""
+        self.laps = 0
         self._mark = time.perf_counter()
 
     def lap(self, phase: str) -> None:
@@ -249,6 +250,7 @@ class Meter:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._mark
         self._mark = now
         self.last_phase = phase
+        self.laps += 1
 
     def add(self, phase: str, seconds: float) -> None:
         """Give `seconds` of the time since the previous lap to `phase`: native code times itself."""
