@@ -7,16 +7,15 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.clock_cost import clock_cost_seconds
 from harness.kept import manifest_of
 from harness.measure import PACKAGES, Answer
-from harness.plan import CountCell, Reading, TrainCell
+from harness.outcome import CountRun, Trained
+from harness.plan import Reading, TrainCell
 from harness.record import SCHEMA, Record, merges_sha256
-
-if TYPE_CHECKING:
-    from harness.schedule import Block, Trained
+from harness.source_digest import source_sha256
 
 TRAINING_PHASES = ("convert", "init", "max", "update")
 THIS_INTERPRETER = f"{platform.python_implementation()} {platform.python_version()}"
@@ -69,18 +68,17 @@ def train_record(trained: Trained, common: Record) -> Record:
         "last_phase": answer.get("last_phase"),
         "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
-        "extrapolated": None,
+        "extrapolated": answer.get("extrapolated"),
         "interpreter": answer.get("interpreter") or Path(cell.interpreter or THIS_INTERPRETER).name,
-        **in_block(trained.block),
-        "started": trained.started,
+        **circumstances(trained),
+        "source_sha256": source_sha256(cell.variant.target),
         **common,
     }
 
 
-def count_record(
-    cell: CountCell, answer: Answer, words: Path | None, started: str, block: Block, common: Record
-) -> Record:
+def count_record(measured: CountRun, common: Record) -> Record:
     """The record of a word counter in one block."""
+    cell, answer, words = measured.cell, measured.counted.answer, measured.counted.words
     own = answer.get("seconds") or {}
     total = answer.get("total")
     seconds: dict[str, float | None] = {phase: own.get(phase) for phase in COUNTING_PHASES}
@@ -108,15 +106,21 @@ def count_record(
         "last_phase": answer.get("last_phase"),
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "interpreter": answer.get("interpreter") or THIS_INTERPRETER,
-        **in_block(block),
-        "started": started,
+        **circumstances(measured),
+        "source_sha256": source_sha256(cell.counter.target),
         **common,
     }
 
 
-def in_block(block: Block) -> Record:
-    """Which pass over all cells it belongs to."""
-    return {"block": block.number, "warm_up": block.warm_up}
+def circumstances(measured: CountRun | Trained) -> Record:
+    """When it was measured, in which pass over all cells, and whether beside other timed runs."""
+    return {
+        "block": measured.block.number,
+        "warm_up": measured.block.warm_up,
+        "block_whole": not measured.cut_short,
+        "concurrent": measured.beside_others,
+        "started": measured.started,
+    }
 
 
 def work(cell: TrainCell) -> Record:

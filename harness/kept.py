@@ -12,6 +12,7 @@ from harness import cache, word_store
 from harness.measure import CLOCK_TOLERANCE_SECONDS
 from harness.plan import CountCell, Reading
 from harness.record import merges_from_bytes, merges_sha256, merges_to_bytes
+from harness.source_digest import source_sha256
 from variants.contract import Merge
 
 # What reading a kept file raises if it is not as it was written.
@@ -69,7 +70,10 @@ def keep_words(reading: Reading, counted: Path) -> Path:
 
 
 def measured_count(cell: CountCell, machine: str) -> dict[str, Any] | None:
-    """The kept measurement of a counter on a machine like this one, if there is a whole one and its words are there."""
+    """The kept measurement of a counter on a machine like this one, if there is a whole one and its words are there.
+
+    A counter whose code has changed since is another one.
+    """
     try:
         answer: dict[str, Any] = json.loads(_measurement(cell, machine).read_text())
         whole = (
@@ -86,7 +90,8 @@ def keep_count(cell: CountCell, machine: str, answer: dict[str, Any]) -> None:
 
 
 def _measurement(cell: CountCell, machine: str) -> Path:
-    return folder_of(cell.reading) / f"counted-{cell.key()}-{machine}.json"
+    source = (source_sha256(cell.counter.target) or "")[:16]
+    return folder_of(cell.reading) / f"counted-{cell.key()}-{source}-{machine}.json"
 
 
 def reference(reading: Reading, tie_break: str, min_count: int) -> Reference | None:

@@ -73,6 +73,8 @@ class TrainCell:
     tie_break: str
     min_count: int
     interpreter: str | None = None
+    memory_said: str | None = None
+    """limits.memory as it was said: without it the limit follows what is free, and is no choice."""
 
     @property
     def threads(self) -> int:
@@ -127,7 +129,14 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
         count = CountCell(reading, counter, config["threads"], limits)
         cells.append(
             TrainCell(
-                variant, count, chosen, vocab_size, config["tie_break"], config["min_count"], config["interpreter"]
+                variant,
+                count,
+                chosen,
+                vocab_size,
+                config["tie_break"],
+                config["min_count"],
+                config["interpreter"],
+                config["limits"]["memory"],
             )
         )
     return cells

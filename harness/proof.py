@@ -8,7 +8,7 @@ neither is right and everybody hears of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.kept import Reference
@@ -42,15 +42,14 @@ Rerun = Callable[[VariantCard, int], Claim | None]
 def find_reference(
     claims: Sequence[Claim], judges: Sequence[VariantCard], rerun: Rerun
 ) -> tuple[Reference | None, bool]:
-    """A reference for the longest of `claims`, and whether families were seen to disagree.
+    """A reference for as many merges as the longest of `claims` made, and whether families were seen to disagree.
 
     `judges` are variants fit to be run for it, fastest first; `rerun` runs one and returns its claim, None if it fails.
     """
-    whole = [claim for claim in claims if claim.whole]
-    if not whole:
+    longest = max((reach(claim) for claim in claims), default=0)
+    if not longest and not any(claim.whole for claim in claims):
         return None, False
-    longest = max(claim.num_merges for claim in whole)
-    compared = [claim for claim in whole if claim.num_merges == longest]
+    compared = [replace(claim, num_merges=longest, whole=True) for claim in claims if reach(claim) == longest]
     agreed = agreement(compared)
     for judge in judges:
         if agreed is not None:
@@ -62,6 +61,11 @@ def find_reference(
                 agreed = agreement(compared)
     disagreed = len({tuple(claim.merges) for claim in compared}) > 1
     return agreed, disagreed
+
+
+def reach(claim: Claim) -> int:
+    """How many merges a claim says something about: a stopped one only about those it made."""
+    return claim.num_merges if claim.whole else len(claim.merges)
 
 
 def agreement(claims: Sequence[Claim]) -> Reference | None:
@@ -81,7 +85,7 @@ def agreement(claims: Sequence[Claim]) -> Reference | None:
 
 def verdict(claim: Claim, reference: Reference | None) -> Verdict:
     """Hold one claim against the reference; a stopped one must be a prefix of it."""
-    if reference is None or not reference.covers(len(claim.merges) if not claim.whole else claim.num_merges):
+    if reference is None or not reference.covers(reach(claim)) or not (claim.whole or claim.merges):
         return Verdict("unconfirmed")
     expected = reference.merges[: claim.num_merges if claim.whole else len(claim.merges)]
     divergence = first_divergence(claim.merges, expected)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from harness import tokenizer_files
+from harness import alone, resume, tokenizer_files
 from harness.command_line import Composed
+from harness.environment import environment
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.journal import Journal, append_once, open_journal, others
+from harness.outcome import Block, Trained
 from harness.plan import TrainCell, cells_of
 from harness.record import Record, RecordFile
-from harness.schedule import Block, Run, Trained, refuse_if_nothing_counted
+from harness.schedule import Run, distinct, machine, now, refuse_if_nothing_counted
 from harness.settings import Settings, settings_of
 from harness.table import render
 
@@ -33,14 +38,14 @@ def run_composed(composed: Sequence[Composed], folder: Path) -> int:
     if settings.plan_only:
         show_plan(cells, settings, console)
         return OK
-    run, store = measured(cells, settings, folder)
-    records = run.records()
     said: list[str] = []
-    try:
-        store.append(records)
-        said = save(run, settings.save)
-    finally:  # a full disk must not cost the table as well
-        show(run, records, said, console)
+    with measured(cells, settings, folder) as run:
+        records = run.records()
+        try:
+            record(run, records)
+            said = save(run, settings.save)
+        finally:  # a full disk must not cost the table as well
+            show(run, records, said, console)
     refuse_if_nothing_counted(run)
     return exit_code(records, run.disagreements)
 
@@ -48,10 +53,10 @@ def run_composed(composed: Sequence[Composed], folder: Path) -> int:
 def records_of(composed: Sequence[Composed], folder: Path) -> list[Record]:
     """Measure all cells of all configurations as one run; returns its records, which are stored as well."""
     cells, settings = planned(composed)
-    run, store = measured(cells, settings, folder)
-    records = run.records()
-    store.append(records)
-    save(run, settings.save)
+    with measured(cells, settings, folder) as run:
+        records = run.records()
+        record(run, records)
+        save(run, settings.save)
     return records
 
 
@@ -63,20 +68,65 @@ def planned(composed: Sequence[Composed]) -> tuple[list[TrainCell], Settings]:
     return [cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop()
 
 
-def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> tuple[Run, RecordFile]:
-    """Measure and prove; whatever breaks in, what was measured up to then is recorded."""
+@contextlib.contextmanager
+def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
+    """Measure and prove, with the machine to itself; whatever breaks in, what was measured up to then is recorded."""
     store = RecordFile(settings.results)
     if settings.save is not None:
         tokenizer_files.check_writable(settings.save)
-    run = Run(cells, settings, folder)
-    try:
-        run.measure_all()
-        run.prove()
-    except BaseException:
-        run.prove(interrupted=True)
-        store.append(run.records())
-        raise
-    return run, store
+    with alone.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext():
+        journal = taken_up(distinct(cells), settings, store)
+        try:
+            run = Run(cells, settings, folder, journal)
+            try:
+                run.measure_all()
+                run.prove()
+            except BaseException:
+                run.prove(interrupted=True)
+                append_once(store, run.records(), run.run_id)
+                raise
+            yield run
+        finally:
+            journal.close()
+
+
+def taken_up(cells: Sequence[TrainCell], settings: Settings, store: RecordFile) -> Journal:
+    """The journal of this plan, with what an unfinished run has left in it unless that is of no use any more.
+
+    What other runs have left is recorded as far as it goes, in case nobody goes on with them.
+    """
+    key = resume.plan_key(cells, settings, machine(environment()))
+    journal = open_journal(settings.results, key, now())
+    if journal.entries and (settings.rerun or not resume.words_are_there(cells, journal.entries)):
+        leave(journal, store)
+        journal.finish()
+        journal.close()
+        journal = open_journal(settings.results, key, now())
+    for other in others(settings.results, journal.folder):
+        leave(other, store)
+    if journal.entries:
+        trained = sum(entry.head["cell"] == "train" for entry in journal.entries)
+        say(
+            f"continuing the run of {journal.run_id[:16]}, {trained} trainer runs were measured; rerun=true starts anew"
+        )
+    return journal
+
+
+def leave(journal: Journal, store: RecordFile) -> None:
+    """Record what an unfinished run has measured, each measurement by itself."""
+    cut_short = [{**entry.record, "block_whole": False} for entry in journal.entries]
+    append_once(store, cut_short, journal.run_id)
+
+
+def record(run: Run, records: Sequence[Record]) -> None:
+    """Store the records of a whole run, which is then finished."""
+    store = RecordFile(run.settings.results)
+    if run.journal is not None and run.journal.continued:
+        append_once(store, records, run.run_id)
+    else:
+        store.append(records)
+    if run.journal is not None:
+        run.journal.finish()
 
 
 def show(run: Run, records: Sequence[Record], said: Sequence[str], console: Console) -> None:
@@ -142,6 +192,11 @@ def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
 def notes(run: Run) -> list[str]:
     """What a reader of this run's table should know besides what stands in the records."""
     said = list(run.disagreements)
+    if run.restless:
+        said.append(
+            f"{run.restless} of the measurements were begun although something else wanted the processors, or nobody "
+            "could tell; wait for a quiet hour, or see python -m harness.doctor"
+        )
     for trained in run.trained:
         if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
             said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
@@ -158,13 +213,20 @@ def notes(run: Run) -> list[str]:
     return list(dict.fromkeys(said))
 
 
+def say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)  # noqa: T201
+
+
 def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
-    """MISMATCH before UNMEASURED before OK; a variant that cannot run here is no fault unless it was all there was."""
+    """MISMATCH before UNMEASURED before OK.
+
+    A variant that cannot run here, and one whose total is extrapolated, is no fault unless it was all there was.
+    """
     trained = [record for record in records if record["cell"] == "train"]
     statuses = {record["status"] for record in trained}
     if "mismatch" in statuses or disagreements:
         return MISMATCH
-    if statuses - {"ok", "skipped"} or "ok" not in statuses:
+    if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
     return OK
 

@@ -10,132 +10,127 @@ import datetime
 import random
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import corpora, kept, registry
+from harness import alone, corpora, kept, resume
 from harness.cell_record import count_record, train_record
 from harness.environment import environment, host
 from harness.errors import MISMATCH, UNMEASURED, Refusal
+from harness.journal import Journal
 from harness.kinds import RUN_TRAINER, RunJob
 from harness.measure import Answer, measure
+from harness.outcome import Block, Counted, CountRun, Trained, stopped_at_the_limit
 from harness.plan import CountCell, TrainCell
 from harness.progress import Display
-from harness.proof import Claim, Verdict, find_reference, verdict
+from harness.proof import Claim
+from harness.proving import prove_all
+from harness.quiet import wait_for_quiet
 from harness.record import Record, merges_from_bytes
 from harness.registry import VariantCard
 from harness.settings import Settings
 from variants.contract import Merge
 
-# A trainer whose records are to be proved must have been measured to the end or stopped by the wall limit.
-PROVABLE = ("ok", "timeout")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A pass over all cells."""
-
-    number: int
-    warm_up: bool = False
-
-    @property
-    def place(self) -> tuple[bool, int]:
-        """Where it stands among the others: warm-up comes first."""
-        return not self.warm_up, self.number
-
-
-@dataclass
-class Counted:
-    """A counter's answer, and whether it is from this run."""
-
-    answer: Answer
-    reused: bool
-    words: Path | None
-    failed_by: str | None = None
-
-
-@dataclass
-class Trained:
-    """A trainer's answer in one block, its merges, and in the end what is known of them."""
-
-    cell: TrainCell
-    block: Block
-    started: str
-    answer: Answer
-    counted: Counted
-    merges: list[Merge] | None = None
-    verdict: Verdict = field(default_factory=lambda: Verdict("unconfirmed"))
+# A trainer that is run for a reference is not measured; it may take longer than those that are.
+PATIENCE_WITH_JUDGES = 10
 
 
 class Run:
-    """One command's measurements."""
+    """One command's measurements, those of an unfinished run before it among them."""
 
-    def __init__(self, cells: Sequence[TrainCell], settings: Settings, folder: Path) -> None:
-        self.cells = list({cell.key(): cell for cell in cells}.values())
+    def __init__(
+        self, cells: Sequence[TrainCell], settings: Settings, folder: Path, journal: Journal | None = None
+    ) -> None:
+        self.cells = distinct(cells)
         self.settings = settings
         self.folder = folder
         self.environment = environment()
         self.host = host(self.environment)
-        # What a kept count was measured on: another version of Python counts at another speed.
-        self.machine = f"{self.host}-{self.environment['python'].replace(' ', '-')}"
-        self.run_id = now()
+        self.machine = machine(self.environment)
+        self.run_id = journal.run_id if journal is not None else now()
+        self.journal = journal
         self.affinity = list(settings.affinity) if settings.affinity is not None else None
         self.counts: dict[tuple[str, str], Counted] = {}
-        self.count_records: list[Record] = []
+        self.counted: list[CountRun] = []
         self.trained: list[Trained] = []
         self.disagreements: list[str] = []
+        self.restless = 0
         self.jobs = 0
-        passes = settings.measure.warm_up + settings.repeat
-        self.display = Display((len(self.cells) + len(self.count_cells())) * passes)
-
-    def count_cells(self) -> list[CountCell]:
-        """The counters that are needed, each once for each corpus and width."""
-        return list({(cell.reading.key(), cell.count.key()): cell.count for cell in self.cells}.values())
-
-    def measure_all(self) -> None:
-        """Every block. What has been measured stays in this object if it is interrupted."""
-        order = random.Random(self.settings.seed)
-        for block in self.blocks():
-            for count_cell in shuffled(self.count_cells(), order):
-                self.counts[count_cell.reading.key(), count_cell.key()] = self.count(count_cell, block)
-            for cell in shuffled(self.cells, order):
-                self.trained.append(self.train(cell, block))
+        self.display = Display((len(self.cells) + len(self.count_cells(self.cells))) * len(self.blocks()))
+        if journal is not None:
+            resume.restore(self, journal.entries)
 
     def blocks(self) -> list[Block]:
         """Those of warm-up, which are apart from every statistic, then those asked for."""
         warming = [Block(number, warm_up=True) for number in range(self.settings.measure.warm_up)]
         return warming + [Block(number) for number in range(self.settings.repeat)]
 
+    def count_cells(self, cells: Sequence[TrainCell]) -> list[CountCell]:
+        """The counters that these cells need, each once for each corpus and width."""
+        return list({count_key(cell.count): cell.count for cell in cells}.values())
+
+    def measure_all(self) -> None:
+        """Every block. What has been measured stays in this object if it is interrupted."""
+        several = len(self.blocks()) > 1
+        for block in self.blocks():
+            # Each block has an order of its own, whatever was measured before it by a run that was interrupted.
+            order = random.Random(f"{self.settings.seed} {block.place}")
+            due = self.due(block)
+            for count_cell in shuffled(self.count_cells(due), order):
+                if (already := self.counted_in(block, count_cell)) is not None:
+                    self.counts[count_key(count_cell)] = already
+                else:
+                    self.counts[count_key(count_cell)] = self.count(count_cell, block)
+            for cell in shuffled(due, order):
+                trained = self.train(cell, block)
+                trained.cut_short = any(each.cut_short and each.block == block for each in self.trained) and not several
+                self.trained.append(trained)
+                self.note(resume.entry_of_trained(trained), trained.merges, train_record(trained, self.common()))
+
+    def due(self, block: Block) -> list[TrainCell]:
+        """The cells that this block still has to measure: not those that were over the wall limit before."""
+        done = {each.cell.key() for each in self.trained if each.block == block and not resume.is_redone(self, each)}
+        done |= stopped_at_the_limit(self.trained)
+        return [cell for cell in self.cells if cell.key() not in done]
+
+    def counted_in(self, block: Block, cell: CountCell) -> Counted | None:
+        """What the counter came to if the block's first half, before an interruption, has measured it."""
+        for each in self.counted:
+            if each.block == block and count_key(each.cell) == count_key(cell) and not resume.is_redone(self, each):
+                return each.counted
+        return None
+
+    def note(self, entry: dict[str, Any], merges: list[Merge] | None, record: Record) -> None:
+        """Put what was just measured on disk."""
+        if self.journal is not None:
+            self.journal.add({**entry, "record": self.shown(record)}, resume.packed(merges))
+
     def count(self, cell: CountCell, block: Block) -> Counted:
         """Measure a counter, or take what is kept of it."""
-        known = None if self.settings.fresh_counts else kept.measured_count(cell, self.machine)
+        known = None if self.settings.fresh_counts else self.kept_count(cell)
         if known is not None:
             self.display.pass_over()
             return Counted(known, reused=True, words=kept.words_of(cell.reading))
-        started, corpus = now(), cell.reading.corpus()
-        job = {
-            "kind": "count",
-            "target": cell.counter.target,
-            "params": dict(cell.counter.params),
-            "threads": cell.threads,
-            "affinity": self.affinity,
-            "corpus": {
-                "path": corpus.path,
-                "special_tokens": corpus.special_tokens,
-                "pattern": corpus.pattern,
-                "errors": corpus.errors,
-                "partial": corpus.partial,
-            },
-        }
+        self.settle_down()
+        started, beside = now(), self.others_beside()
         label = f"counting {cell.reading.file.name} ({cell.counter.name})"
         with self.display.showing(label, cell.reading.file.bytes, "bytes") as on_progress:
-            answer = measure(job, output := self.next_folder(), cell.limits, on_progress)
+            answer = measure(count_job(cell, self.affinity), output := self.next_folder(), cell.limits, on_progress)
         words = self.keep(cell, answer, output / "words") if answer["status"] == "ok" else None
         shutil.rmtree(output)
         counted = Counted(answer, reused=False, words=words, failed_by=answer["reason"])
-        self.count_records.append(count_record(cell, answer, words, started, block, self.common()))
+        measured = CountRun(cell, block, started, counted, beside_others=beside or self.others_beside())
+        self.counted.append(measured)
+        self.note(resume.entry_of_count(measured), None, count_record(measured, self.common()))
         return counted
+
+    def kept_count(self, cell: CountCell) -> Answer | None:
+        """What is kept of a counter; where no times are wanted, the words of whichever counter will do."""
+        known = kept.measured_count(cell, self.machine)
+        if known is None and not self.settings.measure.timed and kept.words_of(cell.reading) is not None:
+            return {"status": "ok", "reason": None}
+        return known
 
     def keep(self, cell: CountCell, answer: Answer, counted: Path) -> Path | None:
         """Keep the words and their time, and return where the words are; None if these cannot be what was asked for."""
@@ -153,13 +148,14 @@ class Run:
             )
             return None
         answer["documents"] = answer["tallies"].get("documents")
-        kept.keep_count(cell, self.machine, answer)
+        if self.settings.measure.timed:
+            kept.keep_count(cell, self.machine, answer)
         return words
 
     def train(self, cell: TrainCell, block: Block) -> Trained:
         """Measure a trainer on the words its counter made; without words the counter's failure is its own."""
         started = now()
-        counted = self.counts[cell.reading.key(), cell.count.key()]
+        counted = self.counts[count_key(cell.count)]
         if counted.words is None:
             # Wrong words are the counter's mismatch; its trainers have just not been measured.
             status = "error" if counted.answer["status"] == "mismatch" else counted.answer["status"]
@@ -168,10 +164,14 @@ class Run:
         if cell.interpreter is not None and shutil.which(cell.interpreter) is None:
             reason = f"there is no interpreter {cell.interpreter!r} here; install it, or say interpreter=PATH"
             return Trained(cell, block, started, {"status": "skipped", "reason": reason}, counted)
+        self.settle_down()
+        started, beside = now(), self.others_beside()
         label = f"{cell.variant.name} on {cell.reading.file.name}"
         job = train_job(cell, cell.variant, cell.num_merges, counted.words, cell.interpreter)
         answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
-        return Trained(cell, block, started, answer, counted, merges)
+        if answer["status"] == "timeout":
+            block = Block(0)  # it is not run again, so what is known of it belongs to no warm-up
+        return Trained(cell, block, started, answer, counted, merges, beside_others=beside or self.others_beside())
 
     def run_trainer(
         self, label: str, job: dict[str, Any], cell: TrainCell, run_job: RunJob
@@ -184,44 +184,29 @@ class Run:
         shutil.rmtree(output)
         return answer, merges
 
+    def settle_down(self) -> None:
+        """Wait for a quiet machine as long as the preset says, and remember if there was none."""
+        if not wait_for_quiet(self.settings.measure.quiet_seconds):
+            self.restless += 1
+
+    def others_beside(self) -> bool:
+        return self.settings.concurrent or (self.settings.measure.timed and alone.others_beside())
+
     def prove(self, interrupted: bool = False) -> None:
-        """Give every trained cell its verdict, and a sentence for each corpus on which families disagree.
+        """Give every trained cell its verdict, and a sentence for each corpus on which families disagree."""
+        if interrupted:
+            resume.mark_cut_short(self)
+        self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
 
-        After an interruption nothing more is run and nothing kept: what is there has to do.
-        """
-        groups: dict[tuple[str, str, int], list[Trained]] = {}
-        for trained in self.trained:
-            if trained.answer["status"] in PROVABLE and trained.merges is not None:
-                cell = trained.cell
-                groups.setdefault((cell.reading.key(), cell.tie_break, cell.min_count), []).append(trained)
-        for group in groups.values():
-            claims = [claim_of(trained) for trained in group]
-            cell = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
-            asked = cell.reading, cell.tie_break, cell.min_count
-            reference = kept.reference(*asked)
-            whole = [claim.num_merges for claim in claims if claim.whole]
-            if whole and (reference is None or not reference.covers(max(whole))):
-                judges = [] if interrupted else registry.judges()
-                made, disagree = find_reference(claims, judges, lambda judge, size: self.rerun(cell, judge, size))  # noqa: B023
-                if made is not None:
-                    reference = made
-                    if not interrupted:
-                        kept.keep_reference(*asked, made)
-                elif disagree:
-                    names = ", ".join(dict.fromkeys(claim.variant for claim in claims))
-                    self.disagreements.append(
-                        f"{cell.reading.file.name}: {names} and the trainers they were held against disagree, and no "
-                        "two families agree; none of these merges is proved"
-                    )
-            for trained, claim in zip(group, claims, strict=True):
-                trained.verdict = verdict(claim, reference)
-
-    def rerun(self, cell: TrainCell, judge: VariantCard, num_merges: int) -> Claim | None:
+    def run_judge(self, cell: TrainCell, judge: VariantCard, num_merges: int) -> Claim | None:
         """Run a variant of another family, untimed, for its merges only."""
         words = kept.words_of(cell.reading)
         assert words is not None, "the words were there when the cell was measured"
         label = f"reference for {cell.reading.file.name} ({judge.name})"
-        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), cell, measure)
+        wall = cell.limits.wall_seconds
+        limits = replace(cell.limits, wall_seconds=wall and wall * PATIENCE_WITH_JUDGES)
+        patient = replace(cell, count=replace(cell.count, limits=limits))
+        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), patient, measure)
         if answer["status"] != "ok" or merges is None:
             return None
         return Claim(judge.name, judge.family, merges, num_merges, whole=True)
@@ -230,14 +215,21 @@ class Run:
         """Every record of this run: counters first, then trainers in the order they were asked for."""
         order = {cell.key(): place for place, cell in enumerate(self.cells)}
         listed = sorted(self.trained, key=lambda trained: (trained.block.place, order[trained.cell.key()]))
-        return self.count_records + [train_record(trained, self.common()) for trained in listed]
+        counters = [count_record(counted, self.common()) for counted in self.counted]
+        return [self.shown(record) for record in counters + [train_record(each, self.common()) for each in listed]]
+
+    def shown(self, record: Record) -> Record:
+        """The record without its times where times were not what was measured."""
+        if self.settings.measure.timed:
+            return record
+        untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None}
+        return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
 
     def common(self) -> Record:
         return {
             "run_id": self.run_id,
             "repeat": self.settings.repeat,
             "measure": self.settings.measure.name,
-            "concurrent": self.settings.concurrent,
             "host": self.host,
             "environment": self.environment,
         }
@@ -245,6 +237,37 @@ class Run:
     def next_folder(self) -> Path:
         self.jobs += 1
         return self.folder / str(self.jobs)
+
+
+def machine(known: dict[str, Any]) -> str:
+    """What a kept time was measured on: another version of Python is another speed."""
+    return f"{host(known)}-{known['python'].replace(' ', '-')}"
+
+
+def distinct(cells: Iterable[TrainCell]) -> list[TrainCell]:
+    return list({cell.key(): cell for cell in cells}.values())
+
+
+def count_key(cell: CountCell) -> tuple[str, str]:
+    return cell.reading.key(), cell.key()
+
+
+def count_job(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
+    corpus = cell.reading.corpus()
+    return {
+        "kind": "count",
+        "target": cell.counter.target,
+        "params": dict(cell.counter.params),
+        "threads": cell.threads,
+        "affinity": affinity,
+        "corpus": {
+            "path": corpus.path,
+            "special_tokens": corpus.special_tokens,
+            "pattern": corpus.pattern,
+            "errors": corpus.errors,
+            "partial": corpus.partial,
+        },
+    }
 
 
 def train_job(
@@ -261,11 +284,6 @@ def train_job(
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,
     }
-
-
-def claim_of(trained: Trained) -> Claim:
-    cell, whole = trained.cell, trained.answer["status"] == "ok"
-    return Claim(cell.variant.name, cell.variant.family, trained.merges or [], cell.num_merges, whole)
 
 
 def read_merges(output: Path, answer: Answer) -> list[Merge] | None:

@@ -104,7 +104,7 @@ def test_a_variant_that_contradicts_itself_is_outvoted() -> None:
     assert agreement(voices) == Reference(RIGHT, False, ("one", "two"))
 
 
-def test_the_longest_is_asked_for_and_a_stopped_run_makes_no_reference() -> None:
+def test_the_longest_is_asked_for() -> None:
     reruns = Reruns(judge=[*RIGHT, *OTHER])
     claims = [
         claim("one", RIGHT),
@@ -114,7 +114,15 @@ def test_the_longest_is_asked_for_and_a_stopped_run_makes_no_reference() -> None
     made, _ = find_reference(claims, [judge("judge")], reruns)
     assert made == Reference([*RIGHT, *OTHER], False, ("two", "judge"))
     assert reruns.asked == [("judge", 4)]
-    assert find_reference([claim("three", RIGHT[:1], whole=False)], [judge("judge")], reruns) == (None, False)
+
+
+def test_where_all_were_stopped_a_judge_goes_as_far_as_the_longest_of_them() -> None:
+    claims = [claim(name, RIGHT[:made], whole=False, asked=9) for name, made in (("one", 1), ("two", 2))]
+    reruns = Reruns(judge=RIGHT[:2])
+    assert find_reference(claims, [judge("judge")], reruns) == (Reference(RIGHT[:2], False, ("two", "judge")), False)
+    assert reruns.asked == [("judge", 2)]
+    nothing = claim("one", [], whole=False)
+    assert find_reference([nothing], [judge("judge")], reruns) == (None, False)
 
 
 def test_fewer_merges_than_asked_for_are_all_there_are() -> None:
@@ -139,7 +147,7 @@ def test_no_merges_at_all_are_a_reference_too() -> None:
         (claim("new", RIGHT[:2], asked=2), "confirmed", None),
         (claim("new", [], asked=0), "confirmed", None),
         (claim("new", RIGHT[:1], whole=False), "confirmed", None),
-        (claim("new", [], whole=False), "confirmed", None),
+        (claim("new", [], whole=False), "unconfirmed", None),
         (claim("new", WRONG), "mismatch", 2),
         (claim("new", WRONG[:2], whole=False), "mismatch", 2),
         (claim("new", RIGHT[:2]), "mismatch", 3),

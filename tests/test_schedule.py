@@ -13,12 +13,13 @@ from workbench import HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_fo
 from harness import kept, schedule, word_store
 from harness.environment import environment
 from harness.errors import Refusal
+from harness.outcome import Block, Counted, Trained
 from harness.plan import TrainCell
 from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
 from harness.rows import rows
 from harness.running import exit_code, measured, notes
-from harness.schedule import Block, Counted, Run, Trained, refuse_if_nothing_counted
+from harness.schedule import Run, refuse_if_nothing_counted
 from harness.settings import Preset
 from variants.contract import Merge, WordCounts
 
@@ -301,8 +302,8 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
         return train(run, cell, block)
 
     monkeypatch.setattr(Run, "train", train_two)
-    with pytest.raises(end, match="that is all"):
-        measured(cells, settings_for(tmp_path), tmp_path / "jobs")
+    with pytest.raises(end, match="that is all"), measured(cells, settings_for(tmp_path), tmp_path / "jobs"):
+        pass
     records = read_records([tmp_path / "results"])
     assert [each["cell"] for each in records] == ["count", "train", "train"]
     assert {each["variant"] for each in records[1:]} == set(trained)

@@ -1,0 +1,60 @@
+"""Giving every trained cell of a run its verdict: corpus by corpus, with the reference that is kept or can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness import kept, registry
+from harness.outcome import Trained
+from harness.plan import TrainCell
+from harness.proof import Claim, find_reference, reach, verdict
+from harness.registry import VariantCard
+
+# A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
+PROVABLE = ("ok", "timeout", "extrapolated")
+
+RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
+
+
+def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool) -> list[str]:
+    """Set the verdicts; returns a sentence for each corpus on which families disagree.
+
+    After an interruption nothing more is run and nothing kept: what is there has to do.
+    """
+    groups: dict[tuple[str, str, int], list[Trained]] = {}
+    for each in trained:
+        if each.answer["status"] in PROVABLE and each.merges is not None:
+            cell = each.cell
+            groups.setdefault((cell.reading.key(), cell.tie_break, cell.min_count), []).append(each)
+    return [sentence for group in groups.values() for sentence in prove_group(group, run_judge, interrupted)]
+
+
+def prove_group(group: Sequence[Trained], run_judge: RunJudge, interrupted: bool) -> list[str]:
+    """Hold the cells that answer one question against its reference, which is made if need be."""
+    claims = [claim_of(trained) for trained in group]
+    cell = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
+    asked = cell.reading, cell.tie_break, cell.min_count
+    reference = kept.reference(*asked)
+    needed = max(map(reach, claims))
+    disagreements = []
+    if reference is None or not reference.covers(needed):
+        judges = [] if interrupted else registry.judges()
+        made, disagree = find_reference(claims, judges, lambda judge, size: run_judge(cell, judge, size))
+        if made is not None:
+            reference = made
+            if not interrupted:
+                kept.keep_reference(*asked, made)
+        elif disagree:
+            names = ", ".join(dict.fromkeys(claim.variant for claim in claims))
+            disagreements.append(
+                f"{cell.reading.file.name}: {names} and the trainers they were held against disagree, and no "
+                "two families agree; none of these merges is proved"
+            )
+    for trained, claim in zip(group, claims, strict=True):
+        trained.verdict = verdict(claim, reference)
+    return disagreements
+
+
+def claim_of(trained: Trained) -> Claim:
+    cell, whole = trained.cell, trained.answer["status"] == "ok"
+    return Claim(cell.variant.name, cell.variant.family, trained.merges or [], cell.num_merges, whole)

@@ -1,0 +1,83 @@
+"""A digest of the code behind a target: its module and what that imports of its own package, read and never run.
+
+Two measurements belong together only if the code did not change between them. Compiled modules count by their files,
+so that an unbuilt change of a source does not show and a built one does.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
+from pathlib import Path
+
+from harness.measure import PACKAGES
+
+
+def source_sha256(target: str) -> str | None:
+    """The digest of the code behind `package.module:function`; None if its module is nowhere to be read."""
+    return _digest(target.partition(":")[0], (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+
+
+@functools.cache
+def _digest(module: str, places: tuple[str, ...]) -> str | None:
+    files = closure(module, places)
+    if module not in files:
+        return None
+    content = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
+    """The files of a module, of its packages, and of all they import of the same top-level package, by name."""
+    package = module.partition(".")[0]
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] != package:
+            continue
+        spec = located(name, places)
+        if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+            continue
+        found[name] = Path(spec.origin)
+        if "." in name:
+            waiting.append(name.rpartition(".")[0])
+        if found[name].suffix in SOURCE_SUFFIXES:
+            waiting += imported(found[name], name, spec.submodule_search_locations is not None)
+    return found
+
+
+def located(name: str, places: tuple[str, ...]) -> ModuleSpec | None:
+    """Where a module lies, found package by package, so that none of them is run for it."""
+    parts = name.split(".")
+    search: list[str] | None = list(places)
+    spec = None
+    for length in range(1, len(parts) + 1):
+        if search is None:
+            return None
+        spec = PathFinder.find_spec(".".join(parts[:length]), search)
+        if spec is None or (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
+            return None
+        search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
+    return spec
+
+
+def imported(file: Path, name: str, is_package: bool) -> Iterator[str]:
+    """Every module that a source file may import; `from a import b` may mean the module `a.b`."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # it counts by its own bytes; running it will tell what is wrong
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = name.split(".")[: -node.level + is_package or None] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)

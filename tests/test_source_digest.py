@@ -1,0 +1,91 @@
+"""The digest of the code behind a target changes with that code, and with nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from workbench import TESTS, cell_of, reading_of
+
+from harness import kept, registry, source_digest, word_store
+from harness.registry import CounterCard
+from harness.source_digest import closure, source_sha256
+from variants.contract import WordCounts
+
+PLACES = (str(TESTS.parent),)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "mine"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('it was run')\n")
+    (folder / "deep" / "__init__.py").write_text("")
+    (folder / "deep" / "train.py").write_text("from .. import words\nfrom . import near\nimport json\n")
+    (folder / "deep" / "near.py").write_text("def f():\n    from mine.late import g\n")
+    (folder / "late.py").write_text("")
+    (folder / "words.py").write_text("")
+    (folder / "aside.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
+
+
+@pytest.mark.usefixtures("package")
+def test_the_closure_is_what_a_module_imports_of_its_own_package() -> None:
+    assert sorted(closure("mine.deep.train", tuple(sys.path))) == [
+        "mine",
+        "mine.deep",
+        "mine.deep.near",
+        "mine.deep.train",
+        "mine.late",
+        "mine.words",
+    ]
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "deep/train.py", "deep/near.py", "late.py", "words.py"])
+def test_a_change_in_the_closure_is_another_digest(package: Path, name: str) -> None:
+    before = source_sha256("mine.deep.train:f")
+    (package / name).write_text((package / name).read_text() + "# changed\n")
+    source_digest._digest.cache_clear()
+    assert source_sha256("mine.deep.train:f") != before
+
+
+def test_a_change_elsewhere_is_none(package: Path) -> None:
+    before = source_sha256("mine.deep.train:f")
+    (package / "aside.py").write_text("# changed\n")
+    source_digest._digest.cache_clear()
+    assert source_sha256("mine.deep.train:f") == before is not None
+
+
+def test_what_does_not_parse_counts_by_its_bytes(package: Path) -> None:
+    (package / "words.py").write_text("def (")
+    assert source_sha256("mine.deep.train:f") is not None
+
+
+@pytest.mark.usefixtures("package")
+def test_what_is_nowhere_has_no_digest() -> None:
+    assert source_sha256("not_a_package.module:train") is None
+    assert source_sha256("mine.missing:train") is None
+    assert source_sha256("") is None
+
+
+def test_every_listed_variant_has_one_and_compiled_ones_count_by_what_was_built() -> None:
+    for card in registry.variants().values():
+        assert source_sha256(card.target) is not None, card.name
+    flat = closure("variants.flat", PLACES)
+    assert flat["variants.native._flat"].suffix == ".so"
+    assert "variants.contract" in flat
+    assert "variants.heap" not in flat
+
+
+def test_a_kept_count_is_of_the_counter_as_it_was(package: Path, tmp_path: Path) -> None:
+    count = cell_of(reading_of(tmp_path), counter=CounterCard("mine", "mine.words:count")).count
+    word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2)]))
+    kept.keep_words(count.reading, tmp_path / "written")
+    answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
+    kept.keep_count(count, "machine", answer)
+    assert kept.measured_count(count, "machine") == answer
+    (package / "words.py").write_text("# another counter now\n")
+    source_digest._digest.cache_clear()
+    assert kept.measured_count(count, "machine") is None
