@@ -10,12 +10,16 @@ import ast
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 
 from harness.measure import PACKAGES
+
+MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
 def source_sha256(target: str) -> str | None:
@@ -48,7 +52,11 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
         if "." in name:
             waiting.append(name.rpartition(".")[0])
         if found[name].suffix in SOURCE_SUFFIXES:
-            waiting += imported(found[name], name, spec.submodule_search_locations is not None)
+            imports = set(imported(found[name], name, spec.submodule_search_locations is not None))
+            waiting += imports
+            waiting += named_by_text(found[name], {base for base in imports if base.partition(".")[0] == package})
+        else:
+            waiting += imported_by_cython(found[name].with_name(f"{name.rpartition('.')[2]}.pyx"))
     return found
 
 
@@ -67,13 +75,17 @@ def located(name: str, places: tuple[str, ...]) -> ModuleSpec | None:
     return spec
 
 
+def syntax(file: Path) -> list[ast.AST]:
+    """The parts of a source file; none of one that does not parse, which counts by its bytes alone."""
+    try:
+        return list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):
+        return []
+
+
 def imported(file: Path, name: str, is_package: bool) -> Iterator[str]:
     """Every module that a source file may import; `from a import b` may mean the module `a.b`."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # it counts by its own bytes; running it will tell what is wrong
-    for node in ast.walk(tree):
+    for node in syntax(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,3 +93,16 @@ def imported(file: Path, name: str, is_package: bool) -> Iterator[str]:
             base = ".".join([*above, *filter(None, [node.module])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def named_by_text(file: Path, bases: set[str]) -> Iterator[str]:
+    """Modules that a source file may import by a name in a string, below a package that it imports from."""
+    for node in syntax(file):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
+            yield node.value
+            yield from (f"{base}.{node.value}" for base in bases)
+
+
+def imported_by_cython(source: Path) -> list[str]:
+    """The modules that a compiled module imports, by its source if that lies beside it."""
+    return CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []
