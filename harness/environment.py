@@ -1,7 +1,7 @@
 """The machine and the software a record was made with; what cannot be known is recorded as unavailable.
 
-No environment variables, no host name and no path go into a record. `host` is a digest of what makes two machines
-comparable: processor, cores, memory, kernel.
+No environment variables but the hash seed, no host name and no path go into a record. `host` is a digest of what makes
+two machines comparable: processor, cores, memory, kernel.
 """
 
 from __future__ import annotations
@@ -11,37 +11,34 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
 
-UNAVAILABLE = "unavailable"
-PACKAGES = ("regex", "numpy", "Cython", "hydra-core", "omegaconf", "pandas")
+from harness.builds import builds
+from harness.machine import UNAVAILABLE, machine
+
+# What the project's own metadata names, and what those bring with them that counts, composes or computes.
+FURTHER_PACKAGES = ("Cython", "omegaconf", "antlr4-python3-runtime")
 CHECKOUT = Path(__file__).resolve().parent.parent
+# A change in any of these is a change of what is measured.
+MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 
 
 def environment() -> dict[str, Any]:
     """Everything about this machine and software that a comparison may want to know."""
     return {
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "cores_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_bytes": memory_bytes("MemTotal"),
-        "kernel": f"{platform.system()} {platform.release()}",
-        "architecture": platform.machine(),
-        "libc": " ".join(platform.libc_ver()).strip() or UNAVAILABLE,
-        "hypervisor": "yes" if "hypervisor" in cpu_flags() else "no sign of one",
-        "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_huge_pages": first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
+        **machine(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "python_compiler": platform.python_compiler(),
-        "python_flags": " ".join(
-            flag for flag in (sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", "").split() if "/" not in flag
-        ),
-        "hash_seed": "random" if sys.flags.hash_randomization else "fixed",
-        "packages": {name: version(name) for name in PACKAGES},
+        "python_flags": python_flags(),
+        "python_build": python_build(),
+        "native": builds(CHECKOUT / "variants"),
+        "hash_seed": hash_seed(),
+        "packages": packages(),
         **checkout_state(),
     }
 
@@ -52,27 +49,50 @@ def host(known: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
-def cpu_model() -> str:
-    for line in read_lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or UNAVAILABLE
+def python_flags() -> str:
+    """What Python itself was configured with, places left out."""
+    return without_places((sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", ""))
 
 
-def cpu_flags() -> list[str]:
-    for line in read_lines("/proc/cpuinfo"):
-        if line.startswith(("flags", "Features")):
-            return line.partition(":")[2].split()
-    return []
+def python_build() -> dict[str, Any]:
+    """How Python itself was compiled: optimised by profile and at link time or not, for debugging, without its lock."""
+    configured = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return {
+        "cflags": without_places(sysconfig.get_config_var("CFLAGS") or "") or UNAVAILABLE,
+        "optimized": "--enable-optimizations" in configured,
+        "lto": bool(sysconfig.get_config_var("LTOFLAGS")) or "--with-lto" in configured,
+        "debug": bool(sysconfig.get_config_var("Py_DEBUG")),
+        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    }
 
 
-def memory_bytes(field: str) -> int | None:
-    """A line of the kernel's account of the machine's memory, such as MemTotal or MemAvailable."""
-    for line in read_lines("/proc/meminfo"):
-        name, _, rest = line.partition(":")
-        if name == field:
-            return int(rest.split()[0]) * 1024
-    return None
+def without_places(flags: str) -> str:
+    """
+    >>> without_places("-O3  -I/somewhere/include -Wall")
+    '-O3 -Wall'
+    """
+    return " ".join(flag for flag in flags.split() if "/" not in flag)
+
+
+def hash_seed() -> str:
+    """What the hashes of texts begin with: random, or the number that PYTHONHASHSEED fixes for every process."""
+    said = os.environ.get("PYTHONHASHSEED", "")
+    return said if said.isdigit() and not sys.flags.ignore_environment else "random"
+
+
+def packages() -> dict[str, str]:
+    """The versions of what the project is declared to need; of what is absent, that it is."""
+    return {name: version(name) for name in sorted({*declared(), *FURTHER_PACKAGES}, key=str.casefold)}
+
+
+def declared() -> list[str]:
+    """The names of the project's own requirements, without extras."""
+    try:
+        required = importlib.metadata.requires("bpe-harness") or []
+    except importlib.metadata.PackageNotFoundError:
+        required = ["regex", "hydra-core", "numpy", "pandas"]
+    plain = [line for line in required if "extra ==" not in line]
+    return [name[0] for line in plain if (name := re.match(r"[\w.-]+", line))]
 
 
 def version(package: str) -> str:
@@ -88,7 +108,7 @@ def checkout_state() -> dict[str, Any]:
         if not os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121
             return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}  # installed somewhere inside another project's
         commit = git("rev-parse", "--short=12", "HEAD")
-        return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", "variants", "harness", "conf"))}
+        return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
     except (OSError, subprocess.CalledProcessError):
         return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}
 
@@ -96,14 +116,3 @@ def checkout_state() -> dict[str, Any]:
 def git(*arguments: str) -> str:
     command = ["git", "-C", str(CHECKOUT), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
-
-
-def first_line(path: str) -> str:
-    return next(iter(read_lines(path)), UNAVAILABLE)
-
-
-def read_lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []

@@ -17,8 +17,8 @@ import regex
 from harness import corpora, registry
 from harness.choices import at_least, check_type, one_of
 from harness.corpora import CorpusFile
-from harness.environment import memory_bytes
 from harness.errors import Refusal
+from harness.machine import memory_bytes
 from harness.measure import Limits
 from harness.registry import CounterCard, VariantCard
 from harness.sizes import parse_bytes
