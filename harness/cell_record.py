@@ -134,12 +134,13 @@ def work(cell: TrainCell) -> Record:
 
 
 def how_read(reading: Reading) -> Record:
-    """How the corpus became words."""
+    """How the corpus became words; a table of words was not read by any pattern."""
+    counted = not reading.file.table
     return {
-        "pattern": reading.pattern_name,
-        "pattern_partial": reading.partial,
+        "pattern": reading.pattern_name if counted else None,
+        "pattern_partial": reading.partial if counted else None,
         "special_tokens": list(reading.special_tokens),
-        "errors": reading.errors,
+        "errors": reading.errors if counted else None,
     }
 
 
@@ -152,6 +153,7 @@ def corpus_facts(reading: Reading, words: Path | None, documents: int | None) ->
         "documents": documents,
         "pre_tokens": manifest.get("pre_tokens"),
         "words": manifest.get("words"),
+        "generated": reading.file.parameters,
     }
 
 

@@ -42,13 +42,8 @@ def folder_of(reading: Reading) -> Path:
 
 def words_of(reading: Reading) -> Path | None:
     """The folder of the kept words, None if there are none; a broken one is removed, to be made again."""
-    folder = folder_of(reading) / "words"
-    try:
-        word_store.read(folder)
-    except word_store.BrokenWords:
-        shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
-        return None
-    return folder
+    folder = reading.file.path if reading.file.table else folder_of(reading) / "words"
+    return folder if word_store.is_whole(folder) else None
 
 
 def manifest_of(words: Path) -> dict[str, Any]:

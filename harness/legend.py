@@ -170,7 +170,9 @@ def _remarks(row: Row) -> Iterable[str]:
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
     if "count" not in row.seconds:
-        yield "Counting was not measured, so the total is without it"
+        given = row.record.get("pattern") is None
+        why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
+        yield f"{why}, so the total is without {'counting' if given else 'it'}"
     if row.merges is not None and row.requested_merges is not None and row.merges < row.requested_merges:
         made, requested = count_text(row.merges), count_text(row.requested_merges)
         yield f"{made} of {requested} merges, then no pair of count {row.record.get('min_count')} or more was left"

@@ -25,11 +25,16 @@ from harness.sizes import parse_bytes
 from variants.contract import Corpus, TieBreak
 
 SHARE_OF_FREE_MEMORY = 0.8
+# What stands where the counter does when the corpus is a table of words.
+GIVEN = CounterCard("given", "", "the words came with their counts")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file becomes words: what decides a table of word counts, whoever counts."""
+    """How a file becomes words: what decides a table of word counts, whoever counts.
+
+    Of a word table nothing but the table decides; the pattern only goes into a tokenizer that is saved.
+    """
 
     file: CorpusFile
     pattern_name: str
@@ -43,7 +48,9 @@ class Reading:
 
     def key(self) -> str:
         """Names the table of word counts: equal for equal bytes read the same way by the same `regex`."""
-        parts = [self.file.sha256, self.pattern, self.special_tokens, self.errors, self.partial, regex.__version__]
+        parts: list[Any] = [self.file.sha256]
+        if not self.file.table:
+            parts += [self.pattern, self.special_tokens, self.errors, self.partial, regex.__version__]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -121,11 +128,13 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     variants = variants_of(config, said)
     limits = limits_of(config["limits"])
     file = corpora.prepare(config["data"], special_tokens)
+    if file.table:
+        refuse_what_counting_takes(file.name, config, said)
     reading = Reading(file, pattern_name, pattern, special_tokens, config["errors"], config["pattern"]["partial"])
     chosen = config["counting"]["_target_"] is not None
     cells = []
     for variant in variants:
-        counter = counter_of(config["counting"], None if chosen else variant.counting)
+        counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting)
         count = CountCell(reading, counter, config["threads"], limits)
         cells.append(
             TrainCell(
@@ -140,6 +149,21 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
             )
         )
     return cells
+
+
+def refuse_what_counting_takes(name: str, config: Mapping[str, Any], said: Sequence[str]) -> None:
+    """A word table is counted already: what decides how text is counted would be silently ignored."""
+    of_counting = [key for key in said if key.partition(".")[0] in ("counting", "errors")]
+    if config["counting"]["_target_"] is not None or of_counting:
+        raise Refusal(
+            f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
+        )
+    of_pattern = [key for key in said if key.partition(".")[0] == "pattern"]
+    if of_pattern and config["save"] is None:
+        raise Refusal(
+            f"data={name} is a table of words, so nothing is split; leave out {of_pattern[0]}, which says how a "
+            "tokenizer splits only together with save=FOLDER"
+        )
 
 
 def variants_of(config: Mapping[str, Any], said: Sequence[str]) -> list[VariantCard]:

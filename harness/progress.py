@@ -27,21 +27,29 @@ class Display:
     def showing(self, label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         """A bar for one measurement; yields the function that is told how much is done."""
         self.pass_over()
-        if not self.console.is_terminal:
-            yield lambda _: None
-            return
-        columns = (
-            TextColumn("{task.description}", markup=False),  # a file may be called [red]
-            BarColumn(),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-        )
-        # Few pictures a second, and the bar is gone when the measurement is over: the table comes after it.
-        with Progress(*columns, console=self.console, refresh_per_second=4, transient=True) as progress:
-            task = progress.add_task(f"[{self.cell}/{self.total_cells}] {label}", total=total or None, rate="")
-            yield lambda done: update(progress, task, done, unit)
+        with bar(f"[{self.cell}/{self.total_cells}] {label}", total, unit, self.console) as on_progress:
+            yield on_progress
+
+
+@contextlib.contextmanager
+def bar(label: str, total: int, unit: str, console: Console | None = None) -> Iterator[Callable[[int], None]]:
+    """A bar for one piece of work; yields the function that is told how much is done. A total of 0 is not known."""
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),  # a file may be called [red]
+        BarColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    # Few pictures a second, and the bar is gone when the work is over: the table comes after it.
+    with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
+        task = progress.add_task(label, total=total or None, rate="")
+        yield lambda done: update(progress, task, done, unit)
 
 
 def update(progress: Progress, task: TaskID, done: int, unit: str) -> None:

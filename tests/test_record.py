@@ -128,7 +128,7 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
     assert "missing.bin" in told
     assert "in raises" in told
     for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, os.uname().nodename, "an-environment-variable"):
-        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
+        assert private not in text
     assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", told)
 
 

@@ -199,6 +199,9 @@ def test_a_damaged_kept_measurement_is_none(tmp_path: Path, content: str) -> Non
     ("name", "content"),
     [
         ("data", b""),
+        ("data", b"lowloweR"),
+        ("offsets", b"\x00" * 8 + b"\x04" + b"\x00" * 7 + b"\x08" + b"\x00" * 7),
+        ("counts", b"\x02" + b"\x00" * 7 + b"\x02" + b"\x00" * 7),
         ("offsets", b"\x00" * 8),
         ("offsets", b"\x00" * 24),
         ("counts", b"\x01"),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.corpora.files import CorpusFile, check_readable, digest_of
+from harness.corpora.generated import as_said, parameters_of
 from harness.corpora.slices import cut
 from harness.corpora.sources import FIND
+from harness.corpora.word_tables import is_table, table_of
 from harness.errors import UNMEASURED, Refusal
 
 __all__ = ["CorpusFile", "digest_of", "prepare"]
@@ -25,7 +28,10 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     Raises Refusal if it is not there (with where it is expected and how to get it), cannot be read, or differs from the
     checksum on its card.
     """
+    card = as_said(card)
     kind, name = card["source"].get("kind"), card["name"]
+    if is_table(card):
+        return replace(table_of(card), parameters=parameters_of(card))
     if card["path"] is not None:
         path = Path(card["path"])
         if kind == "path":  # a file's name need not be UTF-8, but a record is
@@ -39,7 +45,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     check_fact(name, path, card, "bytes", path.stat().st_size)
     whole = CorpusFile(name, path, path.stat().st_size, digest_of(path))
     check_fact(name, path, card, "sha256", whole.sha256)
-    return cut(whole, card, special_tokens)
+    return replace(cut(whole, card, special_tokens), parameters=parameters_of(card))
 
 
 def check_fact(name: str, path: Path, card: Mapping[str, Any], fact: str, found: int | str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness import cache
 from harness.errors import UNMEASURED, Refusal
@@ -12,12 +14,17 @@ from harness.errors import UNMEASURED, Refusal
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A corpus as it is on this machine: the name on its card, one plain file, its size and digest."""
+    """A corpus as it is on this machine: the name on its card, one plain file, its size and digest.
+
+    Of a word table these are its folder, the bytes of its words, and the digest of words and counts.
+    """
 
     name: str
     path: Path
     bytes: int
     sha256: str
+    table: bool = False  # a word store: the words are counted already
+    parameters: Mapping[str, Any] | None = None  # what it was generated of
 
 
 def check_readable(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import cache
-from harness.corpora import python_files
+from harness.corpora import generated, python_files
 from harness.errors import UNMEASURED, Refusal
 
 Card = Mapping[str, Any]
@@ -27,4 +27,8 @@ def standard_library(_: Card) -> Path:
     return python_files.standard_library()
 
 
-FIND: dict[str, Callable[[Card], Path]] = {"stdlib": standard_library, "url": downloaded}
+FIND: dict[str, Callable[[Card], Path]] = {
+    "stdlib": standard_library,
+    "url": downloaded,
+    generated.KIND: generated.text_of,
+}

@@ -1,0 +1,332 @@
+"""Generated sets: the same bytes everywhere, of the shape that their cards promise, made once and kept whole."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import itertools
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import registry, word_store
+from harness.corpora import generators, prepare
+from harness.corpora.generators.numbers import Choice, Numbers
+from harness.corpora.generators.pieces import Pieces
+from harness.corpora.generators.words import distinct_words, word_hashes
+from harness.corpora.generators.zipf import ZipfCounts
+from harness.errors import Refusal
+from variants.contract import GPT2_PATTERN, Corpus, WordCounts
+from variants.counting.pretokenize import serial
+
+CARDS = {name: card for name, card in registry.cards("data").items() if card["source"]["kind"] == "generator"}
+LARGE = "zipf_owt"
+
+
+def card_of(name: str, **source: Any) -> dict[str, Any]:
+    listed = registry.cards("data")[name]
+    whole = {"path": None, "bytes": None, "skip": None, "documents": None, "facts": {}, **listed}
+    return {**whole, "source": {**listed["source"], **source}}
+
+
+def text(name: str, **source: Any) -> bytes:
+    return prepare(card_of(name, **source), []).path.read_bytes()
+
+
+def table(name: str, **source: Any) -> WordCounts:
+    return word_store.read(prepare(card_of(name, **source), []).path)[0]
+
+
+# What stands on the cards
+
+
+@pytest.mark.parametrize("name", [*sorted(CARDS.keys() - {LARGE}), pytest.param(LARGE, marks=pytest.mark.slow)])
+def test_a_generator_makes_what_its_card_says(name: str) -> None:
+    made = prepare(card_of(name), ["<|endoftext|>"])
+    facts = CARDS[name]["facts"]
+    assert (made.sha256, made.bytes) == (facts["sha256"], facts["bytes"])
+    assert made.parameters == {key: value for key, value in CARDS[name]["source"].items() if key != "kind"}
+    if made.table:
+        manifest = word_store.read(made.path)[1]
+        assert (manifest["words"], manifest["pre_tokens"]) == (facts["words"], facts["pre_tokens"])
+    else:
+        counts = serial(Corpus(str(made.path)))
+        assert (len(counts), sum(counts.values())) == (facts["words"], facts["pre_tokens"])
+
+
+def test_the_large_table_has_the_size_of_openwebtexts() -> None:
+    facts = CARDS[LARGE]["facts"]
+    assert facts["words"] == 6_600_000
+    assert 9 <= facts["bytes"] / facts["words"] < 10
+    assert 60_000_000 < facts["bytes"] < 70_000_000
+
+
+# Numbers
+
+
+def test_the_generator_of_numbers_is_splitmix64() -> None:
+    def published(state: int) -> int:
+        mixed = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+        return mixed ^ mixed >> 31
+
+    seed = 2**64 - 5
+    expected = [published((seed + step * 0x9E3779B97F4A7C15) % 2**64) for step in range(1, 2001)]
+    numbers = Numbers(seed)
+    assert [*numbers.take(7).tolist(), *numbers.take(0).tolist(), *numbers.take(1993).tolist()] == expected
+
+
+@given(st.integers(0, 2**70), st.integers(1, 2**32), st.integers(0, 50))
+def test_numbers_below_a_bound_are_the_high_parts_of_products(seed: int, bound: int, number: int) -> None:
+    expected = [(each >> 32) * bound >> 32 for each in Numbers(seed).take(number).tolist()]
+    assert Numbers(seed).below(bound, number).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any), st.integers(0, 99))
+def test_a_choice_never_takes_what_weighs_nothing(weights: list[int], seed: int) -> None:
+    drawn = Choice(weights).draw(Numbers(seed), 300).tolist()
+    assert all(weights[place] for place in drawn)
+    assert len(set(drawn)) == 1 or sum(map(bool, weights)) > 1
+
+
+# The law of Zipf, Mandelbrot and Heaps
+
+
+@given(st.integers(1, 400), st.sampled_from([1, 2, 4, 16]), st.integers(1, 48), st.integers(0, 20))
+@settings(max_examples=60, deadline=None)
+def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: int, shift: int) -> None:
+    numerator = min(denominator + above, 4 * denominator)
+    counts = ZipfCounts(words, numerator, denominator, shift).counts(1, words + 1).tolist()
+    assert len(counts) == words
+    for rank, count in enumerate(counts, 1):
+        power = Fraction(words + shift, rank + shift) ** numerator
+        assert count**denominator <= power < (count + 1) ** denominator
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 500))
+def test_counts_do_not_depend_on_where_blocks_begin(words: int, first: int, number: int) -> None:
+    law = ZipfCounts(words, 21, 16, 2)
+    first = min(first, words)
+    stop = min(first + number, words + 1)
+    assert law.counts(first, stop).tolist() == [law.count(rank) for rank in range(first, stop)]
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(4, 3), (16, 16), (1, 2), (5, 1), (3, 0), (200, 128)])
+def test_a_law_that_cannot_be_computed_exactly_is_refused(numerator: int, denominator: int) -> None:
+    with pytest.raises(Refusal):
+        ZipfCounts(10, numerator, denominator, 0)
+
+
+def test_the_vocabulary_grows_as_heapss_law_says() -> None:
+    small, large = (table("zipf_tinystories", words=words) for words in (2_000, 32_000))
+    assert list(itertools.islice(large, len(small))) == list(small)
+    growth = math.log(32_000 / 2_000) / math.log(sum(large.values()) / sum(small.values()))
+    assert growth == pytest.approx(8 / 15, rel=0.02)
+
+
+def test_most_of_the_words_are_rare() -> None:
+    counts = table("zipf_tinystories").values()
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == 1
+    assert 0.25 < counts.count(1) / len(counts) < 0.5
+
+
+# Words
+
+
+def test_generated_words_are_distinct_pre_tokens() -> None:
+    words = list(table("zipf_tinystories"))
+    assert len(set(words)) == len(words)
+    pattern = regex.compile(GPT2_PATTERN)
+    assert [word for word in words if not pattern.fullmatch(word.decode())] == []
+
+
+def test_generated_words_share_their_parts() -> None:
+    words = table("zipf_tinystories", words=20_000)
+    quadruples = collections.Counter(word[at : at + 4] for word in words for at in range(len(word) - 3))
+    assert sum(number for _, number in quadruples.most_common(1000)) > 0.2 * quadruples.total()
+    assert len(quadruples) < 0.35 * quadruples.total()
+
+
+def test_another_seed_makes_other_words() -> None:
+    assert not set(table("zipf_tinystories", words=500)) & set(table("zipf_tinystories", words=500, seed=2)) - {
+        word for word in table("zipf_tinystories", words=500) if len(word) < 6
+    }
+
+
+def test_blocks_of_words_never_repeat_one() -> None:
+    words: list[bytes] = []
+    for data, lengths in itertools.islice(distinct_words(3), 3):
+        stops = np.cumsum(lengths).tolist()
+        words += [data[start:stop].tobytes() for start, stop in itertools.pairwise([0, *stops])]
+    assert len(set(words)) == len(words) > 200_000
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=40))
+def test_equal_words_have_equal_hashes_and_others_have_not(words: list[bytes]) -> None:
+    data = np.frombuffer(b"".join(words), dtype=np.uint8)
+    hashes = word_hashes(data, np.array([len(word) for word in words], dtype=np.int64)).tolist()
+    assert len(set(zip(words, hashes, strict=True))) == len(set(words)) == len(set(hashes))
+
+
+@given(st.lists(st.binary(max_size=4), min_size=1, max_size=8), st.data())
+def test_pieces_are_joined_in_their_order(pieces: list[bytes], data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=20))
+    joined = Pieces(pieces).joined(np.array(places, dtype=np.int64))
+    assert joined.tobytes() == b"".join(pieces[place] for place in places)
+
+
+# Texts
+
+
+@pytest.mark.parametrize("size", [1, 2, 50, 999, 40_000, 1_200_000])
+def test_random_text_has_the_alphabet_and_the_lengths_that_were_asked_for(size: int) -> None:
+    made = text(
+        "random_text", bytes=size, alphabet="aé日", letter_weights=[3, 0, 1], length_weights=[1, 0, 2], document=5
+    )
+    assert size - 60 < len(made) <= size
+    documents = made.decode().split("<|endoftext|>")
+    words = [word for document in documents for word in document.split(" ")[1:]]
+    assert set(map(len, words)) <= {1, 3}
+    assert set("".join(words)) <= {"a", "日"}
+    assert {len(document.split()) for document in documents[:-1]} <= {5}
+    if size > 1_000_000:
+        lengths = collections.Counter(map(len, words))
+        letters = collections.Counter("".join(words))
+        assert lengths[3] / lengths[1] == pytest.approx(2, rel=0.02)
+        assert letters["a"] / letters["日"] == pytest.approx(3, rel=0.02)
+
+
+def test_a_longer_random_text_begins_with_the_shorter() -> None:
+    assert text("random_text", bytes=90_000).startswith(text("random_text", bytes=3_000))
+
+
+def test_ties_are_everywhere() -> None:
+    counts = serial(Corpus(str(prepare(card_of("ties", letters=6), []).path)))
+    pairs = collections.Counter(pair for word in counts for pair in itertools.pairwise(word.strip()))
+    assert len(counts) == 6**3
+    assert set(counts.values()) == {1}
+    assert (len(pairs), set(pairs.values())) == (36, {12})
+
+
+def test_runs_are_runs() -> None:
+    lengths = [len(list(run)) for _, run in itertools.groupby(text("runs", bytes=50_000, longest=40))]
+    assert sum(lengths) == 50_000
+    assert max(lengths) > 40 > 10 < sum(lengths) / len(lengths)
+
+
+def test_one_word_is_one_word() -> None:
+    counts = serial(Corpus(str(prepare(card_of("one_word", bytes=70_000), []).path)))
+    ((word, count),) = counts.items()
+    assert (len(word), count, set(word)) == (70_000, 1, set(b"ACGT"))
+
+
+def test_no_word_comes_twice() -> None:
+    counts = serial(Corpus(str(prepare(card_of("no_repeats", words=70_000), []).path)))
+    assert (len(counts), set(counts.values())) == (70_000, {1})
+
+
+def test_each_pair_of_bytes_stands_once() -> None:
+    ((word, count),) = table("distinct_pairs").items()
+    assert count == 1
+    assert len(set(itertools.pairwise(word))) == len(word) - 1 == 65_536
+
+
+def test_strange_words_are_of_nul_and_255() -> None:
+    counts = table("strange_bytes", words=5_000)
+    assert len(set(counts)) == 5_000
+    used = collections.Counter(b"".join(counts))
+    assert {0x00, 0xFF} == {byte for byte, _ in used.most_common(2)}
+
+
+# By hand
+
+
+def test_changed_parameters_are_named_and_have_no_facts() -> None:
+    made = prepare(card_of("zipf_tinystories", words=1000, seed=7), [])
+    assert made.name == "zipf_tinystories(seed=7,words=1000)"
+    assert made.parameters is not None
+    assert (made.parameters["words"], made.parameters["seed"], made.parameters["shift"]) == (1000, 7, 2)
+    assert made.sha256 != CARDS["zipf_tinystories"]["facts"]["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "told"),
+    [
+        ("zipf_tinystories", {"words": 0}, r"data\.source\.words=0 is not a whole number of 1 or more"),
+        ("zipf_tinystories", {"words": 1.5}, r"data\.source\.words=1\.5 is not a whole number"),
+        ("zipf_tinystories", {"words": True}, r"data\.source\.words=True is not a whole number"),
+        ("zipf_tinystories", {"seed": -1}, r"data\.source\.seed=-1 is not a whole number of 0 or more"),
+        ("zipf_tinystories", {"exponent_denominator": 3}, r"exponent_denominator=3 is not one of"),
+        ("zipf_tinystories", {"generator": "zipf_word"}, r"did you mean zipf_words"),
+        ("zipf_tinystories", {"length": 3}, r"unknown parameter of the generator zipf_words 'length'"),
+        ("zipf_tinystories", {"generator": "ties"}, r"the generator ties needs data\.source\.letters"),
+        ("random_text", {"alphabet": ""}, r"data\.source\.alphabet='' is not a text"),
+        ("random_text", {"length_weights": "long"}, r"is not a list of whole numbers"),
+        ("random_text", {"length_weights": []}, r"length_weights must be whole numbers"),
+        ("random_text", {"letter_weights": [1]}, r"an alphabet of 26 letters cannot have 1 letter_weights"),
+        ("random_text", {"length_weights": [-1, 3]}, r"length_weights must be whole numbers, none below 0"),
+        ("ties", {"letters": 27}, r"letters=27 is not from 2 to 26"),
+        ("no_repeats", {"words": 26**8 + 1}, r"is more than the 208,827,064,576 words"),
+        ("strange_bytes", {"longest": 1}, r"too few words of up to 1 strange bytes"),
+        ("distinct_pairs", {"symbols": 257}, r"symbols=257 is not from 2 to 256"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(name: str, changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refusal, match=told) as refused:
+        prepare(card_of(name, **changed), [])
+    assert "\n" not in str(refused.value)
+
+
+# Kept
+
+
+def test_a_set_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ties", "distinct_pairs"):
+        first = prepare(card_of(name), [])
+        with monkeypatch.context() as patch:
+            patch.setattr(generators, "made", lambda _: pytest.fail("made a second time"))
+            assert prepare(card_of(name), []) == first
+
+
+@pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
+def test_what_was_damaged_is_made_again(name: str) -> None:
+    place = prepare(card_of(name), []).path
+    for file in [place] if place.is_file() else sorted(place.iterdir()):
+        content = file.read_bytes()
+        file.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
+        assert prepare(card_of(name), []).sha256 == CARDS[name]["facts"]["sha256"]
+        assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
+def test_another_digest_than_the_cards_is_the_generators_fault(name: str) -> None:
+    card = {**card_of(name), "facts": {"sha256": "0" * 64}}
+    with pytest.raises(Refusal, match="that is a fault of the generator on this machine, please report it"):
+        prepare(card, [])
+
+
+def test_an_interrupted_making_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> None:
+    def broken(_: Any) -> Any:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(generators, "made", broken)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(card_of("ties"), [])
+    assert [*(cache_folder / "generated").iterdir()] == []
+
+
+def test_a_text_is_cut_like_any_other() -> None:
+    card = {**card_of("random_text", bytes=50_000, document=10), "bytes": "1000"}
+    part = prepare(card, ["<|endoftext|>"])
+    assert part.path.read_bytes().endswith(b"<|endoftext|>")
+    assert part.parameters is not None
+    assert hashlib.sha256(part.path.read_bytes()).hexdigest() == part.sha256

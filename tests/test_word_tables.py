@@ -1,0 +1,277 @@
+"""Tables of words as the input of a run: read exactly or refused with the place, trained without any counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from harness import registry, run, word_store
+from harness.command_line import compose
+from harness.corpora import prepare
+from harness.errors import UNMEASURED, Refusal
+from harness.plan import TrainCell, cells_of
+from harness.table import to_markdown
+from variants.contract import WordCounts
+
+Items = list[tuple[bytes, int]]
+LARGEST = 2**63 - 1
+
+
+def card_of(path: Path, **further: Any) -> dict[str, Any]:
+    whole = {"bytes": None, "skip": None, "documents": None, "facts": {}, **registry.cards("data")["words"]}
+    return {**whole, "path": str(path), **further}
+
+
+def as_text(path: Path, items: Items) -> Path:
+    path.write_text("".join(f"{count} {word.hex()}\n" for word, count in items))
+    return path
+
+
+def as_parquet(path: Path, items: Items, word: pa.DataType, count: pa.DataType) -> Path:
+    words = pa.array([word for word, _ in items], pa.binary()).cast(word)
+    counts = pa.array([count for _, count in items], count)
+    parquet.write_table(pa.table({"count": counts, "word": words}), path, row_group_size=3)
+    return path
+
+
+def table_in(path: Path) -> dict[bytes, int]:
+    return dict(word_store.read(prepare(card_of(path), []).path)[0])
+
+
+def refusal_of(path: Path, **further: Any) -> str:
+    with pytest.raises(Refusal) as refused:
+        prepare(card_of(path, **further), [])
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def cells(*arguments: str) -> list[TrainCell]:
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
+
+
+# What is read
+
+
+tables = st.lists(
+    st.tuples(st.binary(min_size=1, max_size=3) | st.sampled_from([b"\x00", b"\xff", b"low" * 40]), st.integers(0, 9)),
+    max_size=12,
+)
+
+
+@given(tables, st.sampled_from(["text", "binary", "large_binary"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str) -> None:
+    path = tmp_path / "table"
+    if form == "text":
+        as_text(path, items)
+    else:
+        as_parquet(path, items, pa.large_binary() if form == "large_binary" else pa.binary(), pa.int32())
+    expected = WordCounts.from_items(items)
+    found, manifest = word_store.read(prepare(card_of(path), []).path)
+    assert list(found.items()) == list(expected.items())
+    assert manifest["pre_tokens"] == sum(expected.values())
+
+
+@pytest.mark.parametrize("count", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("word", [pa.string(), pa.large_string()])
+def test_text_columns_and_every_whole_number_will_do(tmp_path: Path, word: pa.DataType, count: pa.DataType) -> None:
+    items = [("naïve".encode(), 3), (b"low", 127), (b" x", 0), (b"low", 1)] * 2
+    assert table_in(as_parquet(tmp_path / "t", items, word, count)) == {"naïve".encode(): 6, b"low": 256}
+
+
+def test_the_largest_table_there_can_be_is_read(tmp_path: Path) -> None:
+    items = [(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)]
+    assert table_in(as_text(tmp_path / "t", items)) == dict(items)
+    assert table_in(as_parquet(tmp_path / "p", items, pa.binary(), pa.uint64())) == dict(items)
+
+
+def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -> None:
+    items = [(b"low", 5), (b"lower", 2), (b"new", 1)]
+    one = prepare(card_of(as_text(tmp_path / "a", items)), [])
+    other = prepare(card_of(as_parquet(tmp_path / "b", items[::-1], pa.binary(), pa.int64())), [])
+    third = prepare(card_of(as_text(tmp_path / "c", [*items, (b"x", 1)])), [])
+    assert one.sha256 == other.sha256 != third.sha256
+    assert (one.name, one.bytes, one.table) == ("a", 11, True)
+
+
+def test_line_ends_of_other_systems_and_a_missing_last_one_are_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"2 6c6F77\r\n1 78")
+    assert table_in(tmp_path / "t") == {b"low": 2, b"x": 1}
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("1 61\n-3 62\n", "line 2: it has the negative count -3; counts are 1 or more"),
+        (f"{LARGEST + 1} 61\n", f"line 1: it has the count {LARGEST + 1}, more than 2**63 - 1; divide the counts"),
+        ("9" * 5000 + " 61\n", "more than 2**63 - 1; divide the counts"),
+        ("1 61\n\n", "line 2: it is no count, a blank and a word in hexadecimal digits"),
+        ("1 \n", "line 1: a word of no bytes cannot be counted; leave it out"),
+        ("1 6\n", "line 1: it is no count"),
+        ("1.5 61\n", "line 1: it is no count"),
+        ("low 5\n", "line 1: it is no count"),
+        ("1 61 62\n", "line 1: it is no count"),
+        (f"{LARGEST} 616263\n", "adjacent positions by weight, more than 2**63 - 1; divide the counts"),
+        (f"{LARGEST} 6162\n1 6364\n", f"hold {LARGEST + 1} adjacent positions by weight"),
+        (f"{LARGEST} 61\n1 61\n", "more than 2**63 - 1; divide the counts"),
+    ],
+)
+def test_lines_that_are_no_words_are_refused_with_their_place(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "t"
+    path.write_text(content)
+    sentence = refusal_of(path)
+    assert sentence.startswith(str(path))
+    assert told in sentence
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, "word 2: its word is NULL"),
+        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, "word 2: its count is NULL"),
+        ({"word": pa.array([b"a", b""]), "count": pa.array([1, 2])}, "word 2: a word of no bytes"),
+        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, -2])}, "word 2: it has the negative count -2"),
+        (
+            {"word": pa.array([b"a"]), "count": pa.array([2**63], pa.uint64())},
+            "word 1: it has the count 9223372036854775808",
+        ),
+        (
+            {"word": pa.array([b"a"]), "count": pa.array([1.0])},
+            "the column 'count' is double; it must be whole numbers",
+        ),
+        ({"word": pa.array([1]), "count": pa.array([1])}, "the column 'word' is int64; it must be binary or text"),
+        ({"words": pa.array([b"a"]), "count": pa.array([1])}, "needs one column 'word'; it has: words, count"),
+        ({"word": pa.array([b"a"])}, "needs one column 'count'; it has: word"),
+    ],
+)
+def test_columns_that_are_no_words_are_refused_with_their_place(tmp_path: Path, columns: Any, told: str) -> None:
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table(columns), path)
+    assert told in refusal_of(path)
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    path = as_parquet(tmp_path / "t", [(b"low", 1)] * 100, pa.binary(), pa.int64())
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "as Parquet" in refusal_of(path)
+
+
+def test_without_pyarrow_the_command_that_installs_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = as_parquet(tmp_path / "t", [(b"low", 1)], pa.binary(), pa.int64())
+
+    def missing(_: str) -> Any:
+        raise ImportError("none")
+
+    monkeypatch.setattr("harness.corpora.extras.importlib.import_module", missing)
+    assert "pip install -e '.[data]'" in refusal_of(path)
+
+
+def test_nothing_half_read_is_kept(tmp_path: Path, cache_folder: Path) -> None:
+    path = as_text(tmp_path / "t", [(b"low", 1), (b"x", -1)])
+    refusal_of(path)
+    assert [*(cache_folder / "tables").iterdir()] == []
+
+
+def test_a_table_that_differs_from_its_card_is_refused(tmp_path: Path) -> None:
+    path = as_text(tmp_path / "t", [(b"low", 1)])
+    assert "its table has words 1, its card says 2" in refusal_of(path, facts={"words": 2})
+
+
+@pytest.mark.parametrize("slicing", ["bytes", "skip", "documents"])
+def test_there_is_no_text_to_cut(tmp_path: Path, slicing: str) -> None:
+    path = as_text(tmp_path / "t", [(b"low", 1)])
+    assert f"so there is no text for data.{slicing} to cut" in refusal_of(path, **{slicing: 1})
+
+
+def test_the_card_for_any_table_wants_its_path() -> None:
+    with pytest.raises(Refusal, match=r"data=words needs data\.path=FILE, a table of words with their counts"):
+        cells("data=words")
+
+
+# What is run
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return as_text(tmp_path / "my words", [(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6)])
+
+
+def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> None:
+    records = run("data=words", f"data.path={path}", "variants=[heap,naive]", "vocab_size=263", f"results={tmp_path}/r")
+    assert [record["cell"] for record in records] == ["train", "train"]
+    for record in records:
+        assert (record["status"], record["proof"]["state"], record["merges"]) == ("ok", "reference", 6)
+        assert (record["counting"], record["pattern"], record["errors"]) == ("given", None, None)
+        assert (record["data"]["name"], record["data"]["words"], record["data"]["pre_tokens"]) == ("my words", 4, 16)
+        assert (record["seconds"]["read"], record["seconds"]["count"], record["counts_reused"]) == (None, None, False)
+    shown = to_markdown(records)
+    assert "counting given" in shown
+    assert "The corpus is a table of words with their counts, so the total is without counting" in shown
+
+
+def test_a_counted_text_and_its_table_give_the_same_merges(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat the cat sat " * 5)
+    (of_text,) = [
+        each for each in run(f"data.path={text}", "vocab_size=270", f"results={tmp_path}/r") if each["variant"]
+    ]
+    counts = Counter(["the", *(f" {word}" for word in (text.read_text().split() * 1)[1:]), " "])
+    items = [(word.encode(), count) for word, count in counts.items()]
+    table = as_text(tmp_path / "t", items)
+    (of_table,) = run("data=words", f"data.path={table}", "vocab_size=270", f"results={tmp_path}/r")
+    assert of_table["data"]["pre_tokens"] == of_text["data"]["pre_tokens"]
+    assert of_table["merges_sha256"] == of_text["merges_sha256"]
+
+
+def test_the_record_names_what_a_generator_was_given(tmp_path: Path) -> None:
+    (record,) = run("data=strange_bytes", "data.source.words=50", "vocab_size=270", f"results={tmp_path}/r")
+    assert record["data"]["name"] == "strange_bytes(words=50)"
+    assert record["data"]["generated"] == {
+        "generator": "strange_words", "seed": 1, "words": 50, "longest": 16, "most": 100
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("counting=serial", "nothing is counted; leave out counting"),
+        ("counting.params.x=1", "nothing is counted; leave out counting.params.x"),
+        ("errors=replace", "nothing is counted; leave out errors"),
+        ("pattern=line", "nothing is split; leave out pattern"),
+        ("pattern.regex=.+", "nothing is split; leave out pattern.regex"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(path: Path, said: str, told: str) -> None:
+    with pytest.raises(Refusal, match=told):
+        cells("data=words", f"data.path={path}", said)
+
+
+def test_a_saved_tokenizer_splits_by_the_pattern_that_is_said(path: Path, tmp_path: Path) -> None:
+    saving = f"save={tmp_path}/tokenizer", f"results={tmp_path}/r"
+    run("data=words", f"data.path={path}", "pattern=line", "vocab_size=263", *saving)
+    assert '"line"' in (tmp_path / "tokenizer" / "manifest.json").read_text()
+
+
+def test_a_damaged_table_is_read_again(path: Path) -> None:
+    place = prepare(card_of(path), []).path
+    content = (place / "data").read_bytes()
+    (place / "data").write_bytes(b"\x00" + content[1:])
+    assert prepare(card_of(path), []).path == place
+    assert (place / "data").read_bytes() == content
+
+
+def test_a_wrong_refusal_code_is_not_a_usage_error(path: Path) -> None:
+    path.write_text("-1 61\n")
+    with pytest.raises(Refusal) as refused:
+        cells("data=words", f"data.path={path}")
+    assert refused.value.exit_code == UNMEASURED
