@@ -64,9 +64,16 @@ class Comparison:
     @property
     def different(self) -> bool | None:
         """Whether the two differ by more than the margin could hide; None where the blocks are too few to say."""
-        if self.low is None or self.high is None:
-            return None
-        return not (self.low <= 1 <= self.high or within_margin(self.low, self.high))
+        return None if self.low is None or self.high is None else differ(self.low, self.high)
+
+
+def differ(low: float, high: float) -> bool:
+    """Whether an interval of ratios leaves no doubt of a difference, and not of one too small to matter.
+
+    >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.004)
+    (True, False, False)
+    """
+    return not (low <= 1 <= high or within_margin(low, high))
 
 
 def within_margin(low: float, high: float) -> bool:

@@ -169,7 +169,7 @@ def _remarks(row: Row) -> Iterable[str]:
         yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
-    if "count" not in row.seconds:
+    if row.seconds and "count" not in row.seconds:
         given = row.record.get("pattern") is None
         why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
         yield f"{why}, so the total is without {'counting' if given else 'it'}"

@@ -202,3 +202,9 @@ def test_csv_holds_both_clocks_and_the_interval() -> None:
     assert lines[1]["paired_clock"] == "CPU"
     assert float(lines[1]["least_total_seconds"]) <= float(lines[1]["total_seconds"])
     assert float(lines[1]["cpu_seconds"]) == pytest.approx(float(lines[1]["total_seconds"]))
+
+
+def test_a_table_of_instructions_says_nothing_of_times_that_were_not_taken() -> None:
+    record = {**timed("one", [1.0])[0], "seconds": {"count": None, "total": None}, "cpu_seconds": None}
+    counted = {**record, "instructions": {"count": 5, "tool": "callgrind", "path": "x86_64"}, "measure": "instructions"}
+    assert explanations([counted]) == ["instructions: those of the trainer's call alone, by callgrind on x86_64."]
