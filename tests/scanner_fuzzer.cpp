@@ -1,0 +1,135 @@
+// libFuzzer's target: the first three bytes say how to scan, the rest is the text; tests/fuzz_scanner.py runs it.
+//
+// Every path that the machine has must find the words, documents and bad bytes that the reference finds, in one range
+// and in several, whatever the size of the buffer.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scanner.hpp"
+#include "scanner_reference.hpp"
+
+namespace {
+
+const std::vector<std::vector<std::string>> special_tokens = {
+    {},           {"<|endoftext|>"}, {"<|e|>", "<|e|>x", "x<|e|>"},           {"aa"},       {"ab", "bc"},
+    {"aba", "bab"}, {"\n\n", " ", "\xC3\xA9"}, {"<|e|>", "a token of more than fifteen bytes"}, {"'s", " "}};
+const std::size_t buffers[] = {8, 13, 64, 65, 200, std::size_t(1) << 18};
+const std::size_t widths[] = {2, 3, 7, 16};
+
+struct Setting {
+    std::string numbers, pages, seed;
+    std::unique_ptr<scanner::Classes> classes;
+    std::unique_ptr<reference::Patterns> patterns;
+    std::uint64_t bytes = 0, most = UINT64_MAX, runs = 0;
+};
+
+Setting& setting() {
+    static Setting made;
+    return made;
+}
+
+std::string asked_for(const char* name) {
+    const char* value = std::getenv(name);
+    if (!value) std::fprintf(stderr, "%s is not set; run python -m tests.fuzz_scanner\n", name), std::_Exit(2);
+    return value;
+}
+
+struct Way {
+    int pattern, path;
+    std::vector<std::int64_t> bounds;
+    std::size_t buffer;
+    const std::vector<std::string>& specials;
+};
+
+void expect(bool right, const char* what, const Way& way) {
+    if (right) return;
+    std::fprintf(stderr, "%s: pattern %d, path %d, %zu ranges, buffer %zu\n", what, way.pattern, way.path,
+                 way.bounds.size() - 1, way.buffer);
+    std::abort();
+}
+
+void hold_against(const reference::Counted& want, int file, const Way& way) {
+    ::lseek(file, 0, SEEK_SET);
+    scanner::Scan scan(file, way.pattern, way.path, way.bounds, way.specials, setting().numbers, setting().pages,
+                       setting().seed, way.buffer);
+    scan.start();
+    while (!scan.wait(1)) {
+    }
+    scan.finish();
+    expect(scan.error == 0 && !scan.cut_off, "it could not be read", way);
+    expect(scan.invalid_at == want.invalid_at, "another first bad byte", way);
+    if (want.invalid_at >= 0) return;
+    const auto& columns = scan.columns;
+    expect(columns.words - columns.first == want.words.size(), "another number of words", way);
+    expect(scan.documents == want.documents, "another number of documents", way);
+    const auto* data = static_cast<const char*>(columns.data.start) + columns.bytes;
+    const auto* offsets = static_cast<const std::int64_t*>(columns.offsets.start) + columns.first;
+    const auto* counts = static_cast<const std::uint64_t*>(columns.counts.start) + columns.first;
+    for (std::size_t i = 0; i < want.words.size(); ++i) {
+        const std::string word(data + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
+        expect(word == want.words[i].first, "another word", way);
+        expect(counts[i] == want.words[i].second, "another count", way);
+    }
+    for (const scanner::Memory& column : {columns.data, columns.offsets, columns.counts}) scanner::give_back(column);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+    std::ifstream file(asked_for("SCANNER_CLASSES"), std::ios::binary);
+    const std::string tables{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t split = 2 * scanner::Classes::number_of_pages;
+    Setting& made = setting();
+    made.numbers = tables.substr(0, split);
+    made.pages = tables.substr(split);
+    made.seed = std::string(32, '\x5b');
+    const auto* pages = reinterpret_cast<const scanner::byte*>(made.pages.data());
+    made.classes = std::make_unique<scanner::Classes>(reinterpret_cast<const scanner::byte*>(made.numbers.data()),
+                                                      made.numbers.size(), pages, made.pages.size());
+    made.patterns = std::make_unique<reference::Patterns>(*made.classes);
+    made.most = std::strtoull(asked_for("SCANNER_BYTES").c_str(), nullptr, 10);
+    return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 3) return 0;
+    Setting& made = setting();
+    const reference::Expression* const patterns[] = {&made.patterns->gpt2, &made.patterns->gpt4,     &made.patterns->o200k,
+                                                     &made.patterns->line, &made.patterns->document, nullptr};
+    const int pattern = data[0] % 6;
+    const std::vector<std::string>& specials = special_tokens[data[0] / 6 % special_tokens.size()];
+    const std::size_t buffer = buffers[data[1] % std::size(buffers)], width = widths[data[2] % std::size(widths)];
+    const std::string content(reinterpret_cast<const char*>(data) + 3, size - 3);
+    const reference::Counted want = reference::Counter(patterns[pattern], specials).count(content);
+
+    std::vector<std::int64_t> bounds = {0};
+    for (std::size_t part = 1; part < width && pattern < 4; ++part) {
+        const std::int64_t from = static_cast<std::int64_t>(content.size() * part / width);
+        const std::int64_t place = scanner::first_cut_in(content, from, pattern, specials, made.numbers, made.pages);
+        if (place > bounds.back() && place < static_cast<std::int64_t>(content.size())) bounds.push_back(place);
+    }
+    bounds.push_back(static_cast<std::int64_t>(content.size()));
+    static const int file = ::memfd_create("text", 0);
+    if (::ftruncate(file, 0) != 0 || ::pwrite(file, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
+        std::abort();
+    for (int path = 0; path < 3; ++path) {
+        if (!scanner::supported(static_cast<scanner::Path>(path))) continue;
+        hold_against(want, file, Way{pattern, path, {0, scanner::until_end}, buffer, specials});
+        if (bounds.size() > 2) hold_against(want, file, Way{pattern, path, bounds, buffer, specials});
+    }
+    ++made.runs;
+    if ((made.bytes += content.size()) >= made.most) {
+        std::fprintf(stderr, "%llu bytes in %llu texts: nothing differs\n", static_cast<unsigned long long>(made.bytes),
+                     static_cast<unsigned long long>(made.runs));
+        std::_Exit(0);
+    }
+    return 0;
+}
