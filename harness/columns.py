@@ -137,6 +137,29 @@ def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
     return columns
 
 
+def speed_columns(shown: Sequence[Row], names: str) -> list[Column]:
+    """How many times as fast a row is as the first row of each name, by the blocks that they share."""
+    return [_speed_column(shown, name) for name in names.split(",")]
+
+
+def _speed_column(shown: Sequence[Row], name: str) -> Column:
+    baselines = {row.question: row for row in reversed(shown) if row.name == name and row.samples}
+    if not baselines:
+        raise Refusal(
+            f"no time of {name!r} to compare with; there are: {', '.join(dict.fromkeys(row.name for row in shown))}"
+        )
+    compared = [
+        compare(baselines[row.question].samples, row.samples) if row.question in baselines else None for row in shown
+    ]
+    return Column(
+        f"times {name}",
+        [
+            nothing(row) if comparison is None else ratio_text(comparison.ratio)
+            for row, comparison in zip(shown, compared, strict=True)
+        ],
+    )
+
+
 def interval_text(comparison: Comparison) -> str:
     """From where to where the ratio may lie, and whether that is any difference.
 

@@ -29,6 +29,7 @@ from harness.columns import (
     ratio_columns,
     seconds_columns,
     settings,
+    speed_columns,
 )
 from harness.errors import MISMATCH, OK, Refusal
 from harness.findings import findings
@@ -98,7 +99,8 @@ def frame(records: Records) -> pd.DataFrame:
 def _sheets(records: Records, work: bool, sort: str, relative_to: str | None, every_run: bool) -> list[Sheet]:
     shown = _sorted(rows(records), sort)
     counting_only = all(row.counting_only for row in shown)
-    main = _counting_sheet(shown, every_run) if counting_only else _training_sheet(shown, relative_to, every_run)
+    sheet = _counting_sheet if counting_only else _training_sheet
+    main = sheet(shown, relative_to, every_run)
     return [main, _work_sheet(shown)] if work else [main]
 
 
@@ -132,7 +134,7 @@ def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bo
     return Sheet(legend.caption(), columns, [_style(row) for row in shown], _notes(legend, relative_to))
 
 
-def _counting_sheet(shown: Sequence[Row], every_run: bool) -> Sheet:
+def _counting_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
     legend = Legend(shown)
     columns = [Column("counter", legend.names, figures=False), *settings(legend)]
     if "threads" not in legend.columns:
@@ -140,6 +142,7 @@ def _counting_sheet(shown: Sequence[Row], every_run: bool) -> Sheet:
     columns += seconds_columns(shown, ["read", "count"], every_run)
     columns += [
         column("MB/s", shown, lambda row: _corpus_per_second(row, "bytes"), _megabytes_text),
+        *(speed_columns(shown, relative_to) if relative_to is not None else []),
         column("pre-tokens/s", shown, lambda row: _corpus_per_second(row, "pre_tokens"), rate_text),
         column("words", shown, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
         memory_column(shown),
@@ -210,7 +213,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
     orders = ("appearance", "total")
-    parser.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
+    parser.add_argument(
+        "--relative-to",
+        metavar="VARIANT",
+        help="a column: how many times the total of that variant; of counters, as fast as those named",
+    )
     parser.add_argument("--runs", action="store_true", help="a column: the total of every run, as a/b/c")
     parser.add_argument("--sort", choices=orders, default=orders[0], help="the order of rows (default: %(default)s)")
     return parser

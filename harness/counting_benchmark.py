@@ -1,0 +1,186 @@
+"""python -m harness.counting_benchmark: how fast words are counted, by every counter and by a program beside them.
+
+    python -m harness.counting_benchmark book.txt stdlib            files, and names of data cards
+    python -m harness.counting_benchmark --threads 1,2,4 owt
+
+In each block every counter and the program beside them (`wc -w`, which every machine has) run once on every corpus, in
+random order, each in a fresh process, so that ratios are of times that shared what disturbed the machine. All counters
+must come to the same words. The records are those of any run, and the table is `python -m harness.table`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import random
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import registry, table
+from harness.__main__ import guarded
+from harness.cell_record import count_record
+from harness.command_line import compose
+from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.measure import Answer
+from harness.plan import CountCell, TrainCell, cells_of
+from harness.progress import Display
+from harness.record import Record, RecordFile
+from harness.record_arguments import DEFAULT_RESULTS
+from harness.registry import CounterCard
+from harness.running import PatientConsole
+from harness.schedule import Block, Run, now, shuffled
+from harness.settings import Settings, settings_of
+
+BESIDE = "wc -w"
+LOCALE = "C.UTF-8"
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m harness.counting_benchmark",
+        description="Measure word counters, interleaved, and print MB/s and how many times as fast each is.",
+        epilog="exit code: 0; 21 if counters differ in their words; 22 if one could not be measured.",
+    )
+    made.add_argument("corpora", metavar="FILE or NAME", nargs="*", default=["stdlib"], help="(default: stdlib)")
+    made.add_argument("--counters", default=",".join(registry.counters()), help="(default: %(default)s)")
+    made.add_argument("--threads", default="1", help="widths, for those that take threads (default: %(default)s)")
+    made.add_argument(
+        "--beside", default=BESIDE, help="a command that reads the file; '' for none (default: %(default)s)"
+    )
+    made.add_argument("--blocks", type=int, default=5, help="times that each is run (default: %(default)s)")
+    made.add_argument(
+        "--set", action="append", default=[], metavar="key=value", help="such as pattern=gpt4, data.bytes=5MB"
+    )
+    made.add_argument(
+        "--relative-to", metavar="NAMES", help="rows to compare with (default: the definition and --beside)"
+    )
+    made.add_argument("--seed", type=int, default=0, help="of the order (default: %(default)s)")
+    made.add_argument("--results", default=DEFAULT_RESULTS, metavar="FOLDER", help="(default: %(default)s)")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    return guarded(lambda: command(parser().parse_args(argv)))
+
+
+def command(asked: argparse.Namespace) -> int:
+    settings, cells = planned(asked)
+    store = RecordFile(settings.results)
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+        benchmark = Benchmark(cells, settings, Path(folder), shlex.split(asked.beside))
+        try:
+            benchmark.measure()
+        finally:
+            store.append(records := benchmark.records())
+    table.render(records, console := PatientConsole(), relative_to=asked.relative_to or known_baselines(records))
+    for sentence in dict.fromkeys(benchmark.run.disagreements):
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+    if benchmark.run.disagreements:
+        return MISMATCH
+    return OK if all(record["status"] in ("ok", "skipped") for record in records) else UNMEASURED
+
+
+def known_baselines(records: Sequence[Record]) -> str | None:
+    """The definition and the program beside the counters, where they could be measured."""
+    definition = next(name for name, card in registry.counters().items() if "definition" in card.tags)
+    outside = [record["counting"] for record in records if record["counting"] not in registry.counters()]
+    measured = {record["counting"] for record in records if record["status"] == "ok"}
+    return ",".join(name for name in dict.fromkeys([definition, *outside]) if name in measured) or None
+
+
+def planned(asked: argparse.Namespace) -> tuple[Settings, list[TrainCell]]:
+    """The cells that Hydra makes of it: every counter at every width it takes, on every corpus."""
+    names = asked.counters.split(",")
+    counters = registry.counters()
+    for name in names:
+        if name not in counters:
+            raise Refusal(registry.unknown("counting", name, counters))
+    whole = [f"repeat={asked.blocks}", f"seed={asked.seed}", f"results={asked.results}", "counts=fresh", *asked.set]
+    cells: list[TrainCell] = []
+    for corpus in asked.corpora:
+        data = f"data.path={corpus}" if Path(corpus).exists() else f"data={corpus}"
+        for composed in compose(["-m", data, f"counting={','.join(names)}", f"threads={asked.threads}", *whole]) or []:
+            cells += [cell for cell in cells_of(composed.config, composed.said) if reachable(cell.count)]
+            settings = settings_of(composed.config)
+    return settings, cells
+
+
+def reachable(cell: CountCell) -> bool:
+    """Whether the counter runs at this width: one that takes no threads runs in one."""
+    return cell.threads == 1 or "threads" in inspect.signature(registry.resolve(cell.counter.target)).parameters
+
+
+class Benchmark:
+    """Counters and the program beside them, in interleaved blocks."""
+
+    def __init__(self, cells: Sequence[TrainCell], settings: Settings, folder: Path, beside: Sequence[str]) -> None:
+        self.run = Run(cells, settings, folder)
+        self.beside = list(beside)
+        self.cells = self.run.count_cells()
+        if beside:
+            corpora = {cell.reading.key(): cell for cell in self.cells}
+            card = CounterCard(shlex.join(beside), shlex.join(beside))
+            self.cells += [CountCell(cell.reading, card, 1, cell.limits) for cell in corpora.values()]
+        self.run.display = Display(len(self.cells) * len(self.run.blocks()))
+
+    def records(self) -> list[Record]:
+        """Those of every block in the order in which the cells were asked for."""
+        order = {
+            (cell.reading.file.sha256, cell.counter.name, cell.threads): place for place, cell in enumerate(self.cells)
+        }
+
+        def place(record: Record) -> tuple[bool, int, int]:
+            cell = order[record["data"]["sha256"], record["counting"], record["threads"]]
+            return not record["warm_up"], record["block"], cell
+
+        return sorted(self.run.count_records, key=place)
+
+    def measure(self) -> None:
+        order = random.Random(self.run.settings.seed)
+        for block in self.run.blocks():
+            for cell in shuffled(self.cells, order):
+                if cell.counter.name == cell.counter.target:
+                    self.measure_beside(cell, block)
+                else:
+                    self.run.count(cell, block)
+
+    def measure_beside(self, cell: CountCell, block: Block) -> None:
+        started, label = now(), f"{cell.counter.name} on {cell.reading.file.name}"
+        with self.run.display.showing(label, 0, "bytes"):
+            answer = run_beside(self.beside, cell.reading.file.path)
+        self.run.count_records.append(count_record(cell, answer, None, started, block, self.run.common()))
+
+
+def run_beside(command: Sequence[str], path: Path) -> Answer:
+    """The program's wall and CPU seconds as the kernel has them, in a UTF-8 locale."""
+    program = shutil.which(command[0])
+    if program is None:
+        return {"status": "skipped", "reason": f"there is no {command[0]} here"}
+    nothing = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    started = time.perf_counter()
+    process = os.posix_spawn(program, [*command, str(path)], {**os.environ, "LC_ALL": LOCALE}, file_actions=nothing)
+    _, status, usage = os.wait4(process, 0)
+    total = time.perf_counter() - started
+    answer: dict[str, Any] = {
+        "status": "ok",
+        "reason": None,
+        "total": total,
+        "seconds": {"count": total},
+        "tallies": {},
+    }
+    answer["cpu_seconds"] = usage.ru_utime + usage.ru_stime
+    if code := os.waitstatus_to_exitcode(status):
+        answer.update(status="error", reason=f"{shlex.join(command)} ended with {code}")
+    return answer
+
+
+if __name__ == "__main__":
+    sys.exit(main())
