@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
+HEADERS = TESTS.parent / "variants" / "native"
 sys.path[:0] = [str(TESTS)]
 
 import scanned_texts  # noqa: E402 - found once the tests' folder is looked in
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def fuzz(compiler: str, folder: Path, texts: Path, most: int, seed: int) -> int:
     """Build the fuzzer and run it until it has scanned so many bytes."""
     program, classes = folder / "fuzzer", folder / "classes"
-    build = ["-std=c++17", "-O2", "-g", "-pthread", "-fsanitize=fuzzer", f"-I{TESTS.parent / 'variants' / 'native'}"]
+    build = ["-std=c++17", "-O2", "-g", "-pthread", "-fsanitize=fuzzer", f"-I{HEADERS}"]
     subprocess.run([compiler, *build, str(TESTS / "scanner_fuzzer.cpp"), "-o", str(program)], check=True)
     classes.write_bytes(b"".join(character_classes.character_classes()))
     texts.mkdir(parents=True, exist_ok=True)
