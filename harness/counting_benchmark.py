@@ -23,19 +23,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import registry, table
+from harness import alone, registry, table
 from harness.__main__ import guarded
-from harness.cell_record import count_record
 from harness.command_line import compose
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.measure import Answer
+from harness.outcome import Block, Counted, CountRun
 from harness.plan import CountCell, TrainCell, cells_of
 from harness.progress import Display
 from harness.record import Record, RecordFile
 from harness.record_arguments import DEFAULT_RESULTS
 from harness.registry import CounterCard
 from harness.running import PatientConsole
-from harness.schedule import Block, Run, now, shuffled
+from harness.schedule import Run, now, shuffled
 from harness.settings import Settings, settings_of
 
 BESIDE = "wc -w"
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(asked: argparse.Namespace) -> int:
     settings, cells = planned(asked)
     store = RecordFile(settings.results)
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder, alone.timing(settings.concurrent):
         benchmark = Benchmark(cells, settings, Path(folder), shlex.split(asked.beside))
         try:
             benchmark.measure()
@@ -124,7 +124,7 @@ class Benchmark:
     def __init__(self, cells: Sequence[TrainCell], settings: Settings, folder: Path, beside: Sequence[str]) -> None:
         self.run = Run(cells, settings, folder)
         self.beside = list(beside)
-        self.cells = self.run.count_cells()
+        self.cells = self.run.count_cells(cells)
         if beside:
             corpora = {cell.reading.key(): cell for cell in self.cells}
             card = CounterCard(shlex.join(beside), shlex.join(beside))
@@ -141,7 +141,7 @@ class Benchmark:
             cell = order[record["data"]["sha256"], record["counting"], record["threads"]]
             return not record["warm_up"], record["block"], cell
 
-        return sorted(self.run.count_records, key=place)
+        return sorted(self.run.records(), key=place)
 
     def measure(self) -> None:
         order = random.Random(self.run.settings.seed)
@@ -153,10 +153,14 @@ class Benchmark:
                     self.run.count(cell, block)
 
     def measure_beside(self, cell: CountCell, block: Block) -> None:
-        started, label = now(), f"{cell.counter.name} on {cell.reading.file.name}"
+        self.run.settle_down()
+        started, beside = now(), self.run.others_beside()
+        label = f"{cell.counter.name} on {cell.reading.file.name}"
         with self.run.display.showing(label, 0, "bytes"):
             answer = run_beside(self.beside, cell.reading.file.path)
-        self.run.count_records.append(count_record(cell, answer, None, started, block, self.run.common()))
+        counted = Counted(answer, reused=False, words=None, failed_by=answer["reason"])
+        beside = beside or self.run.others_beside()
+        self.run.counted.append(CountRun(cell, block, started, counted, beside_others=beside))
 
 
 def run_beside(command: Sequence[str], path: Path) -> Answer:

@@ -200,6 +200,11 @@ def notes(run: Run) -> list[str]:
     for trained in run.trained:
         if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
             said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
+        if (trained.counted.answer.get("tallies") or {}).get("fell_back_to_regex"):
+            said.append(
+                f"counting={trained.cell.count.counter.name} has no compiled form of this pattern: "
+                f"{trained.cell.reading.file.name} was counted by `regex`, at its speed"
+            )
     alone = [
         trained.cell.variant.name
         for trained in run.trained

@@ -21,8 +21,11 @@ import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.__main__ import main
+from harness.record import read_records
+from harness.word_store import digest
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable
-from variants.counting import character_classes, native
+from variants.counting import character_classes, native, processes
 from variants.counting.pretokenize import serial
 
 _scanner = pytest.importorskip("variants.native._scanner")
@@ -34,6 +37,7 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
     PIECES,
     SPECIAL_TOKENS,
     WIDTHS,
+    counted,
     expect_definition,
     random_content,
 )
@@ -200,6 +204,83 @@ def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
         expect_definition(file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10)
 
 
+CONTENT = ("It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 " * 40).encode()
+
+
+def digest_of(count: Any, file: Path, pattern: str | None, **how: Any) -> str:
+    return digest(count(Corpus(str(file), ("<|e|>",), pattern), NULL_METER, **how))
+
+
+@pytest.mark.parametrize("pattern", COMPILED)
+def test_all_counters_are_equal_by_digest_at_every_width(file: Path, pattern: str | None) -> None:
+    file.write_bytes(CONTENT * 8)
+    want = digest_of(serial, file, pattern)
+    for threads in WIDTHS:
+        for path in PATHS:
+            got = digest_of(native.native, file, pattern, threads=threads, smallest_range=1, instructions=path)
+            assert got == want, (threads, path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", WIDTHS)
+def test_processes_are_equal_to_them_by_digest_at_every_width(file: Path, threads: int) -> None:
+    file.write_bytes(CONTENT * 8)
+    want = digest_of(serial, file, GPT2_PATTERN)
+    assert digest_of(processes.processes, file, GPT2_PATTERN, threads=threads, smallest_range=1) == want
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("pattern", [GPT2_PATTERN, r"[^\n]*\n|[^\n]+", r"(?s:.+)"])
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_byte_is_found_at_ends_at_cuts_and_in_special_tokens(
+    file: Path, path: str, pattern: str, bad: bytes
+) -> None:
+    text, special = "low lower 中文 é ".encode() * 5, ("<|e|>", "¿é?")
+    contents = (bad, text + bad, bad + text, text + b"<|e" + bad + b"|>", text + "¿".encode() + bad + b"?" + text)
+    for content in (*contents, *(before + bad + text for before in (text[:at] for at in range(40, 60, 3)))):
+        file.write_bytes(content)
+        want = counted(serial, Corpus(str(file), special, pattern))
+        for buffer, threads in ((8, 1), (64, 3), (1 << 16, 7)):
+            how = {"buffer": buffer, "threads": threads, "smallest_range": 1, "instructions": path}
+            assert counted(native.native, Corpus(str(file), special, pattern), **how) == want, (content, how)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_sequence_cut_off_at_the_end_of_the_file_is_named_where_it_begins(file: Path, length: int) -> None:
+    for before in range(60, 70):
+        file.write_bytes(b"x" * before + "😀".encode()[:length])
+        with pytest.raises(InvalidText) as raised:
+            native.native(Corpus(str(file)), buffer=64)
+        assert raised.value.offset == before
+
+
+def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    file.write_bytes(CONTENT * 50)
+    want = counted(serial, Corpus(str(file), ("<|e|>",)))
+    for path in PATHS:
+        writer = threading.Thread(target=pipe.write_bytes, args=(CONTENT * 50,))
+        writer.start()
+        assert counted(native.native, Corpus(str(pipe), ("<|e|>",)), buffer=999, instructions=path) == want
+        writer.join()
+
+
+def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[bytes] = []
+    drawn = os.urandom
+
+    def remembered(size: int) -> bytes:
+        seeds.append(drawn(size))
+        return seeds[-1]
+
+    file.write_bytes(CONTENT)
+    monkeypatch.setattr(os, "urandom", remembered)
+    assert native.native(Corpus(str(file))) == native.native(Corpus(str(file)))
+    assert [len(seed) for seed in seeds] == [32, 32]
+    assert seeds[0] != seeds[1]
+
+
 def test_an_unknown_pattern_is_counted_by_regex_and_the_tally_says_so(file: Path) -> None:
     file.write_bytes(b"one two  three")
     meter = Meter()
@@ -209,6 +290,18 @@ def test_an_unknown_pattern_is_counted_by_regex_and_the_tally_says_so(file: Path
     meter = Meter()
     native.native(Corpus(str(file)), meter)
     assert "fell_back_to_regex" not in meter.tallies
+
+
+def test_a_run_with_an_unknown_pattern_says_who_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_bytes(b"low lower lowest " * 20)
+    corpus = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}"]
+    said = "counting=native has no compiled form of this pattern: text.txt was counted by `regex`"
+    assert main([*corpus, "counting=native", r"pattern.regex=\w+|\W+"]) == 0
+    assert said in capsys.readouterr().out
+    (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
+    assert counted["tallies"]["fell_back_to_regex"] == 1
+    assert main([*corpus, "counting=native"]) == 0
+    assert said not in capsys.readouterr().out
 
 
 def test_the_two_spellings_of_gpt2_count_alike(file: Path) -> None:
