@@ -15,6 +15,7 @@ from types import FrameType
 from harness.errors import INTERRUPTED, OK, UNMEASURED, Refusal
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RECORDED = "what was measured before is recorded, run the same command again for the rest"
 asked_to_end: list[int] = []
 
 
@@ -24,15 +25,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return guarded(lambda: command(arguments))
 
 
-def guarded(do: Callable[[], int]) -> int:
-    """Answer refusals with their sentence and interruptions with one line; survive whoever reads what is printed."""
+def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
+    """Answer refusals with their sentence and interruptions with one line; survive whoever reads what is printed.
+
+    `kept` says what is not lost.
+    """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and shells for their background jobs, say so
             signal.signal(number, interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name or sign that the terminal cannot show is no reason to end
-    code = answered(do)
+    code = answered(do, kept)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -41,7 +45,7 @@ def guarded(do: Callable[[], int]) -> int:
     return code
 
 
-def answered(do: Callable[[], int]) -> int:
+def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     try:
         try:
             return do()
@@ -53,12 +57,12 @@ def answered(do: Callable[[], int]) -> int:
         say(f"{refusal}")
         return refusal.exit_code
     except KeyboardInterrupt:
-        say("interrupted; what was measured before is recorded, run the same command again for the rest")
+        say(f"interrupted; {kept}")
         return INTERRUPTED
     except BrokenPipeError:
         return OK
     except OSError as error:
-        say(f"cannot go on ({error}); what was measured before is recorded")
+        say(f"cannot go on ({error}); {kept}")
         return UNMEASURED
 
 

@@ -38,16 +38,18 @@ class CountingConfig:
 
 @dataclass
 class DataConfig:
-    """A corpus: conf/data/NAME.yaml."""
+    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens."""
 
     name: str = MISSING
     about: str = ""
+    language: str = ""
     licence: str = ""
     path: str | None = None
     bytes: str | None = None
     skip: str | None = None
     documents: int | None = None
     vocab_size: int = 10_000
+    special_tokens: list[str] = field(default_factory=lambda: ["<|endoftext|>"])
     source: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -93,7 +95,7 @@ class HarnessConfig:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     variants: Any = None
     vocab_size: int | None = None
-    special_tokens: list[str] = field(default_factory=lambda: ["<|endoftext|>"])
+    special_tokens: list[str] | None = None
     tie_break: str = "greatest_bytes"
     min_count: int = 1
     errors: str = "strict"

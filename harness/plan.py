@@ -117,8 +117,8 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [tie_break.value for tie_break in TieBreak])
     one_of("errors", config["errors"], ["strict", "replace"])
-    special_tokens = checked_special_tokens(config["special_tokens"])
-    vocab_size = config["vocab_size"] if config["vocab_size"] is not None else config["data"]["vocab_size"]
+    special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
+    vocab_size = of_card_unless_said(config, "vocab_size")
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
         raise Refusal(
@@ -149,6 +149,11 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
             )
         )
     return cells
+
+
+def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:
+    """What the command says, else what the data set's card says."""
+    return config["data"][key] if config[key] is None else config[key]
 
 
 def refuse_what_counting_takes(name: str, config: Mapping[str, Any], said: Sequence[str]) -> None:

@@ -17,4 +17,5 @@ def cache_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monke
     locks = tmp_path_factory.mktemp("locks")
     monkeypatch.setenv(alone.VARIABLE, str(locks))
     python_files.standard_library.cache_clear()
+    python_files.site_packages.cache_clear()
     return tmp_path / "cache"

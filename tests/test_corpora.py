@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from harness import cache, corpora, registry
 from harness.corpora import CorpusFile, digest_of, prepare
-from harness.corpora.python_files import source_files, standard_library
+from harness.corpora.python_files import INSTALLED, NO_SOURCE, site_packages, source_files, standard_library
 from harness.corpora.slices import bounds, character_start
+from harness.corpora.sources import FETCHED
 from harness.errors import UNMEASURED, Refusal
 from variants.contract import Corpus, Meter
 from variants.counting.pretokenize import serial
@@ -32,7 +33,7 @@ def card(path: Path | str | None = None, **further: Any) -> dict[str, Any]:
 
 
 def url(**further: Any) -> dict[str, Any]:
-    return {"source": {"kind": "url", "file": "known.txt", "how": "get it from the moon"}, **further}
+    return {"source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}, **further}
 
 
 def refusal_of(asked: dict[str, Any]) -> str:
@@ -76,7 +77,8 @@ def test_a_known_corpus_keeps_its_name_wherever_it_lies(book: Path) -> None:
 
 def test_a_missing_corpus_says_where_it_is_expected_and_how_to_get_it(cache_folder: Path) -> None:
     assert refusal_of(card(**url())) == (
-        f"data=known: no file at {cache_folder}/corpora/known.txt; get it from the moon, or say data.path=FILE"
+        f"data=known: no file at {cache_folder}/corpora/known.txt; get it with python -m harness.corpora fetch known, "
+        "or say data.path=FILE where you have it"
     )
 
 
@@ -87,15 +89,13 @@ def test_a_corpus_in_the_cache_is_found(cache_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] == "url"]
+    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] in FETCHED]
 )
-def test_every_card_with_an_address_answers_in_one_sentence(name: str, cache_folder: Path) -> None:
-    known = registry.cards("data")[name]
-    sentence = refusal_of(card(name=name, source=known["source"]))
-    assert sentence.startswith(
-        f"data={name}: no file at {cache_folder}/corpora/{known['source']['file']}; get https://"
-    )
-    assert " it there, or say data.path=FILE" in sentence
+def test_a_run_on_what_is_not_here_yet_answers_with_the_command_that_gets_it(name: str, cache_folder: Path) -> None:
+    source = registry.cards("data")[name]["source"]
+    sentence = refusal_of(card(name=name, source=source))
+    assert sentence.startswith(f"data={name}: no file at {cache_folder}/corpora/{source['file']}; ")
+    assert f"python -m harness.corpora fetch {name}, or say data.path=FILE" in sentence
 
 
 def test_the_card_for_any_file_wants_its_path() -> None:
@@ -300,6 +300,14 @@ def test_the_standard_library_is_its_modules_one_document_each(tmp_path: Path, m
     assert standard_library() != first
 
 
+def test_what_is_installed_for_this_python_is_a_corpus_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one/__init__.py", "one/tests/test_it.py", "one/data.txt", "two.py"):
+        (tmp_path / "site-packages" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site-packages" / name).write_text(name)
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"purelib": str(tmp_path / "site-packages")})
+    assert site_packages().read_text() == f"one/__init__.py{END}two.py{END}"
+
+
 def test_the_default_corpus_is_the_first_4_mb_of_this_pythons_library() -> None:
     stdlib = registry.cards("data")["stdlib"]
     corpus = prepare({**card(), **stdlib, "path": None}, [END])
@@ -310,7 +318,7 @@ def test_the_default_corpus_is_the_first_4_mb_of_this_pythons_library() -> None:
     next_end = whole.index(END.encode(), len(content)) + len(END)
     assert len(content) <= 4_000_000 < next_end
     root = Path(sysconfig.get_paths()["stdlib"])
-    parts = {part for path in source_files(root) for part in path.relative_to(root).parts[:-1]}
+    parts = {part for path in source_files(root, NO_SOURCE | INSTALLED) for part in path.relative_to(root).parts[:-1]}
     assert not parts & {"test", "tests", "site-packages"}
     content.decode()
 

@@ -1,7 +1,8 @@
 """Data sets: from a card to one plain file on this machine, its digest known, its slice cut.
 
 A card (conf/data/NAME.yaml) says what a corpus is, where it comes from and what is known of it. Whatever the source,
-the rest of the harness sees a file. A checksum that stands on a card holds wherever the file lies.
+the rest of the harness sees a file. A checksum that stands on a card holds wherever the file lies. What comes from
+elsewhere is fetched by `python -m harness.corpora fetch NAME`, never by a run.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.corpora.facts import check_fact
 from harness.corpora.files import CorpusFile, check_readable, digest_of
 from harness.corpora.generated import as_said, parameters_of
 from harness.corpora.slices import cut
 from harness.corpora.sources import FIND
 from harness.corpora.word_tables import is_table, table_of
-from harness.errors import UNMEASURED, Refusal
+from harness.errors import Refusal
 
 __all__ = ["CorpusFile", "digest_of", "prepare"]
 
@@ -46,14 +48,3 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     whole = CorpusFile(name, path, path.stat().st_size, digest_of(path))
     check_fact(name, path, card, "sha256", whole.sha256)
     return replace(cut(whole, card, special_tokens), parameters=parameters_of(card))
-
-
-def check_fact(name: str, path: Path, card: Mapping[str, Any], fact: str, found: int | str) -> None:
-    expected = card["facts"].get(fact, found)
-    if found != expected:
-        said = f"{found} bytes" if fact == "bytes" else f"{fact} {found}"
-        raise Refusal(
-            f"data={name}: {path} has {said}, its card says {expected}; it is another file or damaged, "
-            "get it again, or use it as a file of its own with data=file",
-            UNMEASURED,
-        )

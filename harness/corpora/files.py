@@ -43,13 +43,27 @@ def check_readable(path: Path) -> None:
 
 def digest_of(path: Path) -> str:
     """The file's sha256, remembered for as long as the file's size, time and place stay the same."""
-    status = path.stat()
-    identity = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{status.st_ino}"
-    remembered = cache.folder("digests") / hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()
+    remembered = memory_of(path)
     if remembered.exists():
         return remembered.read_text()
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with cache.placing(remembered) as temporary:
-        temporary.write_text(digest)
+    digest = fresh_digest_of(path)
+    remember(path, digest)
     return digest
+
+
+def fresh_digest_of(path: Path) -> str:
+    """The sha256 of what the file holds now, whatever is remembered of it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remember(path: Path, digest: str) -> None:
+    with cache.placing(memory_of(path)) as temporary:
+        temporary.write_text(digest)
+
+
+def memory_of(path: Path) -> Path:
+    """Where the digest is kept of this file as it is: another size, time or place is another file."""
+    status = path.stat()
+    identity = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}|{status.st_ino}"
+    return cache.folder("digests") / hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()

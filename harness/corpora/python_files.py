@@ -1,4 +1,4 @@
-"""The running Python's own modules as text: what every machine has."""
+"""The running Python's own modules, and those installed for it, as text: what every machine has."""
 
 from __future__ import annotations
 
@@ -13,30 +13,40 @@ from pathlib import Path
 
 from harness import cache
 
-LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "site-packages", "dist-packages", "__pycache__"}
+NO_SOURCE = {"test", "tests", "idle_test", "idlelib_test", "__pycache__"}
+INSTALLED = {"site-packages", "dist-packages"}
 SEPARATOR = "<|endoftext|>"
 
 
 @functools.cache
 def standard_library() -> Path:
     """The running Python's own modules as one file, a document each, made again when they change."""
-    root = Path(sysconfig.get_paths()["stdlib"])
-    files = sorted(source_files(root), key=lambda path: path.relative_to(root).as_posix())
+    return joined("stdlib", Path(sysconfig.get_paths()["stdlib"]), NO_SOURCE | INSTALLED)
+
+
+@functools.cache
+def site_packages() -> Path:
+    """The modules installed for the running Python, likewise."""
+    return joined("site_packages", Path(sysconfig.get_paths()["purelib"]), NO_SOURCE)
+
+
+def joined(name: str, root: Path, left_out: set[str]) -> Path:
+    files = sorted(source_files(root, left_out), key=lambda path: path.relative_to(root).as_posix())
     listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    key = hashlib.sha256(json.dumps(listing).encode()).hexdigest()[:16]
-    path = cache.folder("corpora") / f"stdlib-{sys.version_info.major}.{sys.version_info.minor}-{key}.txt"
+    key = hashlib.sha256(json.dumps(listing).encode(errors="surrogateescape")).hexdigest()[:16]
+    path = cache.folder("corpora") / f"{name}-{sys.version_info.major}.{sys.version_info.minor}-{key}.txt"
     if not path.exists():
-        with cache.placing(path) as temporary, temporary.open("wb") as joined:
+        with cache.placing(path) as temporary, temporary.open("wb") as whole:
             for file in files:
                 content = file.read_bytes()
                 if is_utf8(content):
-                    joined.write(content + SEPARATOR.encode())
+                    whole.write(content + SEPARATOR.encode())
     return path
 
 
-def source_files(root: Path) -> Iterator[Path]:
+def source_files(root: Path, left_out: set[str]) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        folders[:] = [name for name in folders if name not in left_out]
         paths = (Path(folder, name) for name in names if name.endswith(".py"))
         yield from (path for path in paths if path.is_file())  # a link may lead nowhere
 

@@ -6,29 +6,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import cache
 from harness.corpora import generated, python_files
+from harness.corpora.places import kept
 from harness.errors import UNMEASURED, Refusal
 
 Card = Mapping[str, Any]
 
 
-def downloaded(card: Card) -> Path:
-    """The file that was put where the card expects it."""
-    path = cache.folder("corpora").joinpath(card["source"]["file"])
+def fetched(card: Card) -> Path:
+    """The file that `python -m harness.corpora fetch` has put where it is kept."""
+    path, name = kept(card), card["name"]
     if not path.exists():
         raise Refusal(
-            f"data={card['name']}: no file at {path}; {card['source']['how']}, or say data.path=FILE", UNMEASURED
+            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or say "
+            "data.path=FILE where you have it",
+            UNMEASURED,
         )
     return path
 
 
-def standard_library(_: Card) -> Path:
-    return python_files.standard_library()
-
+FETCHED = ("url", "hugging_face", "package_index", "debian", "npm")
+"""The kinds that come from elsewhere: harness.corpora.fetching gets them."""
 
 FIND: dict[str, Callable[[Card], Path]] = {
-    "stdlib": standard_library,
-    "url": downloaded,
+    **dict.fromkeys(FETCHED, fetched),
+    "stdlib": lambda _: python_files.standard_library(),
+    "site_packages": lambda _: python_files.site_packages(),
     generated.KIND: generated.text_of,
 }

@@ -1,0 +1,100 @@
+"""python -m harness.corpora: what data sets there are, and getting, checking and finding their files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from harness.__main__ import guarded, say
+from harness.corpora import prepare
+from harness.corpora.cards import card_of, cards
+from harness.corpora.fetching import fetch
+from harness.corpora.listing import described, list_as_csv, list_as_markdown, print_list
+from harness.corpora.verifying import verify
+from harness.errors import OK
+
+EPILOG = """\
+examples:
+  python -m harness.corpora list                     what there is, and what of it is here
+  python -m harness.corpora fetch tinystories_valid  download, unpack, check, put in its place
+  python -m harness variant=heap data=tinystories_valid
+  head -c 1000 "$(python -m harness.corpora path big_txt)"
+
+Files are kept in ~/.cache/bpe-harness, or where BPE_HARNESS_CACHE says. An interrupted
+fetch goes on when it is called again; a file that is not what its card says is never placed.
+
+exit code: 0; 2 for a usage error; 22 if a file is not there, cannot be had or is not what
+its card says; 130 if it was interrupted."""
+
+
+def list_all(arguments: argparse.Namespace) -> int:
+    known = list(cards().values())
+    if arguments.format == "terminal":
+        print_list(known, Console())
+    else:
+        sys.stdout.write(list_as_csv(known) if arguments.format == "csv" else list_as_markdown(known))
+    return OK
+
+
+def info(arguments: argparse.Namespace) -> int:
+    sys.stdout.write(described(card_of(arguments.name)) + "\n")
+    return OK
+
+
+def fetch_all(arguments: argparse.Namespace) -> int:
+    for card in [card_of(name) for name in arguments.names]:
+        fetch(card, say)
+    return OK
+
+
+def verify_one(arguments: argparse.Namespace) -> int:
+    lines, code = verify(card_of(arguments.name))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return code
+
+
+def path(arguments: argparse.Namespace) -> int:
+    card = card_of(arguments.name)
+    sys.stdout.write(f"{prepare(card, card['special_tokens']).path}\n")
+    return OK
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.corpora",
+        description="Data sets: what there is, and getting, checking and finding their files.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, do: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        added.set_defaults(do=do)
+        return added
+
+    listed = command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
+    formats = ("terminal", "markdown", "csv")
+    listed.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
+    fetched = command("fetch", fetch_all, "download what is not here yet, check it, and put it in its place")
+    fetched.add_argument("names", metavar="NAME", nargs="+")
+    for name, do, about in (
+        ("info", info, "everything that a data set's card says"),
+        ("verify", verify_one, "read the whole file and compare its size and sha256 with the card"),
+        ("path", path, "only where the file is that a run would read, for scripts"),
+    ):
+        command(name, do, about).add_argument("name", metavar="NAME")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    arguments = parser().parse_args(argv)
+    return guarded(lambda: arguments.do(arguments), kept="what has come is kept, the same command goes on from there")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
