@@ -182,7 +182,8 @@ def carry_out(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _said(arguments: argparse.Namespace) -> list[str]:
-    return [f"--set {override}" for override in arguments.set]
+    """What else decides the pairs, as it was said."""
+    return [f"--set {override}" for override in arguments.set] + ["--concurrent"] * arguments.concurrent
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -24,6 +24,7 @@ FILE_NAME = "pairs.jsonl"
 SUMMARY_NAME = "README.md"
 BLOCKS = (6, 10, 20, 30)
 PLANTED = (0.02, 0.05)
+BESIDE = " Other runs were measured beside it."
 _FIGURES = ("wall_seconds", "cpu_seconds", "pressure", "steal")
 
 
@@ -126,7 +127,7 @@ def _said_first(study: Study) -> list[str]:
         f"Made by `{head['command']}`, which writes `{FILE_NAME}` and this page anew.",
         "",
         f"A sample takes {1000 * median(walls):.0f} ms by the clock; the longest less the shortest is "
-        f"{share_text(spread(walls) or 0)} of that. {_load(samples)}",
+        f"{share_text(spread(walls) or 0)} of that. {_load(samples)}{BESIDE if head['concurrent'] else ''}",
     ]
 
 
@@ -175,15 +176,16 @@ def _line(way: Way, pairs: Sequence[Pair], blocks: int) -> str:
 def _said_last(study: Study) -> list[str]:
     left_out = [Way("wall", filtered=True)] if Way("wall", filtered=True) in ways(study.pairs) else []
     kept = [sum(ratio is not None for ratio in way.log_ratios(study.pairs)) for way in left_out]
-    lines = [
-        "A false alarm is a comparison of the program with itself that ends in a difference: the interval of the ratio",
-        f"within blocks leaves out 1 and does not lie within {share_text(MARGIN)} of it. Comparisons follow each other",
-        "in time and share no block. A planted slow-down is added to the measured ratios. The last column is the",
-        "smallest slow-down that blocks drawn from all of these would show that often.",
+    sentences = [
+        "A false alarm is a comparison of the program with itself that ends in a difference: the interval of the ratio "
+        f"within blocks leaves out 1 and does not lie within {share_text(MARGIN)} of it.",
+        "Comparisons follow each other in time and share no block.",
+        "A planted slow-down is added to the measured ratios.",
+        "The last column is the smallest slow-down that blocks drawn from all of these would show that often.",
     ]
     if kept:
-        lines.append(f"Of {count_text(len(study.pairs))} blocks {count_text(kept[0])} were not disturbed.")
-    return lines
+        sentences.append(f"Of {count_text(len(study.pairs))} blocks {count_text(kept[0])} were not disturbed.")
+    return [" ".join(sentences)]
 
 
 def as_json(study: Study) -> dict[str, Any]:

@@ -28,6 +28,7 @@ HEAD: dict[str, Any] = {
         "data": {"name": "words", "bytes": 600_000, "sha256": "00"},
         "vocab_size": 1000,
     },
+    "concurrent": False,
     "host": "9e12c4d0",
     "environment": {"cpu": "a processor", "cores": 2, "kernel": "Linux 6.1", "python": "CPython 3.11.7"},
 }
