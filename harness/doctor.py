@@ -86,16 +86,15 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Iterator[Pair]:
-    """Pairs for as long as was allowed, and at least so many; the first is warm-up and left out."""
+    """As many pairs as fit into the time, and at least `fewest`; one of warm-up before them shows how many fit."""
     order = random.Random(0)
+    started = time.monotonic()
     compared.pair(-1, order)
-    until = time.monotonic() + seconds
-    with Display(1).showing("A/A run", int(seconds), "s") as on_progress:
-        block = 0
-        while block < fewest or time.monotonic() < until:
+    number = max(fewest, int(seconds / (time.monotonic() - started)))
+    with Display(1).showing("A/A run", number, "pairs") as on_progress:
+        for block in range(number):
             yield compared.pair(block, order)
-            block += 1
-            on_progress(min(int(seconds), int(seconds - (until - time.monotonic()))))
+            on_progress(block + 1)
 
 
 def resolution(compared: SelfComparison, pairs: Sequence[Pair], repeat: int) -> dict[str, Any]:

@@ -157,10 +157,11 @@ def _extrapolation_text(row: Row) -> str:
     if expected.get("total_seconds") is None:
         return ""
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
+    source = f", from its {expected['from']}" if expected.get("from") else ""
     exponent = f", exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges up to then are the reference's" if proved else ""
-    return f"; all of them would take {total} ({low} to {high}{exponent}){merges}"
+    return f"; all of them would take {total} ({low} to {high}{source}{exponent}){merges}"
 
 
 def _remarks(row: Row) -> Iterable[str]:
