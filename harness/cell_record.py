@@ -68,7 +68,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "last_phase": answer.get("last_phase"),
         "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
-        "extrapolated": answer.get("extrapolated"),
+        "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
         "interpreter": answer.get("interpreter") or Path(cell.interpreter or THIS_INTERPRETER).name,
         **circumstances(trained),
         "source_sha256": source_sha256(cell.variant.target),
@@ -110,6 +110,13 @@ def count_record(measured: CountRun, common: Record) -> Record:
         "source_sha256": source_sha256(cell.counter.target),
         **common,
     }
+
+
+def with_counting(extrapolated: Record | None, count_seconds: float) -> Record | None:
+    """The extrapolated total of counter and trainer: what was extrapolated is the trainer's part."""
+    if extrapolated is None:
+        return None
+    return {name: value + count_seconds if name.endswith("_seconds") else value for name, value in extrapolated.items()}
 
 
 def circumstances(measured: CountRun | Trained) -> Record:

@@ -11,6 +11,9 @@ from harness.plan import CountCell, TrainCell
 from harness.proof import Verdict
 from variants.contract import Merge
 
+STOPPED = ("timeout", "extrapolated")
+"""The statuses of what was stopped at limits.wall."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -67,4 +70,4 @@ class Trained:
 
 def stopped_at_the_limit(trained: Iterable[Trained]) -> set[str]:
     """The keys of cells that were over limits.wall: more of the same would only show it again."""
-    return {each.cell.key() for each in trained if each.answer["status"] in ("timeout", "extrapolated")}
+    return {each.cell.key() for each in trained if each.answer["status"] in STOPPED}

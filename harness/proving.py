@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness import kept, registry
-from harness.outcome import Trained
+from harness.outcome import STOPPED, Trained
 from harness.plan import TrainCell
 from harness.proof import Claim, find_reference, reach, verdict
 from harness.registry import VariantCard
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
-PROVABLE = ("ok", "timeout", "extrapolated")
+PROVABLE = ("ok", *STOPPED)
 
 RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
 

@@ -16,6 +16,7 @@ from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.journal import Journal, append_once, open_journal, others
 from harness.outcome import Block, Trained
 from harness.plan import TrainCell, cells_of
+from harness.plan_shown import show_plan
 from harness.record import Record, RecordFile
 from harness.schedule import Run, distinct, machine, now, refuse_if_nothing_counted
 from harness.settings import Settings, settings_of
@@ -36,7 +37,7 @@ def run_composed(composed: Sequence[Composed], folder: Path) -> int:
     cells, settings = planned(composed)
     console = PatientConsole()
     if settings.plan_only:
-        show_plan(cells, settings, console)
+        show_plan(distinct(cells), settings, machine(environment()), console)
         return OK
     said: list[str] = []
     with measured(cells, settings, folder) as run:
@@ -234,16 +235,3 @@ def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
     if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
     return OK
-
-
-def show_plan(cells: Sequence[TrainCell], settings: Settings, console: Console) -> None:
-    """Say what would be measured, and measure nothing."""
-    for cell in cells:
-        console.print(
-            f"{cell.variant.name} on {cell.reading.file.name} ({cell.reading.file.bytes:,} bytes), "
-            f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.threads}",
-            soft_wrap=True,
-            highlight=False,
-            markup=False,
-        )
-    console.print(f"{len(cells)} cells, {settings.repeat} block(s); nothing was run (plan=true)")

@@ -1,33 +1,40 @@
 """Many measurements: blocks of cells in random order, then the proof, then the records, whatever interrupts.
 
 Hydra has enumerated the cells before; from here on it is gone. In each block every counter and then every trainer runs
-once, each in a fresh process, one after another and never two at a time.
+once, each in a fresh process, one after another and never two at a time. Under limits.wall the first block goes from
+the cheapest cell to the dearest, as predicted, so that the most is known soonest; the others are in random order.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import random
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import alone, corpora, kept, resume
+from harness.budget import Forecast, extrapolated, of_stopped
 from harness.cell_record import count_record, train_record
 from harness.environment import environment, host
 from harness.errors import MISMATCH, UNMEASURED, Refusal
+from harness.extrapolation import Estimate
+from harness.jobs import count_job, read_merges, train_job
 from harness.journal import Journal
+from harness.kept_costs import MEASURED, keep_cost
 from harness.kinds import RUN_TRAINER, RunJob
-from harness.measure import Answer, measure
-from harness.outcome import Block, Counted, CountRun, Trained, stopped_at_the_limit
+from harness.measure import Answer, Limits, measure
+from harness.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
 from harness.plan import CountCell, TrainCell
-from harness.progress import Display
+from harness.progress import Display, bar
 from harness.proof import Claim
 from harness.proving import prove_all
 from harness.quiet import wait_for_quiet
-from harness.record import Record, merges_from_bytes
+from harness.record import Record
 from harness.registry import VariantCard
 from harness.settings import Settings
 from variants.contract import Merge
@@ -57,6 +64,7 @@ class Run:
         self.disagreements: list[str] = []
         self.restless = 0
         self.jobs = 0
+        self.forecast = Forecast(self.machine, folder / "slices", self.run_slice)
         self.display = Display((len(self.cells) + len(self.count_cells(self.cells))) * len(self.blocks()))
         if journal is not None:
             resume.restore(self, journal.entries)
@@ -82,11 +90,38 @@ class Run:
                     self.counts[count_key(count_cell)] = already
                 else:
                     self.counts[count_key(count_cell)] = self.count(count_cell, block)
-            for cell in shuffled(due, order):
+            for cell in self.in_order(due, block, order):
                 trained = self.train(cell, block)
                 trained.cut_short = any(each.cut_short and each.block == block for each in self.trained) and not several
                 self.trained.append(trained)
                 self.note(resume.entry_of_trained(trained), trained.merges, train_record(trained, self.common()))
+
+    def in_order(self, due: Sequence[TrainCell], block: Block, order: random.Random) -> list[TrainCell]:
+        """The cells of a block as they are to run: at random, in the first block of a budgeted run the cheapest first.
+
+        A cell that is predicted to be over its limit is left out of warm-up: it runs once, up to the limit.
+        """
+        listed = shuffled(due, order)
+        if block != self.blocks()[0] or not self.settings.measure.timed:
+            return listed
+        costs = {cell.key(): self.predicted(cell) for cell in listed}
+        listed.sort(key=lambda cell: cost.seconds if (cost := costs[cell.key()]) is not None else math.inf)
+        return [cell for cell in listed if not (block.warm_up and is_over(cell, costs[cell.key()]))]
+
+    def predicted(self, cell: TrainCell) -> Estimate | None:
+        """What the trainer would take; nothing is run to know it unless its time is limited."""
+        if cell.limits.wall_seconds is None or shutil.which(cell.interpreter or sys.executable) is None:
+            return None
+        return self.forecast.of(cell, self.counts[count_key(cell.count)].words)
+
+    def run_slice(self, cell: TrainCell, words: Path, limits: Limits) -> Answer:
+        """Run a trainer on a part of its words, to see what the whole would take."""
+        job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
+        output = self.next_folder()
+        with bar(f"predicting {cell.variant.name}", 0, "merges") as on_progress:
+            answer = measure({**job, "affinity": self.affinity}, output, limits, on_progress)
+        shutil.rmtree(output)
+        return answer
 
     def due(self, block: Block) -> list[TrainCell]:
         """The cells that this block still has to measure: not those that were over the wall limit before."""
@@ -181,9 +216,24 @@ class Run:
         label = f"{cell.variant.name} on {cell.reading.file.name}"
         job = train_job(cell, cell.variant, cell.num_merges, counted.words, cell.interpreter)
         answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
-        if answer["status"] == "timeout":
+        if self.settings.measure.timed:
+            self.reckon(cell, answer)
+        if answer["status"] in STOPPED:
             block = Block(0)  # it is not run again, so what is known of it belongs to no warm-up
         return Trained(cell, block, started, answer, counted, merges, beside_others=beside or self.others_beside())
+
+    def reckon(self, cell: TrainCell, answer: Answer) -> None:
+        """Extrapolate the total of a cell that was stopped at the limit, and keep what every cell took."""
+        if answer["status"] == "timeout":
+            estimate = of_stopped(answer, cell.num_merges, self.forecast.known.get(cell.key()))
+            if estimate is None:
+                return
+            answer.update(status="extrapolated", extrapolated=extrapolated(estimate, answer))
+        elif answer["status"] == "ok":
+            estimate = Estimate(answer["total"], answer["total"], answer["total"], None, MEASURED)
+        else:
+            return
+        keep_cost(cell, self.machine, estimate)
 
     def run_trainer(
         self, label: str, job: dict[str, Any], cell: TrainCell, run_job: RunJob
@@ -251,6 +301,12 @@ class Run:
         return self.folder / str(self.jobs)
 
 
+def is_over(cell: TrainCell, cost: Estimate | None) -> bool:
+    """Whether a cell is predicted to take more than its limit, whatever the doubt."""
+    wall = cell.limits.wall_seconds
+    return cost is not None and wall is not None and cost.low > wall
+
+
 def machine(known: dict[str, Any]) -> str:
     """What a kept time was measured on: another version of Python is another speed."""
     return f"{host(known)}-{known['python'].replace(' ', '-')}"
@@ -262,45 +318,6 @@ def distinct(cells: Iterable[TrainCell]) -> list[TrainCell]:
 
 def count_key(cell: CountCell) -> tuple[str, str]:
     return cell.reading.key(), cell.key()
-
-
-def count_job(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
-    corpus = cell.reading.corpus()
-    return {
-        "kind": "count",
-        "target": cell.counter.target,
-        "params": dict(cell.counter.params),
-        "threads": cell.threads,
-        "affinity": affinity,
-        "corpus": {
-            "path": corpus.path,
-            "special_tokens": corpus.special_tokens,
-            "pattern": corpus.pattern,
-            "errors": corpus.errors,
-            "partial": corpus.partial,
-        },
-    }
-
-
-def train_job(
-    cell: TrainCell, variant: VariantCard, num_merges: int, words: Path, interpreter: str | None
-) -> dict[str, Any]:
-    return {
-        "kind": "train",
-        "target": variant.target,
-        "params": dict(variant.params),
-        "threads": cell.threads,
-        "interpreter": interpreter,
-        "words": str(words),
-        "num_merges": num_merges,
-        "tie_break": cell.tie_break,
-        "min_count": cell.min_count,
-    }
-
-
-def read_merges(output: Path, answer: Answer) -> list[Merge] | None:
-    """The merges that a process left; without an answer that names them, half of them may be there, which are none."""
-    return merges_from_bytes((output / "merges").read_bytes()) if "merges_done" in answer else None
 
 
 def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:

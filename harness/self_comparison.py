@@ -12,12 +12,12 @@ from harness import word_store
 from harness.command_line import compose
 from harness.comparison import Sample, sample_of
 from harness.errors import UNMEASURED, Refusal
+from harness.jobs import train_job
 from harness.measure import measure
 from harness.plan import TrainCell
 from harness.registry import resolve
 from harness.resolution import Pair
 from harness.running import planned
-from harness.schedule import train_job
 
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample of some 100 ms, long enough for a clock and short enough for hundreds of pairs."""

@@ -235,7 +235,8 @@ class Measured:
         partial.rename(self.output / "answer.json")
 
     def point(self) -> dict[str, Any]:
-        return {"merges": len(self.meter.followed) or self.meter.done, "seconds": dict(self.meter.seconds)}
+        merges = len(self.meter.followed) or self.meter.done
+        return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
 
     def watch(self, control: int) -> None:
         """Until the process ends: report, sample, and see whether the parent says stop or is gone."""

@@ -455,7 +455,9 @@ def test_the_laps_of_a_trainer_add_up_to_no_more_than_its_total(measured: Measur
     assert 0.5 <= answer["seconds"]["init"] <= sum(answer["seconds"].values()) <= answer["total"]
     assert answer["cpu_seconds"] > 0
     assert answer["peak_rss_bytes"] > answer["peak_private_bytes"] > 0
-    assert answer["curve"][-1] == {"merges": NUM_MERGES, "seconds": answer["seconds"]}
+    last = answer["curve"][-1]
+    assert (last["merges"], last["seconds"]) == (NUM_MERGES, answer["seconds"])
+    assert last["total"] >= answer["total"]
     assert answer["tallies"]["heap_pushes"] > 0
 
 

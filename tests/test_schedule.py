@@ -13,6 +13,7 @@ from workbench import HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_fo
 from harness import kept, schedule, word_store
 from harness.environment import environment
 from harness.errors import Refusal
+from harness.jobs import read_merges
 from harness.outcome import Block, Counted, Trained
 from harness.plan import TrainCell
 from harness.record import Record, read_records
@@ -324,7 +325,7 @@ def test_after_an_interruption_nothing_more_is_run(tmp_path: Path, monkeypatch: 
 
 def test_half_written_merges_are_none(tmp_path: Path) -> None:
     (tmp_path / "merges").write_bytes(b"\x01")
-    assert schedule.read_merges(tmp_path, {"status": "timeout"}) is None
+    assert read_merges(tmp_path, {"status": "timeout"}) is None
 
 
 def test_nothing_to_merge_is_a_result(tmp_path: Path) -> None:

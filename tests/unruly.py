@@ -119,6 +119,17 @@ def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Met
     return merges
 
 
+def merges_slowly(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    """Right, and 0.05 s a merge."""
+    merges: list[Merge] = []
+    meter.follow(merges)
+    for merge in honest(word_counts, num_merges):
+        time.sleep(0.05)
+        merges.append(merge)
+        meter.lap("update")
+    return merges
+
+
 def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Holds the interpreter's lock, as compiled code may: nothing else in the process can run."""
     ctypes.PyDLL(None).sleep(int(A_LONG_TIME))

@@ -1,0 +1,231 @@
+"""Under limits.wall: cheap first, what is over stops once, and its total is extrapolated and never a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import HEAP, NAIVE, TESTS, cell_of, reading_of, settings_for, unruly
+
+from harness import budget, kept_costs, word_store
+from harness.budget import Slices, of_stopped, predicted
+from harness.extrapolation import Estimate
+from harness.kept_costs import expected_cost, keep_cost
+from harness.measure import Limits
+from harness.plan import TrainCell
+from harness.running import exit_code
+from harness.schedule import Run
+from harness.settings import Preset
+from variants.contract import WordCounts
+
+runs = itertools.count()
+WALL = Limits(wall_seconds=0.8)
+LIMITED = Limits(wall_seconds=60.0)
+MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
+
+
+@pytest.fixture(autouse=True)
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+
+def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Run:
+    run = Run(cells, settings_for(folder, **settings), folder / f"jobs{next(runs)}")
+    run.measure_all()
+    run.prove()
+    return run
+
+
+def estimated(seconds: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(seconds, low or seconds, high or seconds, 1.5, "slices")
+
+
+# Order.
+
+
+def test_the_first_block_goes_from_the_cheapest_to_the_dearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, HEAP, size, limits=LIMITED) for size in range(1, 7)]
+    costs = dict(zip([cell.key() for cell in cells], (3.0, 1.0, None, 2.0, 6.0, 0.5), strict=True))
+    monkeypatch.setattr(Run, "predicted", lambda _, cell: (cost := costs[cell.key()]) and estimated(cost))
+    run = run_of(tmp_path, cells, repeat=3)
+    orders = [[costs[each.cell.key()] for each in run.trained if each.block.number == number] for number in range(3)]
+    assert orders[0] == [0.5, 1.0, 2.0, 3.0, 6.0, None]
+    assert [sorted(order, key=str) for order in orders] == [sorted(orders[0], key=str)] * 3
+    assert orders[1] != orders[0]
+    assert orders[1] != orders[2]
+
+
+def test_without_a_limit_nothing_is_run_to_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "run_slice", lambda *_: pytest.fail("ran a slice"))
+    assert run_of(tmp_path, [cell_of(reading_of(tmp_path, MANY_WORDS))]).trained[0].answer["status"] == "ok"
+
+
+def test_what_is_predicted_to_be_over_is_left_out_of_warm_up_and_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, HEAP, limits=WALL), cell_of(reading, unruly("merges_slowly"), 40, limits=WALL)]
+    dear = cells[1].key()
+    monkeypatch.setattr(Run, "predicted", lambda _, cell: estimated(9.0 if cell.key() == dear else 0.01))
+    run = run_of(tmp_path, cells, repeat=2, measure=Preset("paired", warm_up=1))
+    moments = [(each.cell.variant.name, each.block.warm_up, each.block.number) for each in run.trained]
+    assert [moment for moment in moments if moment[0] == "merges_slowly"] == [("merges_slowly", False, 0)]
+    assert len(moments) == 4
+
+
+# What was stopped.
+
+
+def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, variant, 40, limits=WALL) for variant in (HEAP, NAIVE, unruly("merges_slowly"))]
+    run = run_of(tmp_path, cells, repeat=2)
+    slow = [each for each in run.records() if each["variant"] == "merges_slowly"]
+    assert len(slow) == 1  # it would only show the same again
+    (record,) = slow
+    assert (record["status"], record["proof"]["state"]) == ("extrapolated", "confirmed")
+    assert record["merges"] is None
+    assert record["seconds"]["total"] is None
+    told = record["extrapolated"]
+    assert 8 <= told["merges_done"] == record["merges_done"] < 40
+    assert 0.8 <= told["low_seconds"] <= told["total_seconds"] <= told["high_seconds"]
+    # It takes 0.05 s a merge, so 2 s in all, and some 0.1 s before the first.
+    assert told["low_seconds"] <= 2.1
+    assert told["high_seconds"] >= 2.0
+    assert exit_code(run.records(), []) == 0
+    assert exit_code(slow, []) == 22
+
+
+def test_a_cell_alone_that_is_over_the_limit_is_proved_against_judges(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path), unruly("merges_slowly"), 40, limits=WALL)
+    (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
+    assert (record["status"], record["proof"]["state"]) == ("extrapolated", "reference")
+    assert len(record["proof"]["by"]) > 1
+
+
+def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=WALL)
+    (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
+    assert (record["status"], record["extrapolated"]) == ("timeout", None)
+
+
+def curve(seconds_per_merge: float, merges: int) -> list[dict[str, Any]]:
+    return [
+        {"merges": each, "seconds": {"update": each * seconds_per_merge}, "total": each * seconds_per_merge}
+        for each in range(1, merges + 1)
+    ]
+
+
+def test_of_curve_and_slices_the_more_certain_is_believed() -> None:
+    answer = {"status": "timeout", "total": 10.0, "curve": curve(0.1, 100)}
+    own = of_stopped(answer, 200, None)
+    assert own is not None
+    assert (own.source, own.exponent) == ("curve", None)
+    slices = of_stopped(answer, 200, estimated(20.0, 19.0, 21.0))
+    assert slices is not None
+    assert (slices.source, slices.seconds, slices.exponent) == ("slices", 20.0, 1.5)
+    vague = of_stopped(answer, 200, estimated(20.0, 1.0, 400.0))
+    assert vague is not None
+    assert (vague.source, vague.exponent) == ("curve", 1.5)
+
+
+def test_slices_that_the_clock_has_proved_wrong_say_nothing() -> None:
+    answer = {"status": "timeout", "total": 10.0, "curve": []}
+    assert of_stopped(answer, 200, estimated(3.0, 2.0, 9.9)) is None
+    certain = of_stopped(answer, 200, estimated(3.0, 2.0, 12.0))
+    assert certain is not None
+    assert (certain.low, certain.seconds, certain.high) == (10.0, 10.0, 12.0)
+
+
+# Slices.
+
+
+def test_a_slice_is_every_kth_word_with_its_count(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    word_store.write(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"def", 3), (b"g", 4), (b"hi", 5)]))
+    part = Slices(tmp_path / "slices").every(words, 2)
+    assert dict(word_store.read(part.words)[0]) == {b"a": 1, b"def": 3, b"hi": 5}
+    assert part.size == 6
+
+
+def test_slices_grow_up_to_a_half_and_no_further_than_is_of_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(size: int) -> list[int]:
+        monkeypatch.setattr(budget, "size_of", lambda _: size)
+        return Slices(tmp_path).steps(tmp_path)
+
+    assert steps(100) == [2]
+    for size in (1_000_000, 70_000_000, 5_000_000_000):
+        taken = steps(size)
+        assert len(taken) > 2
+        assert size / taken[0] >= 5_000
+        assert size / taken[-1] <= 6_000_000
+
+
+def test_a_prediction_stays_within_its_share_of_the_limit(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    spelled = [f"word{number:06}".encode() for number in range(20_000)]
+    word_store.write(words, WordCounts.from_columns(spelled, [1] * len(spelled)))
+    cell = cell_of(reading_of(tmp_path), limits=Limits(wall_seconds=10.0))
+    spent: list[float] = []
+
+    def grows(_: TrainCell, part: Path, limits: Limits) -> dict[str, Any]:
+        wall = limits.wall_seconds
+        assert wall is not None
+        took = (budget.size_of(part) / 10_000) ** 2 * 0.05
+        spent.append(min(took, wall))
+        return {"status": "ok" if took < wall else "timeout", "total": spent[-1], "curve": []}
+
+    estimate = predicted(cell, words, Slices(tmp_path / "slices"), grows)
+    assert len(spent) > 1
+    assert sum(spent) <= budget.SHARE_OF_LIMIT * 10.0
+    assert estimate is not None
+    assert estimate.exponent == pytest.approx(2, abs=0.25)
+    assert estimate.low <= 0.05 * 20**2 <= estimate.high
+
+
+def test_a_trainer_that_fails_on_a_slice_is_not_predicted(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    word_store.write(words, WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
+    cell = cell_of(reading_of(tmp_path), limits=LIMITED)
+    failing: dict[str, Any] = {"status": "error", "reason": "it raised"}
+    assert predicted(cell, words, Slices(tmp_path / "slices"), lambda *_: failing) is None
+
+
+# Kept costs.
+
+
+def test_what_was_measured_is_kept_and_not_given_up_for_a_guess(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    keep_cost(cell, "m", estimated(5.0))
+    keep_cost(cell, "m", Estimate(3.0, 3.0, 3.0, None, kept_costs.MEASURED))
+    keep_cost(cell, "m", estimated(7.0))
+    known = expected_cost(cell, "m")
+    assert known is not None
+    assert known.seconds == 3.0
+    assert expected_cost(cell, "another machine") is None
+    assert expected_cost(cell_of(cell.reading, num_merges=11), "m") is None
+
+
+def test_other_sizes_say_what_a_corpus_would_cost(tmp_path: Path) -> None:
+    for size in (1000, 2000, 4000):
+        cell = cell_of(reading_of(tmp_path, "x" * size, f"{size}"))
+        keep_cost(cell, "m", Estimate(size**1.5, size**1.5, size**1.5, None, kept_costs.MEASURED))
+    known = expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000, "large")), "m")
+    assert known is not None
+    assert known.exponent == pytest.approx(1.5, abs=0.1)
+    assert known.low <= 16_000**1.5 <= known.high
+
+
+@pytest.mark.parametrize("content", ["", "[", "7", "[{}]", '[{"reading": 1}]'])
+def test_damaged_costs_are_none(tmp_path: Path, cache_folder: Path, content: str) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    keep_cost(cell, "m", estimated(5.0))
+    (file,) = (cache_folder / "costs").iterdir()
+    file.write_text(content)
+    assert expected_cost(cell, "m") is None
