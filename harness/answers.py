@@ -64,7 +64,11 @@ FIGURES: dict[str, Callable[[Any], bool]] = {
     "takes_threads": none_or(lambda value: isinstance(value, bool)),
 }
 """What an answer has that was measured."""
-FURTHER: dict[str, Callable[[Any], bool]] = {"merges_done": is_whole, "words": lambda value: isinstance(value, dict)}
+FURTHER: dict[str, Callable[[Any], bool]] = {
+    "merges_done": is_whole,
+    "words": lambda value: isinstance(value, dict),
+    "offset": lambda value: is_whole(value) and value >= 0,
+}
 
 
 class BrokenAnswer(Exception):

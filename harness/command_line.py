@@ -21,10 +21,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness import configuration, registry
+from harness.choices import split_list
 from harness.errors import Refusal
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = ("data.path", "save", "results", "pattern.regex")
+LITERAL = ("data.path", "data.column", "data.separator", "save", "results", "pattern.regex")
 # Hydra's own options: those that ask it for information, so that nothing is enumerated, and the others.
 ASKING = {"-c", "--cfg", "-i", "--info", "--hydra-help", "--version", "--shell-completion", "-sc"}
 OPTIONS = {"-m", "--multirun", "--run", "-r", "-p", "--package", "--resolve", "--config-dir", "-cd", *ASKING}
@@ -112,10 +113,6 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + (r"\'" if found[2] else ""), text) + "'"
 
 
-# One of several special tokens: in quotes of either kind, or as it is, without a comma and not beginning with a quote.
-LISTED = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|((?!['"\s])[^,]*?|))\s*(,|\Z)""")
-
-
 def listed(value: str) -> list[str]:
     """The special tokens in `[a,b]`, `['a,b','c']` or plain `a`. Raises Refusal where it cannot tell.
 
@@ -124,23 +121,7 @@ def listed(value: str) -> list[str]:
     """
     if value == "null":
         raise Refusal("special_tokens=null is none of the possibilities; say special_tokens=[] for no special tokens")
-    if not (value.startswith("[") and value.endswith("]")):
-        return [value]
-    inner = value[1:-1]
-    if not inner.strip():
-        return []
-    tokens: list[str] = []
-    position, more = 0, ","
-    while more:
-        found = LISTED.match(inner, position)
-        if found is None or (found[3] or "").count("[") != (found[3] or "").count("]"):
-            raise Refusal(
-                f"cannot tell the tokens in special_tokens={value}; write [A,B], in quotes of either kind what holds "
-                "a comma, a quote or a single bracket"
-            )
-        tokens.append(next(token for token in found.groups() if token is not None))
-        position, more = found.end(), found[4]
-    return tokens
+    return split_list(value, "special_tokens")
 
 
 def check_names(argument: str) -> None:

@@ -38,13 +38,18 @@ class CountingConfig:
 
 @dataclass
 class DataConfig:
-    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens."""
+    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens.
+
+    A card's path may be a list.
+    """
 
     name: str = MISSING
     about: str = ""
     language: str = ""
     licence: str = ""
-    path: str | None = None
+    path: Any = None
+    column: str | None = None
+    separator: str | None = None
     bytes: str | None = None
     skip: str | None = None
     documents: int | None = None

@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import alone, corpora, kept, resume
+from harness import alone, kept, resume
 from harness.budget import Forecast, extrapolated, of_stopped
 from harness.cell_record import count_record, train_record
+from harness.corpora.counted_facts import counted_otherwise
 from harness.environment import environment, host
 from harness.errors import MISMATCH, UNMEASURED, Refusal
 from harness.extrapolation import Estimate
@@ -148,12 +149,18 @@ class Run:
         known = None if self.settings.fresh_counts else self.kept_count(cell)
         if known is not None:
             self.display.pass_over()
-            return Counted(known, reused=True, words=kept.words_of(cell.reading))
+            words = kept.words_of(cell.reading)
+            wrong = words and counted_otherwise(cell.reading, kept.manifest_of(words), known.get("documents"))
+            if wrong:
+                return Counted({**known, "status": "error", "reason": wrong}, reused=True, words=None, failed_by=wrong)
+            return Counted(known, reused=True, words=words)
         self.settle_down()
         started, beside = now(), self.others_beside()
         label = f"counting {cell.reading.file.name} ({cell.counter.name})"
         with self.display.showing(label, cell.reading.file.bytes, "bytes") as on_progress:
             answer = measure(count_job(cell, self.affinity), output := self.next_folder(), cell.limits, on_progress)
+        if "offset" in answer:
+            answer["reason"] = cell.reading.file.located(answer["reason"], answer["offset"])
         words = self.keep(cell, answer, output / "words") if answer["status"] == "ok" else None
         shutil.rmtree(output)
         counted = Counted(answer, reused=False, words=words, failed_by=answer["reason"])
@@ -182,8 +189,11 @@ class Run:
     def keep(self, cell: CountCell, answer: Answer, counted: Path) -> Path | None:
         """Keep the words and their time, and return where the words are; None if these cannot be what was asked for."""
         file = cell.reading.file
-        if corpora.digest_of(file.path) != file.sha256:
+        if not file.is_unchanged():
             answer.update(status="error", reason=f"{file.name} was changed while it was read; run the same again")
+            return None
+        if wrong := counted_otherwise(cell.reading, kept.manifest_of(counted), answer["tallies"].get("documents")):
+            answer.update(status="error", reason=wrong)
             return None
         try:
             words = kept.keep_words(cell.reading, counted)

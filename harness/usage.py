@@ -23,9 +23,12 @@ the same merges, and prints where the time went.
   variant      {variants}
   variants     a list, all, or a tag: {tags}
   data         {data};
-               data.path=FILE, data.bytes=64MB, data.skip=1GB, data.documents=100
+               data.path=FILE, [A,B], FOLDER, 'PATTERN' or - (standard input);
+               .gz .zst .xz .bz2, .parquet, .jsonl (data.column=text); several are
+               joined by the first special token, or by data.separator=TEXT
+               data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
-  pattern      {pattern}; pattern.regex='...'
+  pattern      {pattern}; pattern.regex='...', pattern.partial=true
   measure      {measure}
   experiment   {experiment}
 

@@ -27,7 +27,7 @@ from harness import word_store
 from harness.calling import arguments_for, expect_word_counts, packed, resolve, shortened
 from harness.channel import BEGIN, END, Channel
 from harness.own_account import account, memory_status, since
-from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.contract import Corpus, InvalidText, LeftOut, Merge, Meter, TieBreak, Unavailable
 
 CURVE_POINTS = 256
 SECONDS_TO_STOP = 1.0
@@ -127,6 +127,8 @@ class Measured:
             return {"status": "skipped", "reason": str(reason)}
         except MemoryError:
             return {"status": "out_of_memory", "reason": "an allocation failed under the memory limit"}
+        except (InvalidText, LeftOut) as error:
+            return {**failed(error, ""), "reason": str(error), "offset": error.offset}
         except (OSError, ValueError) as error:
             return failed(error, "")
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result

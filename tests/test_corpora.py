@@ -6,6 +6,7 @@ import hashlib
 import os
 import sysconfig
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import cache, corpora, registry
-from harness.corpora import CorpusFile, digest_of, prepare
+from harness import cache, corpora, registry, sizes
+from harness.corpora import CorpusFile, digest_of, files, prepare
 from harness.corpora.python_files import INSTALLED, NO_SOURCE, site_packages, source_files, standard_library
 from harness.corpora.slices import bounds, character_start
 from harness.corpora.sources import FETCHED
@@ -109,8 +110,6 @@ def test_what_is_no_readable_file_is_refused(tmp_path: Path, book: Path) -> None
     os.mkfifo(tmp_path / "pipe")
     assert "there is no file" in refusal_of(card(tmp_path / "nonesuch"))
     assert "there is no file" in refusal_of(card(tmp_path / "lost"))
-    assert "is a folder; say data.path=FILE" in refusal_of(card(tmp_path))
-    assert "is a folder" in refusal_of(card(""))
     assert "cannot read" in refusal_of(card(tmp_path / "circle"))
     assert "cannot read" in refusal_of(card(f"{book}/inside"))
     assert "cannot read" in refusal_of(card(tmp_path / ("x" * 5000)))
@@ -142,13 +141,37 @@ def test_another_size_is_another_file_and_is_not_read(book: Path, monkeypatch: p
 
 def test_a_digest_is_remembered_until_the_file_changes(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest_of(book)
+    assert list(cache.folder("digests").iterdir()) == []  # the file is too young: a change might bear the same time
+    monkeypatch.setattr(files, "SECONDS_TO_SETTLE", -1)
+    assert digest_of(book) == before
     with monkeypatch.context() as patch:
-        patch.delattr(hashlib, "file_digest")
+        patch.delattr(files, "fresh_digest_of")
         assert digest_of(book) == before
+
+
+@pytest.mark.parametrize(
+    "change", ["in place", "in place, its time set back", "appended", "replaced", "cut off", "gone"]
+)
+def test_whatever_happens_to_a_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    monkeypatch.setattr(files, "SECONDS_TO_SETTLE", -1)
+    corpus = prepare(card(book), [END])
+    assert corpus.is_unchanged()
     status = book.stat()
-    book.write_bytes(TEXT.replace("one", "two").encode())
-    os.utime(book, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert digest_of(book) != before
+    time.sleep(0.02)  # longer than the kernel's clock stands still
+    if change in ("appended", "cut off"):
+        os.truncate(book, len(TEXT.encode()) + (1 if change == "appended" else -1))
+    elif change == "replaced":
+        (book.parent / "other").write_text(TEXT.replace("one", "two"))
+        (book.parent / "other").replace(book)
+    elif change == "gone":
+        book.unlink()
+    else:
+        with book.open("r+b") as file:
+            file.write(b"two")
+        if change.endswith("back"):
+            os.utime(book, ns=(status.st_atime_ns, status.st_mtime_ns))
+            assert book.stat().st_mtime_ns == status.st_mtime_ns
+    assert not corpus.is_unchanged()
 
 
 # ---- cutting
@@ -168,10 +191,12 @@ def test_without_a_slice_the_file_itself_is_used(book: Path) -> None:
         ({"bytes": "1MB"}, TEXT),
         ({"skip": "0"}, TEXT),
         ({"skip": "1"}, f"two 二{END}{END}three\r\n{END}four"),
-        ({"skip": "16"}, f"{END}three\r\n{END}four"),
+        ({"skip": "16"}, f"two 二{END}{END}three\r\n{END}four"),
+        ({"skip": "10"}, f"two 二{END}{END}three\r\n{END}four"),
+        ({"skip": "17"}, f"{END}three\r\n{END}four"),
         ({"skip": "56"}, "four"),
-        ({"skip": "70"}, "our"),
-        ({"skip": "1MB"}, ""),
+        ({"skip": "69"}, "four"),
+        ({"skip": "36", "bytes": "20"}, f"{END}three\r\n"),
         ({"skip": "1", "bytes": "25"}, f"two 二{END}"),
         ({"documents": 1}, f"one{END}"),
         ({"documents": 2}, f"one{END}two 二{END}"),
@@ -183,6 +208,39 @@ def test_without_a_slice_the_file_itself_is_used(book: Path) -> None:
 )
 def test_slices_begin_and_end_with_documents(book: Path, asked: dict[str, Any], text: str) -> None:
     assert sliced(book, **asked) == text
+
+
+@pytest.mark.parametrize("skip", ["70", "73", "1MB"])
+def test_a_skip_that_leaves_nothing_is_refused(book: Path, skip: str) -> None:
+    sentence = refusal_of(card(book, skip=skip))
+    assert sentence.startswith(
+        f"data.skip={sizes.parse_bytes(skip, '')} leaves nothing of {book.name}: no document begins"
+    )
+    assert list(cache.folder("slices").iterdir()) == []
+
+
+def test_less_than_a_character_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("二")
+    assert "data.bytes=2 is less than one character of text" in refusal_of(card(tmp_path / "text", bytes="2"))
+
+
+@given(st.lists(st.sampled_from(["a", "二", " ", "\n", END]), max_size=30).map("".join), st.integers(1, 120))
+@settings(max_examples=300, deadline=None)
+def test_a_slice_and_what_is_skipped_for_it_never_overlap(text: str, place: int) -> None:
+    content = text.encode()
+    assert bounds(content, [END], 0, place, None)[1] <= place
+    start, _ = bounds(content, [END], place, None, None)
+    if END not in text:
+        assert start == character_start(content, min(place, len(content)))
+    else:
+        assert start >= min(place, len(content))
+        assert start == len(content) or content[:start].endswith(END.encode())
+
+
+def test_a_slice_of_what_changes_meanwhile_is_not_kept(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CorpusFile, "is_unchanged", lambda _: False)
+    assert "was changed while it was read; run the same again" in refusal_of(card(book, bytes="40"))
+    assert list(cache.folder("slices").iterdir()) == []
 
 
 def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:
@@ -216,7 +274,7 @@ def test_a_slice_of_text_is_text_within_its_bounds(
     content[start:stop].decode()
     assert length is None or stop - start <= length
     if END.encode() in content[skip:]:
-        assert start == 0 if skip == 0 else content[:start].endswith(END.encode())
+        assert start == 0 if skip == 0 else content[:start].endswith(END.encode()) and start >= skip
     if documents is not None:
         parts = content[start:stop].split(END.encode())
         assert sum(bool(part.strip()) for part in parts) <= documents
@@ -350,7 +408,7 @@ def test_a_cache_that_cannot_be_written_is_refused(book: Path, monkeypatch: pyte
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "mkdtemp", denied)
-    assert "(Permission denied); set BPE_HARNESS_CACHE to a folder" in refusal_of(card(book))
+    assert "(Permission denied); set BPE_HARNESS_CACHE to a folder" in refusal_of(card(book, bytes="9"))
 
 
 def place_and_raise(path: Path, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
@@ -67,9 +68,10 @@ class FrontDoor:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "harness", *arguments]
 
-    def __call__(self, *arguments: str, at: str = ".", **others: Any) -> Said:
+    def __call__(self, *arguments: str, at: str = ".", given: str = "", **others: Any) -> Said:
         done = subprocess.run(
             self.command(*arguments),
+            input=given,
             cwd=self.folder / at,
             env={**self.environment, **others},
             capture_output=True,
@@ -128,6 +130,28 @@ def test_a_path_is_taken_literally(harness: FrontDoor, name: str, shown: str) ->
     said = harness(f"data.path={name}", SMALL)
     assert (said.code, said.err) == (0, "")
     assert said.trained()[0]["data"]["name"] == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "documents"),
+    [
+        ("-", "stdin", 1),
+        pytest.param("texts", "texts", 3, marks=pytest.mark.slow),
+        pytest.param("texts/**/*.txt", "*.txt", 2, marks=pytest.mark.slow),
+        pytest.param("[texts/one.txt,text.txt]", "one.txt+1", 2, marks=pytest.mark.slow),
+        pytest.param("texts/rows.jsonl.gz", "rows.jsonl.gz", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_whatever_a_path_names_is_one_corpus(harness: FrontDoor, path: str, name: str, documents: int) -> None:
+    (harness.folder / "texts" / "below").mkdir(parents=True)
+    (harness.folder / "texts" / "one.txt").write_text(TEXT)
+    (harness.folder / "texts" / "below" / "two.txt").write_text(TEXT)
+    (harness.folder / "texts" / "rows.jsonl.gz").write_bytes(gzip.compress(json.dumps({"text": TEXT}).encode()))
+    said = harness(f"data.path={path}", SMALL, "variants=[heap,naive]", "threads=1", given=TEXT)
+    assert (said.code, said.err) == (0, "")
+    assert {record["data"]["name"] for record in said.records()} == {name}
+    assert {record["data"]["documents"] for record in said.records()} == {documents}
+    assert str(harness.folder) not in json.dumps(said.records())
 
 
 def test_a_sweep_by_hydra_and_a_list_of_variants_are_the_same_work(harness: FrontDoor) -> None:
@@ -286,9 +310,8 @@ def test_invalid_text_can_be_replaced(harness: FrontDoor) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_or_a_pipe_for_a_file_is_refused(harness: FrontDoor) -> None:
+def test_a_missing_file_or_a_pipe_for_one_is_refused(harness: FrontDoor) -> None:
     os.mkfifo(harness.folder / "pipe")
-    assert "is a folder" in harness("data.path=.", SMALL).refused()
     assert "there is no file missing.txt" in harness("data.path=missing.txt", SMALL).refused()
     assert "not a plain file" in harness("data.path=pipe", SMALL).refused()
 

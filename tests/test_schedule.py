@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 from workbench import HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
 
 from harness import kept, schedule, word_store
+from harness.corpora import Part
 from harness.environment import environment
 from harness.errors import Refusal
 from harness.jobs import read_merges
 from harness.outcome import Block, Counted, Trained
-from harness.plan import TrainCell
+from harness.plan import Reading, TrainCell
 from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
 from harness.rows import rows
 from harness.running import exit_code, measured, notes
 from harness.schedule import Run, refuse_if_nothing_counted
 from harness.settings import Preset
-from variants.contract import Merge, WordCounts
+from variants.contract import GPT2_PATTERN, Merge, WordCounts
 
 runs = itertools.count()
 ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
@@ -277,6 +280,49 @@ def test_a_file_that_is_changed_meanwhile_does_not_lend_its_words_to_the_old_one
     assert [each["status"] for each in run.records()] == ["error", "error"]
     assert run.records()[0]["reason"] == "text.txt was changed while it was read; run the same again"
     assert kept.words_of(reading) is None
+
+
+PRE_TOKENS = regex.findall(GPT2_PATTERN, TEXT)
+FACTS = {"documents": 1, "pre_tokens": len(PRE_TOKENS), "words": len(set(PRE_TOKENS))}
+
+
+def reading_with_facts(tmp_path: Path, **facts: int) -> Reading:
+    reading = reading_of(tmp_path)
+    return replace(reading, file=replace(reading.file, facts=facts))
+
+
+def test_facts_of_a_card_that_hold_are_passed_over(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [cell_of(reading_with_facts(tmp_path, **FACTS))])
+    assert [each["status"] for each in run.records()] == ["ok", "ok"]
+    assert {fact: run.records()[0]["data"][fact] for fact in FACTS} == FACTS
+
+
+@pytest.mark.parametrize("fact", FACTS)
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fact: str, kept_before: bool) -> None:
+    if kept_before:
+        run_of(tmp_path, [cell_of(reading_of(tmp_path))])
+    run = run_of(tmp_path, [cell_of(reading_with_facts(tmp_path, **{**FACTS, fact: 7}))])
+    assert [each["status"] for each in run.records()] == ["error"] * (2 - kept_before)
+    told = (
+        f"data=text.txt: its card says 7 {fact.replace('_', '-')}, counted were {FACTS[fact]}; it is another text, or "
+    )
+    with pytest.raises(Refusal) as refused:
+        refuse_if_nothing_counted(run)
+    assert str(refused.value) == f"{told}mend the card: data.facts.{fact}={FACTS[fact]}"
+    assert refused.value.exit_code == 22
+
+
+def test_facts_are_of_the_pattern_that_cards_speak_of(tmp_path: Path) -> None:
+    reading = replace(reading_with_facts(tmp_path, words=7), pattern_name="line", pattern=r"[^\n]*\n|[^\n]+")
+    assert [each["status"] for each in run_of(tmp_path, [cell_of(reading)]).records()] == ["ok", "ok"]
+
+
+def test_a_bad_byte_is_told_of_the_file_it_comes_from(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, b"good text<|endoftext|>\xff")
+    file = replace(reading.file, parts=(Part(0, "one.txt"), Part(22, "two.txt", 4)))
+    run = run_of(tmp_path, [cell_of(replace(reading, file=file))])
+    assert run.records()[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; mend the file, or say errors=replace"
 
 
 def test_threads_that_nobody_takes_are_named(tmp_path: Path) -> None:

@@ -7,21 +7,21 @@ elsewhere is fetched by `python -m harness.corpora fetch NAME`, never by a run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from harness.corpora.counted_facts import counted_facts
 from harness.corpora.facts import check_fact
-from harness.corpora.files import CorpusFile, check_readable, digest_of
+from harness.corpora.files import CorpusFile, Part, check_readable, digest_of
 from harness.corpora.generated import as_said, parameters_of
+from harness.corpora.local import local_corpus
 from harness.corpora.slices import cut
 from harness.corpora.sources import FIND
 from harness.corpora.word_tables import is_table, table_of
 from harness.errors import Refusal
 
-__all__ = ["CorpusFile", "digest_of", "prepare"]
+__all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
 
 
 def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
@@ -34,10 +34,11 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     kind, name = card["source"].get("kind"), card["name"]
     if is_table(card):
         return replace(table_of(card), parameters=parameters_of(card))
+    parts: tuple[Part, ...] = ()
     if card["path"] is not None:
-        path = Path(card["path"])
-        if kind == "path":  # a file's name need not be UTF-8, but a record is
-            name = os.fsencode(path.name).decode(errors="replace")
+        own_name, path, parts = local_corpus(card, special_tokens)
+        if kind == "path":
+            name = own_name
     elif kind in FIND:
         path = FIND[kind](card)
     else:
@@ -45,6 +46,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     check_readable(path)
     # The size first: it is known at once, and of some corpora it is all that is known.
     check_fact(name, path, card, "bytes", path.stat().st_size)
-    whole = CorpusFile(name, path, path.stat().st_size, digest_of(path))
+    whole = CorpusFile(name, path, path.stat().st_size, digest_of(path), parts=parts)
     check_fact(name, path, card, "sha256", whole.sha256)
+    whole = replace(whole, facts=counted_facts(card, special_tokens))
     return replace(cut(whole, card, special_tokens), parameters=parameters_of(card))

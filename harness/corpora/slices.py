@@ -7,19 +7,23 @@ import json
 import mmap
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness import cache
 from harness.corpora.files import CorpusFile, digest_of
-from harness.errors import Refusal
+from harness.corpora.room import check_room
+from harness.errors import UNMEASURED, Refusal
 from harness.sizes import parse_bytes
+
+TEXT, START = "text", "start"
 
 
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
     """The slice that data.skip, data.bytes and data.documents ask for, as a file of its own; the whole if none does.
 
-    A slice begins after the first document's end at or past `skip` bytes and ends at the last document's end within
-    `bytes`; where no special token stands, at a character's end.
+    A slice begins at the first document's end at or past `skip` bytes and ends at the last document's end within
+    `bytes`; where no special token stands, at a character's end. One of which nothing is left is refused.
     """
     skip, length, documents = (card[key] for key in ("skip", "bytes", "documents"))
     if skip is None and length is None and documents is None:
@@ -32,15 +36,29 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     if documents is not None and documents < 1:
         raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
     key = hashlib.sha256(json.dumps([whole.sha256, asked, list(special_tokens)]).encode()).hexdigest()
-    path = cache.folder("slices") / key
-    if not path.exists():
-        with whole.path.open("rb") as file, cache.placing(path) as temporary:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
-            start, stop = bounds(mapped, special_tokens, **asked)
-            with temporary.open("wb") as sliced:
-                for position in range(start, stop, 1 << 24):
-                    sliced.write(mapped[position : min(stop, position + (1 << 24))])
-    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path))
+    folder = cache.folder("slices") / key
+    if not folder.exists():
+        make(folder, whole, asked, special_tokens)
+    start = int((folder / START).read_text())
+    path = folder / TEXT
+    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start))
+
+
+def make(folder: Path, whole: CorpusFile, asked: dict[str, Any], special_tokens: Sequence[str]) -> None:
+    with whole.path.open("rb") as file, cache.placing(folder) as temporary:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
+        start, stop = bounds(mapped, special_tokens, **asked)
+        if start == stop and whole.bytes:
+            raise Refusal(nothing_left(whole, start, asked), UNMEASURED)
+        check_room(folder.parent, stop - start, f"a slice of {whole.name}")
+        temporary.mkdir()
+        (temporary / START).write_text(str(start))
+        with (temporary / TEXT).open("wb") as sliced:
+            for position in range(start, stop, 1 << 24):
+                sliced.write(mapped[position : min(stop, position + (1 << 24))])
+        # The key names the digest of the whole, so the slice must be of just that.
+        if not whole.is_unchanged():
+            raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
 
 
 def bounds(
@@ -55,12 +73,12 @@ def bounds(
     special = re.compile(b"|".join(map(re.escape, tokens))) if tokens else None
     start = min(skip, len(content))
     if start:
-        found = special.search(content, start) if special else None
-        start = found.end() if found else character_start(content, start)
+        start = document_start(content, special, start, len(tokens[0]) if tokens else 0)
     stop = len(content) if bytes is None else min(len(content), start + bytes)
     if stop < len(content):
         ends = [place + len(token) for token in tokens if (place := content.rfind(token, start, stop)) >= 0]
-        stop = max(ends) if ends else character_start(content, stop)
+        ended = bool(ends) and special is not None and holds_a_document(content, special, start, max(ends))
+        stop = max(ends) if ended else character_start(content, stop)
     if documents is not None and special is not None:
         begun, number = start, 0
         for found in special.finditer(content, start, stop):
@@ -70,6 +88,35 @@ def bounds(
                 stop = found.end()
                 break
     return start, stop
+
+
+def holds_a_document(content: mmap.mmap | bytes, special: re.Pattern[bytes], start: int, stop: int) -> bool:
+    """Whether one that is not blank ends between `start` and `stop`, where a special token ends."""
+    begun = start
+    for found in special.finditer(content, start, stop):
+        if content[begun : found.start()].strip():
+            return True
+        begun = found.end()
+    return False
+
+
+def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None, position: int, longest: int) -> int:
+    """The first document's end at `position` or later; text that holds no special token at all is cut anywhere."""
+    if special is None:
+        return character_start(content, position)
+    for found in special.finditer(content, max(0, position - longest)):
+        if found.end() >= position:
+            return found.end()
+    return len(content) if special.search(content) else character_start(content, position)
+
+
+def nothing_left(whole: CorpusFile, start: int, asked: Mapping[str, Any]) -> str:
+    if start == whole.bytes:
+        return (
+            f"data.skip={asked['skip']} leaves nothing of {whole.name}: no document begins from there on to its end at "
+            f"byte {whole.bytes}; skip less"
+        )
+    return f"data.bytes={asked['bytes']} is less than one character of {whole.name}; ask for more"
 
 
 def character_start(content: mmap.mmap | bytes, position: int) -> int:

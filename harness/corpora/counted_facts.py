@@ -1,0 +1,41 @@
+"""What a card says of a corpus that only counting shows: how many documents, pre-tokens and words there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.corpora.facts import OF_THE_COUNT
+
+if TYPE_CHECKING:
+    from harness.plan import Reading
+
+# The pattern that such numbers are said of; the special tokens are the card's.
+PATTERN_NAME = "gpt2"
+
+
+def counted_facts(card: Mapping[str, Any], special_tokens: Sequence[str]) -> dict[str, int]:
+    """Those that can be held against a count with these special tokens."""
+    if list(special_tokens) != card.get("special_tokens", ["<|endoftext|>"]):
+        return {}
+    return {fact: card["facts"][fact] for fact in OF_THE_COUNT if card["facts"].get(fact) is not None}
+
+
+def counted_otherwise(reading: Reading, manifest: Mapping[str, Any], documents: int | None) -> str | None:
+    """A sentence on what was counted otherwise than the card says; None if nothing, or it speaks of another reading."""
+    if reading.pattern_name != PATTERN_NAME:
+        return None
+    return told(reading.file.name, reading.file.facts, {**manifest, "documents": documents})
+
+
+def told(name: str, said: Mapping[str, int], found: Mapping[str, Any]) -> str | None:
+    """
+    >>> print(told("owt", {"words": 2, "documents": 7}, {"words": 3, "documents": 7}))
+    data=owt: its card says 2 words, counted were 3; it is another text, or mend the card: data.facts.words=3
+    """
+    wrong = {fact: found[fact] for fact in said if found.get(fact) not in (None, said[fact])}
+    if not wrong:
+        return None
+    listed = ", ".join(f"{said[fact]} {fact.replace('_', '-')}, counted were {found[fact]}" for fact in wrong)
+    mended = " ".join(f"data.facts.{fact}={number}" for fact, number in wrong.items())
+    return f"data={name}: its card says {listed}; it is another text, or mend the card: {mended}"
