@@ -13,9 +13,9 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.errors import UNMEASURED, Refusal
 from variants.contract import Merge
@@ -58,11 +58,11 @@ def merges_sha256(merges: Sequence[Merge]) -> str:
 
 
 class RecordFile:
-    """`records.jsonl` in a results folder."""
+    """`records.jsonl` in a results folder, unless it is called otherwise."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
         """Make the folder if need be and prove that it can be written, before anything is measured."""
-        self.path = folder / FILE_NAME
+        self.path = folder / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab"):
@@ -109,26 +109,54 @@ def _append_whole(file: io.FileIO, lines: bytes) -> None:
         raise
 
 
+class Line(NamedTuple):
+    """A line of a file of records: what stands there, or what is wrong with it."""
+
+    path: Path
+    number: int
+    record: Record | None
+    complaint: str | None = None
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield read_line(path, number, line)
+    except OSError as error:
+        raise Refusal(
+            f"cannot read records from {path} ({error.strerror}); python -m harness makes some", UNMEASURED
+        ) from error
+
+
+def read_line(path: Path, number: int, line: bytes) -> Line:
+    """A record of our schema, or the reason why the line is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Line(path, number, None, str(error))
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if type(schema) is int and schema > SCHEMA:
+        return Line(path, number, None, f"schema {schema} is newer than {SCHEMA}, which this program reads; update it")
+    if schema != SCHEMA or "status" not in record:
+        return Line(path, number, None, f"not a record of schema {SCHEMA}")
+    return Line(path, number, record)
+
+
+def report(line: Line) -> None:
+    """Say which line is skipped, and why."""
+    print(f"{line.path}, line {line.number}: skipped, {line.complaint}", file=sys.stderr)  # noqa: T201
+
+
 def read_records(paths: Sequence[Path | str]) -> list[Record]:
     """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
     records = []
     for given in map(Path, paths):
-        path = given / FILE_NAME if given.is_dir() else given
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise Refusal(
-                f"cannot read records from {path} ({error.strerror}); python -m harness makes some", UNMEASURED
-            ) from error
-        for number, line in enumerate(content.split(b"\n"), 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                if not isinstance(record, dict) or record.get("schema") != SCHEMA or "status" not in record:
-                    raise ValueError(f"not a record of schema {SCHEMA}")
-            except (ValueError, RecursionError) as error:
-                print(f"{path}, line {number}: skipped, {error}", file=sys.stderr)  # noqa: T201
-                continue
-            records.append(record)
+        for line in lines_of(given / FILE_NAME if given.is_dir() else given):
+            if line.record is None:
+                report(line)
+            else:
+                records.append(line.record)
     return records

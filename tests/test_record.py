@@ -78,7 +78,7 @@ def test_every_key_that_people_script_against_is_there(records: list[dict[str, A
     for each in records:
         if each["cell"] == "train":
             assert each.keys() >= KEYS_THAT_STAY
-            assert each["data"].keys() == {"name", "sha256", "bytes", "documents", "pre_tokens", "words"}
+            assert each["data"].keys() >= {"name", "sha256", "bytes", "documents", "pre_tokens", "words"}
             assert each["proof"].keys() == {"state", "by"}
             phases = {"read", "count", "convert", "init", "max", "update", "other", "total"}
             assert each["seconds"].keys() == phases
@@ -128,7 +128,7 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
     assert "missing.bin" in told
     assert "in raises" in told
     for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, os.uname().nodename, "an-environment-variable"):
-        assert private not in text
+        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
     assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", told)
 
 
