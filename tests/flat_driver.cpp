@@ -56,7 +56,7 @@ std::string answers_to(const std::vector<Case>& cases) {
     for (const Case& one : cases) {
         const flat::Words words{one.bytes.data(), one.bytes.size(), one.offsets.data(), one.counts.data(),
                                 one.counts.size()};
-        const auto go_on = [](void*, const flat::Answer&) { return true; };
+        const auto go_on = [](void*, const flat::Training&) { return true; };
         for (const flat::Merge& merge : flat::train(words, one.options, go_on, nullptr).merges)
             lines << merge.left << ' ' << merge.right << ' ';
         lines << '\n';

@@ -12,19 +12,11 @@ from libcpp.vector cimport vector
 
 import time
 
+include "learned.pxi"
+
 
 cdef extern from "flat.hpp" namespace "flat" nogil:
     const uint32_t first_byte
-
-    cdef enum class TieBreak(int):
-        pass
-
-    cdef cppclass Words:
-        const uint8_t* bytes
-        size_t size
-        const int64_t* offsets
-        const uint64_t* counts
-        size_t number
 
     cdef cppclass Options:
         uint64_t num_merges
@@ -43,13 +35,6 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         flag wide_positions
         size_t part
 
-    cdef cppclass Merge:
-        uint32_t left
-        uint32_t right
-
-    cdef enum Phase:
-        convert, init, max, update
-
     cdef cppclass Tallies:
         uint64_t pair_updates
         uint64_t positions_visited
@@ -66,55 +51,10 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         uint64_t list_bytes
         uint64_t table_bytes
 
-    cdef cppclass Answer:
-        vector[Merge] merges
-        double* seconds
+    cdef cppclass Answer(Training):
         Tallies tallies
 
-    ctypedef flag (*Report)(void* context, const Answer& so_far)
-
     Answer learn "flat::train"(const Words& words, Options options, Report report, void* context) except +
-
-
-cdef class Learned:
-    """What Python knows so far: the merges as bytes, and the seconds already given to the meter."""
-
-    cdef object meter
-    cdef readonly list merges
-    cdef list tokens   # by C++'s ids
-    cdef double[4] given
-    cdef object raised
-
-    def __init__(self, meter):
-        self.meter = meter
-        self.merges = []
-        self.tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
-        self.given[:] = [0.0, 0.0, 0.0, 0.0]
-        self.raised = None
-
-    cdef void take(self, const Answer& answer):
-        """Bring list and meter up to date with C++."""
-        cdef size_t number
-        for number in range(len(self.merges), answer.merges.size()):
-            left = self.tokens[answer.merges[number].left]
-            right = self.tokens[answer.merges[number].right]
-            self.tokens.append(left + right)
-            self.merges.append((left, right))
-        for phase, name in ((convert, "convert"), (init, "init"), (max, "max"), (update, "update")):
-            if answer.seconds[<int> phase] > self.given[<int> phase]:
-                self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
-                self.given[<int> phase] = answer.seconds[<int> phase]
-
-
-cdef flag report(void* context, const Answer& so_far) noexcept with gil:
-    """Called from C++. What Python raises here, Ctrl-C among it, ends the training and is raised again after it."""
-    cdef Learned learned = <Learned> context
-    try:
-        learned.take(so_far)
-        return <bint> learned.meter.progress(len(learned.merges))
-    except BaseException as error:
-        learned.raised = error
-        return False
 
 
 def train(
@@ -140,15 +80,10 @@ def train(
     size_t part=1 << 20,
 ):
     """Learn merges from the columns of word counts; see variants/flat.py."""
-    cdef Words words
+    cdef Words words = columns_of(data, offsets, counts)
     cdef Options options
     cdef Answer answer
-    cdef Learned learned = Learned(meter)
-    words.bytes = &data[0] if data.shape[0] else NULL
-    words.size = data.shape[0]
-    words.offsets = <const int64_t*> &offsets[0]
-    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
-    words.number = counts.shape[0]
+    cdef Learned learned = Learned(meter, first_byte)
     options.num_merges = num_merges
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break

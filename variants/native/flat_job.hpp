@@ -1,30 +1,20 @@
-// What flat is asked to do, what it answers, and how it reports on the way: plain values, no state of the process.
+// What flat is asked to do, and what it answers.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <vector>
+
+#include "job.hpp"
 
 namespace flat {
+
+using namespace native;
 
 // Token ids inside flat. 0 and 1 are no tokens; a byte b is 2 + b; the n-th merge makes 258 + n.
 constexpr std::uint32_t separator = 0;    // between two words, and to fill up a block
 constexpr std::uint32_t hole = 1;         // where a token began that has become the right half of another
 constexpr std::uint32_t first_byte = 2;
 constexpr std::uint32_t first_merge = first_byte + 256;
-
-enum class TieBreak : int { greatest_bytes, smallest_bytes, huggingface, raw_bytes };
-
-// The columns of WordCounts.
-struct Words {
-    const std::uint8_t* bytes = nullptr;
-    std::size_t size = 0;                    // of bytes
-    const std::int64_t* offsets = nullptr;   // number + 1 of them
-    const std::uint64_t* counts = nullptr;
-    std::size_t number = 0;
-};
 
 struct Options {
     std::uint64_t num_merges = 0;
@@ -47,13 +37,6 @@ struct Options {
     std::size_t part = std::size_t{1} << 20;   // positions below which a thread is not worth starting
 };
 
-struct Merge {
-    std::uint32_t left;   // ids as above
-    std::uint32_t right;
-};
-
-enum Phase : int { convert, init, max, update, phase_count };
-
 struct Tallies {
     std::uint64_t pair_updates = 0;        // changes of a pair's count by one occurrence, those of the first count too
     std::uint64_t positions_visited = 0;   // text positions read: layout, first count, list entries, rescans
@@ -71,63 +54,8 @@ struct Tallies {
     std::uint64_t table_bytes = 0;         // the most that the pair table held
 };
 
-struct Answer {
-    std::vector<Merge> merges;
-    double seconds[phase_count] = {};
+struct Answer : Training {
     Tallies tallies;
-};
-
-// Input that cannot be trained on; becomes ValueError.
-struct Refused : std::invalid_argument {
-    using std::invalid_argument::invalid_argument;
-};
-
-// Thrown through the trainer when the reporter says stop; what was learned so far is the answer.
-struct Stopped {};
-
-// Called at most ten times a second with what has been learned so far; false: stop.
-using Report = bool (*)(void* context, const Answer& so_far);
-
-// The stopwatch that gives time to phases and asks now and then whether to go on.
-class Watch {
-  public:
-    Watch(Answer& answer, Report report, void* context) : answer_(answer), report_(report), context_(context) {
-        mark_ = reported_ = Clock::now();
-    }
-
-    // Gives the time since the last lap to `phase`.
-    void lap(Phase phase) {
-        const Clock::time_point now = Clock::now();
-        answer_.seconds[phase] += std::chrono::duration<double>(now - mark_).count();
-        mark_ = now;
-        phase_ = phase;
-    }
-
-    // Counts steps of some nanoseconds each; every 65,536 of them it looks at the clock and reports if it is time.
-    // `phase` is what is going on.
-    void worked(std::uint64_t steps, Phase phase) {
-        if (steps < left_) {
-            left_ -= steps;
-            return;
-        }
-        left_ = steps_between_looks;
-        const Clock::time_point now = Clock::now();
-        if (now - reported_ < std::chrono::milliseconds(100)) return;
-        lap(phase);
-        const bool go_on = report_(context_, answer_);
-        mark_ = reported_ = Clock::now();
-        if (!go_on) throw Stopped{};
-    }
-
-  private:
-    using Clock = std::chrono::steady_clock;
-    static constexpr std::uint64_t steps_between_looks = 65536;
-    Answer& answer_;
-    Report report_;
-    void* context_;
-    Clock::time_point mark_, reported_;
-    std::uint64_t left_ = steps_between_looks;
-    Phase phase_ = convert;
 };
 
 }  // namespace flat
