@@ -1,7 +1,8 @@
 """Every variant and every word counter of the registry passes the conformance suite.
 
-What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names,
-separated by commas, that may not be skipped: whoever sets up a machine knows what is to run there.
+What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names and
+tags, separated by commas, that may not be skipped: whoever sets up a machine knows what is to run there. The presets of
+the C++ grid pass the whole suite too, in one test each, because there are so many; most of them are slow tests.
 """
 
 from __future__ import annotations
@@ -23,9 +24,27 @@ from variants import fine_grained, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 from variants.counting.processes import processes
 
-REQUIRED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
+ASKED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
+REQUIRED = {name for name in ASKED if name in registry.counters()} | {
+    card.name for card in registry.variants().values() if {card.name, *card.tags} & set(ASKED)
+}
 TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = counter_checks()
+PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
+VARIANTS = [name for name in registry.variants() if name not in PRESETS]
+FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
+    "cpp_updater",
+    "cpp_omp_v1_hash",
+    "cpp_omp_v3",
+    "cpp_omp_v4",
+    "cpp_omp_v8",
+    "cpp_omp_v2_hash2",
+    "cpp_fine_grained_omp_v7_emhash8_set9",
+    "cpp_step2",
+    "cpp_step2_v3",
+    "cpp_fine_grained_heap_emhash8_set9_opt",
+    "cpp_fine_grained_heap_boost_set9_opt",
+}
 
 
 def bound(card: Any) -> Callable[..., Any]:
@@ -84,14 +103,28 @@ def test_it_runs_on_this_machine(name: str) -> None:
         skip(name, reason)
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", ASKED)
 def test_what_must_run_here_is_in_the_registry(name: str) -> None:
-    assert name in {**registry.variants(), **registry.counters()}
+    assert name in registry.counters() or registry.select([name])
 
 
-@pytest.mark.parametrize(("name", "check"), cases(list(registry.variants()), TRAINER_CHECKS))
+@pytest.mark.parametrize(("name", "check"), cases(VARIANTS, TRAINER_CHECKS))
 def test_a_variant_conforms(name: str, check: Check) -> None:
     make(check, name, registry.variants()[name])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FAST_PRESETS else [pytest.mark.slow]) for name in PRESETS]
+)
+def test_a_preset_of_the_grid_conforms(name: str) -> None:
+    if reason := why_not_here(name):
+        skip(name, reason)
+    outcomes = check_trainer(bound(registry.variants()[name]))
+    assert [outcome.check for outcome in outcomes if outcome.status == "skipped"] in ([], ["check_equals_cs336"])
+
+
+def test_the_fast_presets_are_presets() -> None:
+    assert set(PRESETS) >= FAST_PRESETS
 
 
 @pytest.mark.parametrize(("name", "check"), cases(list(registry.counters()), COUNTER_CHECKS))
@@ -116,7 +149,7 @@ def test_parameters_change_the_way_and_not_the_merges(train: Callable[..., Any],
 
 
 @pytest.mark.parametrize("tie_break", list(TieBreak), ids=lambda tie_break: str(tie_break.value))
-@pytest.mark.parametrize("name", [name for name in registry.variants() if present(name)])
+@pytest.mark.parametrize("name", [name for name in [*VARIANTS, *sorted(FAST_PRESETS)] if present(name)])
 def test_a_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
     train = bound(registry.variants()[name])
     outcomes = [outcome_of(check, train) for check in properties(tie_break)]

@@ -1,0 +1,130 @@
+"""The C++ grid: one loop whose hash map, hash, index, maximum and update are chosen, each from the series' choices.
+
+Parts 5 to 9 and 11 of the series, whose programs were a file for each combination. Against heap and its forerunners
+nothing changes but the language and the containers, and those one at a time: variants/native/grid.hpp lists the
+choices. Presets of them in conf/variant bear the names of the series' programs behind `cpp_`.
+
+`reuse_returned` decides by what `-=` returns instead of looking a pair up again (part 7); `push` says which pairs go to
+the heap, `all` of a rewritten window or only those `grown` (part 9's opt); `threads`, `schedule` and `chunk` are the
+OpenMP scans'. `words` says how the words get to C++: by `columns`, which is next to nothing, or as the `objects` that
+part 11 passed, a list of integers for each word, or `indexed`, with the pairs counted and indexed in Python as well
+(v9). The phase `convert` is what that costs, and what it costs to get the merges back in the same form.
+
+A point that was not compiled, or whose library is absent, never runs as another.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from variants.contract import (
+    GREATEST_BYTES,
+    LARGEST_COUNT,
+    NULL_METER,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
+from variants.incremental import index_words
+from variants.words import count_pairs
+
+SCHEDULES = ("static", "dynamic", "guided", "auto")
+PUSHES = ("all", "grown")
+PASSED_AS = ("columns", "objects", "indexed")
+BUILD = "python -m pip install -e . builds it"
+MISSING = {
+    "_grid_absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD}",
+    "_grid_boost": (
+        f"Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev, then {BUILD} "
+        "(elsewhere than Debian: pip install boost-headers, and CPLUS_INCLUDE_PATH naming its headers while building)"
+    ),
+    "_grid_openmp": f"the compiler had no OpenMP when this was built; with g++ and its libgomp, {BUILD}",
+}
+HASH_MAPS = {"std": "_grid_std", "dense": "_grid_dense", "boost": "_grid_boost", "absl": "_grid_absl"}
+
+
+def train(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,
+    min_count: int = 1,
+    threads: int = 1,
+    hash_map: str = "std",
+    hash: str = "boost",
+    index: str = "node_set",
+    maximum: str = "iterator_scan",
+    update: str = "coarse",
+    reuse_returned: bool = False,
+    push: str = "all",
+    schedule: str = "dynamic",
+    chunk: int = 1000,
+    words: str = "columns",
+) -> list[Merge]:
+    """Learn merges with one point of the grid, compiled; the GIL is free meanwhile.
+
+    Raises Unavailable where its library was absent when this was built, ValueError for what does not exist or was not
+    compiled, with what was, and for a table that cannot be trained on.
+    """
+    for name, value, allowed in (
+        ("hash_map", hash_map, tuple(HASH_MAPS)),
+        ("push", push, PUSHES),
+        ("schedule", schedule, SCHEDULES),
+        ("words", words, PASSED_AS),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} is {value!r}; it is one of {', '.join(allowed)}")
+    for name, number in (("threads", threads), ("chunk", chunk)):
+        if not 1 <= number < 2**31:
+            raise ValueError(f"{name} is {number}; it is 1 or more, and below 2**31")
+    grid, capsule, point = _point((hash_map, hash, index, maximum, update))
+    return grid.train(  # type: ignore[no-any-return]
+        capsule,
+        point,
+        word_counts,
+        min(max(num_merges, 0), LARGEST_COUNT),
+        meter,
+        tie_break=list(TieBreak).index(tie_break),
+        min_count=min(max(min_count, 1), LARGEST_COUNT),
+        reuse_returned=reuse_returned,
+        push_grown=push == "grown",
+        threads=threads,
+        schedule=SCHEDULES.index(schedule),
+        chunk=chunk,
+        objects=None if words == "columns" else _objects(word_counts, words == "indexed", meter),
+    )
+
+
+def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
+    """The door, the module that holds a point, and its place there."""
+    module = "_grid_openmp" if names[3].startswith("openmp") else HASH_MAPS[names[0]]
+    try:
+        grid = importlib.import_module("variants.native._grid")
+        capsule = importlib.import_module(f"variants.native.{module}").members
+    except ImportError as error:
+        raise Unavailable(MISSING.get(module, f"the compiled part is not built; {BUILD}")) from error
+    points = grid.points(capsule)
+    if not points:
+        raise Unavailable(MISSING[module])
+    if names not in points:
+        nearest = sorted(points, key=lambda point: -sum(map(str.__eq__, point, names)))
+        raise ValueError(
+            f"{'/'.join(names)} is not compiled; add a line to variants/native/{module[1:]}.cpp and build again. "
+            f"There are: {', '.join(map('/'.join, nearest))} (hash_map/hash/index/maximum/update)"
+        )
+    return grid, capsule, points.index(names)
+
+
+def _objects(word_counts: WordCounts, indexed: bool, meter: Meter) -> tuple[dict[Any, Any], ...]:
+    """The words as Python holds them, with their pairs if `indexed`: work that belongs to no conversion."""
+    lists = [list(word) for word in word_counts]
+    weights = word_counts.values()
+    objects: tuple[dict[Any, Any], ...] = (dict(enumerate(lists)), dict(enumerate(weights)))
+    if indexed:
+        objects += (count_pairs(lists, weights, NULL_METER), index_words(lists))
+    meter.lap("init")
+    return objects

@@ -1,0 +1,183 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+# distutils: language = c++
+"""The door from Python to grid.hpp: words in, merges and measurements out, the GIL released in between.
+
+The points themselves are in modules of their own (grid_module.hpp), which hand over what they have as a capsule. No
+state outlives a call. While C++ works, the merges made so far are handed over at most ten times a second, which is also
+when Ctrl-C and a meter that says stop are heard.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as flag
+from libcpp.map cimport map as ordered_map
+from libcpp.pair cimport pair
+from libcpp.unordered_map cimport unordered_map
+from libcpp.unordered_set cimport unordered_set
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+import time
+
+include "learned.pxi"
+
+
+cdef extern from "job.hpp" namespace "native" nogil:
+    cdef cppclass Watch:
+        Watch(Training& training, Report report, void* context)
+
+
+cdef extern from "grid.hpp" namespace "grid" nogil:
+    const uint32_t first_byte
+
+    cdef enum class Schedule(int):
+        pass
+
+    cdef cppclass Options:
+        uint64_t num_merges
+        int64_t min_count
+        TieBreak tie_break
+        flag reuse_returned
+        flag push_grown
+        size_t threads
+        Schedule schedule
+        int chunk
+
+    cdef cppclass Tallies:
+        uint64_t pair_updates
+        uint64_t positions_visited
+        uint64_t words_rewritten
+        uint64_t pairs_scanned
+        uint64_t pairs_copied
+        uint64_t heap_pushes
+        uint64_t heap_pops
+        uint64_t stale_pops
+
+    cdef cppclass Answer(Training):
+        Tallies tallies
+
+    cdef cppclass Member:
+        const char* hash_map
+        const char* hash
+        const char* index
+        const char* maximum
+        const char* update
+
+    cdef cppclass Table:
+        pass
+
+    ctypedef unordered_map[int, vector[int]] WordObjects
+    ctypedef unordered_map[int, int64_t] WeightObjects
+    ctypedef ordered_map[pair[int, int], int64_t] CountObjects
+    ctypedef ordered_map[pair[int, int], unordered_set[int]] HolderObjects
+    ctypedef vector[pair[vector[int], vector[int]]] IntegerMerges
+
+    Table table_of_objects(const WordObjects& words, const WeightObjects& weights) except +
+    void add_pairs(Table& table, const CountObjects& counts, const HolderObjects& holders) except +
+    IntegerMerges merges_as_integers(const vector[Merge]& merges) except +
+    void train_columns(const Member&, const Words&, const Options&, Answer&, Watch&) except +
+    void train_table(const Member&, Table&, const Options&, Answer&, Watch&) except +
+
+
+cdef const vector[Member]* members_of(capsule) except NULL:
+    return <const vector[Member]*> PyCapsule_GetPointer(capsule, "variants.native.grid.members")
+
+
+def points(capsule):
+    """What a module was compiled with: (hash map, hash, index, maximum, update) for each point, in order."""
+    cdef const vector[Member]* members = members_of(capsule)
+    cdef const Member* member
+    cdef size_t number
+    listed = []
+    for number in range(members.size()):
+        member = &members.at(number)
+        names = (member.hash_map, member.hash, member.index, member.maximum, member.update)
+        listed.append(tuple(name.decode() for name in names))
+    return listed
+
+
+def train(
+    capsule,
+    size_t point,
+    word_counts,
+    uint64_t num_merges,
+    meter,
+    *,
+    int tie_break,
+    int64_t min_count,
+    bint reuse_returned,
+    bint push_grown,
+    size_t threads,
+    int schedule,
+    int chunk,
+    objects=None,
+):
+    """Learn merges with one point of a module; see variants/cpp.py.
+
+    `objects` are the words as dictionaries, ({number: ids}, {number: weight}) or with ({pair: count}, {pair: numbers})
+    behind; then the columns are not looked at, and the merges come back as numbers as well.
+    """
+    cdef const vector[Member]* members = members_of(capsule)
+    cdef const Member* member = &members.at(point)
+    cdef Words words
+    cdef Options options
+    cdef Answer answer
+    cdef Table table
+    cdef Learned learned = Learned(meter, first_byte)
+    options.num_merges = num_merges
+    options.min_count = min_count
+    options.tie_break = <TieBreak> tie_break
+    options.reuse_returned = reuse_returned
+    options.push_grown = push_grown
+    options.threads = threads
+    options.schedule = <Schedule> schedule
+    options.chunk = chunk
+    meter.follow(learned.merges)
+    if not meter.progress(0):
+        return learned.merges
+    if objects is None:
+        words = columns_of(word_counts.data, word_counts.offsets, word_counts.counts)
+    else:
+        table = table_of_objects(objects[0], objects[1])
+        if len(objects) > 2:
+            add_pairs(table, objects[2], objects[3])
+        meter.lap("convert")
+    run(member, &words if objects is None else NULL, &table, options, &answer, learned)
+    if learned.raised is not None:
+        raise learned.raised
+    begun = time.perf_counter()
+    if objects is not None:
+        integers = merges_as_integers(answer.merges)
+        learned.merges += [(bytes(left), bytes(right)) for left, right in integers[len(learned.merges):]]
+    learned.take(answer)
+    meter.add("convert", time.perf_counter() - begun)
+    tally(meter, answer.tallies, member.maximum.decode())
+    return learned.merges
+
+
+cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, learned):
+    """Train on the columns, or on the table where there are none, without the GIL."""
+    cdef Watch* watch = new Watch(answer[0], report, <void*> learned)
+    try:
+        with nogil:
+            if words != NULL:
+                train_columns(member[0], words[0], options, answer[0], watch[0])
+            else:
+                train_table(member[0], table[0], options, answer[0], watch[0])
+    finally:
+        del watch
+
+
+cdef tally(meter, const Tallies& tallies, maximum):
+    """Hand over what the point counts: a heap is not scanned, a scan pops nothing."""
+    meter.tally("words_rewritten", tallies.words_rewritten)
+    meter.tally("positions_visited", tallies.positions_visited)
+    meter.tally("pair_updates", tallies.pair_updates)
+    if maximum == "heap":
+        meter.tally("heap_pushes", tallies.heap_pushes)
+        meter.tally("heap_pops", tallies.heap_pops)
+        meter.tally("stale_pops", tallies.stale_pops)
+        return
+    meter.tally("pairs_scanned", tallies.pairs_scanned)
+    if maximum == "copied_scan":
+        meter.tally("pairs_copied", tallies.pairs_copied)

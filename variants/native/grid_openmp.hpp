@@ -1,0 +1,204 @@
+// The maximum by several threads, each looking at a part of the map; they differ in how the parts' answers meet.
+#pragma once
+
+#include <omp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "grid_scan.hpp"
+
+namespace grid {
+
+// Sets what schedule(runtime) means for this thread's loops, and takes it back at the end.
+class RuntimeSchedule {
+  public:
+    explicit RuntimeSchedule(const Options& options) {
+        constexpr omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided, omp_sched_auto};
+        omp_get_schedule(&kind_, &chunk_);
+        omp_set_schedule(kinds[static_cast<int>(options.schedule)], options.chunk);
+    }
+    ~RuntimeSchedule() { omp_set_schedule(kind_, chunk_); }
+    RuntimeSchedule(const RuntimeSchedule&) = delete;
+    RuntimeSchedule& operator=(const RuntimeSchedule&) = delete;
+
+  private:
+    omp_sched_t kind_;
+    int chunk_;
+};
+
+// A best of its own for each thread, on cache lines of its own.
+struct alignas(128) Slot {
+    Best best;
+};
+
+template <class Map, class Hash>
+class ParallelScan : public Scan<typename Map::template map<std::int64_t, Hash>> {
+  public:
+    using Counts = typename Map::template map<std::int64_t, Hash>;
+    ParallelScan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
+        : Scan<Counts>(options, vocabulary, tallies), threads_(static_cast<int>(options.threads)), schedule_(options) {}
+
+  protected:
+    void look(const Counts& counts, std::size_t cell, Best& best) const {
+        Map::visit(counts, cell,
+                   [&](PairKey pair, std::int64_t count) { best.consider(pair, count, this->vocabulary_); });
+    }
+
+    void meet(const Best& other) {
+        if (other.count) this->best_.consider(other.pair, other.count, this->vocabulary_);
+    }
+
+    int threads_;
+
+  private:
+    RuntimeSchedule schedule_;
+};
+
+// Every thread an equal share, the answers under a lock.
+struct openmp_lock {
+    static constexpr const char* name = "openmp_lock";
+
+    template <class Map, class Hash, class Index>
+    class maximum : public ParallelScan<Map, Hash> {
+      public:
+        using typename ParallelScan<Map, Hash>::Counts;
+        maximum(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
+            : ParallelScan<Map, Hash>(options, vocabulary, tallies) {
+            omp_init_lock(&lock_);
+        }
+        ~maximum() { omp_destroy_lock(&lock_); }
+
+        void find(const Counts& counts) {
+            this->best_ = Best();
+            this->tallies_.pairs_scanned += counts.size();
+            const std::size_t cells = Map::cells(counts);
+#pragma omp parallel num_threads(this->threads_)
+            {
+                const std::size_t parts = static_cast<std::size_t>(omp_get_num_threads());
+                const std::size_t part = static_cast<std::size_t>(omp_get_thread_num());
+                Best best;
+                for (std::size_t cell = cells * part / parts; cell < cells * (part + 1) / parts; ++cell)
+                    this->look(counts, cell, best);
+                omp_set_lock(&lock_);
+                this->meet(best);
+                omp_unset_lock(&lock_);
+            }
+        }
+
+      private:
+        omp_lock_t lock_;
+    };
+};
+
+// Shares by the schedule asked for, the answers in a critical section.
+struct openmp_critical {
+    static constexpr const char* name = "openmp_critical";
+
+    template <class Map, class Hash, class Index>
+    class maximum : public ParallelScan<Map, Hash> {
+      public:
+        using typename ParallelScan<Map, Hash>::Counts;
+        using ParallelScan<Map, Hash>::ParallelScan;
+
+        void find(const Counts& counts) {
+            this->best_ = Best();
+            this->tallies_.pairs_scanned += counts.size();
+            const std::size_t cells = Map::cells(counts);
+#pragma omp parallel num_threads(this->threads_)
+            {
+                Best best;
+#pragma omp for schedule(runtime) nowait
+                for (std::size_t cell = 0; cell < cells; ++cell) this->look(counts, cell, best);
+#pragma omp critical(grid_maximum)
+                this->meet(best);
+            }
+        }
+    };
+};
+
+// The caller's part of a scan by slots: what all threads found, compared by one.
+template <class Map, class Hash>
+class SlotScan : public ParallelScan<Map, Hash> {
+  public:
+    using typename ParallelScan<Map, Hash>::Counts;
+    SlotScan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
+        : ParallelScan<Map, Hash>(options, vocabulary, tallies), slots_(options.threads) {}
+
+  protected:
+    // Called by every thread of a team; returns when all have looked.
+    void look_at_share(const Counts& counts) {
+        Best best;
+        const std::size_t cells = Map::cells(counts);
+#pragma omp for schedule(runtime) nowait
+        for (std::size_t cell = 0; cell < cells; ++cell) this->look(counts, cell, best);
+        slots_[static_cast<std::size_t>(omp_get_thread_num())].best = best;
+#pragma omp barrier
+    }
+
+    void compare_slots(const Counts& counts) {
+        this->best_ = Best();
+        this->tallies_.pairs_scanned += counts.size();
+        for (Slot& slot : slots_) {
+            this->meet(slot.best);
+            slot.best = Best();   // the next team may be smaller
+        }
+    }
+
+  private:
+    std::vector<Slot> slots_;
+};
+
+// A padded slot for each thread, and nobody waits for a turn.
+struct openmp_slots {
+    static constexpr const char* name = "openmp_slots";
+
+    template <class Map, class Hash, class Index>
+    class maximum : public SlotScan<Map, Hash> {
+      public:
+        using typename SlotScan<Map, Hash>::Counts;
+        using SlotScan<Map, Hash>::SlotScan;
+
+        void find(const Counts& counts) {
+#pragma omp parallel num_threads(this->threads_)
+            this->look_at_share(counts);
+            this->compare_slots(counts);
+        }
+    };
+};
+
+// One team for the whole training; what is not scanning is done by the thread that called.
+struct StandingTeam {
+    template <class Work>
+    static void together(std::size_t threads, Work work) {
+#pragma omp parallel num_threads(static_cast<int>(threads))
+        work();
+    }
+    template <class Work>
+    static void alone(Work work) {
+#pragma omp master
+        work();
+#pragma omp barrier
+    }
+};
+
+// Slots, with the parallel region round the whole loop, so that no team is gathered for each merge.
+struct openmp_region {
+    static constexpr const char* name = "openmp_region";
+
+    template <class Map, class Hash, class Index>
+    class maximum : public SlotScan<Map, Hash> {
+      public:
+        using Team = StandingTeam;
+        using typename SlotScan<Map, Hash>::Counts;
+        using SlotScan<Map, Hash>::SlotScan;
+
+        void find(const Counts& counts) {
+            this->look_at_share(counts);
+            Team::alone([&] { this->compare_slots(counts); });
+        }
+    };
+};
+
+}  // namespace grid
