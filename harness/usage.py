@@ -6,6 +6,9 @@ import textwrap
 
 from harness import registry
 
+MOST_OF_A_FAMILY = 12
+"""So many variants of one idea are named one by one; more are a grid of presets, named by what they have in common."""
+
 TEXT = """\
 python -m harness [-m] [NAME=VALUE ...]
 
@@ -47,7 +50,7 @@ def usage() -> str:
     """The screen, with the names that exist now."""
     tags = sorted({tag for card in registry.variants().values() for tag in card.tags})
     names = {
-        "variants": registry.variants(),
+        "variants": variant_names(),
         "tags": tags,
         "data": registry.cards("data"),
         "counting": registry.cards("counting"),
@@ -62,3 +65,18 @@ def usage() -> str:
             textwrap.wrap(filled, 88, subsequent_indent=" " * 15, break_on_hyphens=False) if filled != line else [line]
         )
     return "\n".join(lines)
+
+
+def variant_names() -> list[str]:
+    """The variants in order, a large family once, by its first name's first word and their number."""
+    families: dict[str, list[str]] = {}
+    for card in registry.variants().values():
+        families.setdefault(card.family, []).append(card.name)
+    names = []
+    for card in registry.variants().values():
+        siblings = families[card.family]
+        if len(siblings) <= MOST_OF_A_FAMILY:
+            names.append(card.name)
+        elif card.name == siblings[0]:
+            names.append(f"{card.name.partition('_')[0]}_... ({len(siblings)} in conf/variant)")
+    return names

@@ -289,8 +289,10 @@ def test_help_is_one_screen_with_all_names(capsys: pytest.CaptureFixture[str]) -
     assert screen.strip() == usage()
     assert len(screen.splitlines()) <= 45
     assert max(map(len, screen.splitlines())) <= 88
-    for group in ("variant", "data", "counting", "pattern", "experiment"):
+    for group in ("data", "counting", "pattern", "experiment"):
         assert all(name in screen for name in registry.cards(group))
+    for name in registry.variants():
+        assert name in screen or f"{name.partition('_')[0]}_... (" in screen
 
 
 def test_the_command_answers_with_a_sentence_and_a_number(tmp_path: Path) -> None:

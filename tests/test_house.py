@@ -145,7 +145,9 @@ def test_the_build_names_every_compiled_module_with_its_headers() -> None:
     modules = project()["tool"]["setuptools"]["ext-modules"]
     named = {source for module in modules for source in [*module["sources"], *module.get("depends", [])]}
     written = {
-        name for name in project_files() if name.startswith("variants/") and name.endswith((".pyx", ".pxd", ".hpp"))
+        name
+        for name in project_files()
+        if name.startswith("variants/") and name.endswith((".pyx", ".pxd", ".pxi", ".hpp", ".cpp"))
     }
     assert named == written
 

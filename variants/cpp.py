@@ -18,16 +18,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from variants.contract import (
-    GREATEST_BYTES,
-    LARGEST_COUNT,
-    NULL_METER,
-    Merge,
-    Meter,
-    TieBreak,
-    Unavailable,
-    WordCounts,
-)
+from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 from variants.incremental import index_words
 from variants.words import count_pairs
 
@@ -36,14 +27,22 @@ PUSHES = ("all", "grown")
 PASSED_AS = ("columns", "objects", "indexed")
 BUILD = "python -m pip install -e . builds it"
 MISSING = {
-    "_grid_absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD}",
-    "_grid_boost": (
+    "absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD}",
+    "boost": (
         f"Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev, then {BUILD} "
         "(elsewhere than Debian: pip install boost-headers, and CPLUS_INCLUDE_PATH naming its headers while building)"
     ),
-    "_grid_openmp": f"the compiler had no OpenMP when this was built; with g++ and its libgomp, {BUILD}",
+    "openmp": f"the compiler had no OpenMP when this was built; with g++ and its libgomp, {BUILD}",
 }
-HASH_MAPS = {"std": "_grid_std", "dense": "_grid_dense", "boost": "_grid_boost", "absl": "_grid_absl"}
+# By whole names, so that the digest of what a variant runs can follow them.
+MODULES = {
+    "std": "variants.native._grid_std",
+    "dense": "variants.native._grid_dense",
+    "boost": "variants.native._grid_boost",
+    "absl": "variants.native._grid_absl",
+    "openmp": "variants.native._grid_openmp",
+}
+HASH_MAPS = ("std", "dense", "boost", "absl")
 
 
 def train(
@@ -71,7 +70,7 @@ def train(
     compiled, with what was, and for a table that cannot be trained on.
     """
     for name, value, allowed in (
-        ("hash_map", hash_map, tuple(HASH_MAPS)),
+        ("hash_map", hash_map, HASH_MAPS),
         ("push", push, PUSHES),
         ("schedule", schedule, SCHEDULES),
         ("words", words, PASSED_AS),
@@ -101,19 +100,19 @@ def train(
 
 def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
     """The door, the module that holds a point, and its place there."""
-    module = "_grid_openmp" if names[3].startswith("openmp") else HASH_MAPS[names[0]]
+    library = "openmp" if names[3].startswith("openmp") else names[0]
     try:
         grid = importlib.import_module("variants.native._grid")
-        capsule = importlib.import_module(f"variants.native.{module}").members
+        capsule = importlib.import_module(MODULES[library]).members
     except ImportError as error:
-        raise Unavailable(MISSING.get(module, f"the compiled part is not built; {BUILD}")) from error
+        raise Unavailable(MISSING.get(library, f"the compiled part is not built; {BUILD}")) from error
     points = grid.points(capsule)
     if not points:
-        raise Unavailable(MISSING[module])
+        raise Unavailable(MISSING[library])
     if names not in points:
         nearest = sorted(points, key=lambda point: -sum(map(str.__eq__, point, names)))
         raise ValueError(
-            f"{'/'.join(names)} is not compiled; add a line to variants/native/{module[1:]}.cpp and build again. "
+            f"{'/'.join(names)} is not compiled; add a line to variants/native/grid_{library}.cpp and build again. "
             f"There are: {', '.join(map('/'.join, nearest))} (hash_map/hash/index/maximum/update)"
         )
     return grid, capsule, points.index(names)
@@ -121,8 +120,8 @@ def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
 
 def _objects(word_counts: WordCounts, indexed: bool, meter: Meter) -> tuple[dict[Any, Any], ...]:
     """The words as Python holds them, with their pairs if `indexed`: work that belongs to no conversion."""
-    lists = [list(word) for word in word_counts]
-    weights = word_counts.values()
+    held = [(list(word), weight) for word, weight in word_counts.items() if word and weight]
+    lists, weights = [word for word, _ in held], [weight for _, weight in held]
     objects: tuple[dict[Any, Any], ...] = (dict(enumerate(lists)), dict(enumerate(weights)))
     if indexed:
         objects += (count_pairs(lists, weights, NULL_METER), index_words(lists))

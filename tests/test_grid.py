@@ -1,0 +1,264 @@
+"""The points of the C++ grid learn the definition's merges, do the work of the Python stages, and behave.
+
+The conformance suite runs over the presets as over every variant. Here is what it does not know: every point that was
+compiled under every parameter, the tallies against the stages in Python, what is absent, and how words are passed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import random
+import sys
+import threading
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness import registry
+from variants import cpp, fine_grained, heap, incremental, naive
+from variants.contract import LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
+
+grid = pytest.importorskip("variants.native._grid", reason="the compiled part is not built")
+
+POLICIES = ("hash_map", "hash", "index", "maximum", "update")
+MODULES = ("_grid_std", "_grid_dense", "_grid_openmp", "_grid_boost", "_grid_absl")
+
+
+def compiled(module: str) -> list[tuple[str, ...]]:
+    try:
+        return list(grid.points(importlib.import_module(f"variants.native.{module}").members))
+    except ImportError:
+        return []
+
+
+POINTS = [point for module in MODULES for point in compiled(module)]
+HEAPS = [point for point in POINTS if point[3] == "heap"]
+THREADED = [point for point in POINTS if point[3].startswith("openmp")]
+every_point = pytest.mark.parametrize("point", POINTS, ids="-".join)
+
+
+def learn(
+    point: tuple[str, ...], word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **rest: Any
+) -> list[Merge]:
+    chosen: dict[str, Any] = dict(zip(POLICIES, point, strict=True))
+    return cpp.train(word_counts, num_merges, meter, **chosen, **rest)
+
+
+def random_words(seed: int, words: int = 30) -> WordCounts:
+    """Words over one to four symbols, NUL among them, short or long, a few with weights beyond 32 bits."""
+    dice = random.Random(seed)
+    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
+    longest = dice.choice((4, 16, 60))
+    return WordCounts.from_items(
+        (bytes(dice.choices(alphabet, k=dice.randint(1, longest))), dice.choice((1, 2, 3, 6, 2**33)))
+        for _ in range(dice.randint(1, words))
+    )
+
+
+def many_words() -> WordCounts:
+    """Enough pairs that tables grow, chains cross and every thread has a share."""
+    dice = random.Random(5)
+    letters = b"abcdefghijklmnopqrstuvwxyz"
+    return WordCounts.from_items((bytes(dice.choices(letters, k=dice.randint(1, 9))), 1 + at % 7) for at in range(3000))
+
+
+@every_point
+def test_a_point_learns_what_the_definition_learns(point: tuple[str, ...]) -> None:
+    for seed in range(12):
+        words, tie_break = random_words(seed), list(TieBreak)[seed % 4]
+        for min_count in (1, 3):
+            expected = naive.train(words, 100, tie_break=tie_break, min_count=min_count)
+            assert learn(point, words, 100, tie_break=tie_break, min_count=min_count) == expected
+
+
+@every_point
+def test_no_parameter_changes_the_merges(point: tuple[str, ...]) -> None:
+    settings = itertools.product((False, True), cpp.PUSHES, cpp.PASSED_AS)
+    for seed, (reuse_returned, push, words) in enumerate(settings, 100):
+        table = random_words(seed)
+        learned = learn(point, table, 60, reuse_returned=reuse_returned, push=push, words=words)
+        assert learned == naive.train(table, 60)
+
+
+@every_point
+def test_a_table_with_many_pairs_is_learned_right(point: tuple[str, ...]) -> None:
+    assert learn(point, many_words(), 300) == incremental.train(many_words(), 300)
+
+
+@pytest.mark.parametrize("point", THREADED, ids="-".join)
+def test_every_width_and_schedule_learns_the_same_and_counts_the_same_work(point: tuple[str, ...]) -> None:
+    answers = []
+    for threads, schedule in itertools.product((1, 2, 3, 8), cpp.SCHEDULES):
+        meter = Meter()
+        learned = learn(point, many_words(), 30, meter, threads=threads, schedule=schedule, chunk=threads * 7)
+        answers.append((learned, meter.tallies))
+    assert answers[0][0] == incremental.train(many_words(), 30)
+    assert all(answer == answers[0] for answer in answers)
+
+
+def python_stage(point: tuple[str, ...], push: str) -> Callable[..., list[Merge]]:
+    """The stage in Python that does the same work."""
+    if point[3] != "heap":
+        return {"coarse": incremental.train, "fine_grained": fine_grained.train}[point[4]]
+    return lambda *arguments: heap.train(*arguments, push=push)
+
+
+# There is no stage in Python that has a heap and updates whole words.
+@pytest.mark.parametrize("point", [point for point in POINTS if point[3:] != ("heap", "coarse")], ids="-".join)
+@pytest.mark.parametrize("push", cpp.PUSHES)
+def test_the_work_is_that_of_the_stage_in_python(point: tuple[str, ...], push: str) -> None:
+    stage = python_stage(point, push)
+    for words, num_merges in ((many_words(), 100), (random_words(7), 50)):
+        mine, theirs = Meter(), Meter()
+        assert learn(point, words, num_merges, mine, push=push) == stage(words, num_merges, theirs)
+        assert {name: count for name, count in mine.tallies.items() if name != "pairs_copied"} == theirs.tallies
+        assert mine.tallies.get("pairs_copied", 0) == (theirs.tallies["pairs_scanned"] if "copied" in point[3] else 0)
+
+
+@pytest.mark.parametrize("words", cpp.PASSED_AS)
+def test_the_way_words_are_passed_is_seen_in_the_phases(words: str) -> None:
+    meter = Meter()
+    cpp.train(many_words(), 50, meter, words=words)
+    assert set(meter.seconds) == {"convert", "init", "max", "update"}
+    assert meter.seconds["convert"] > 0
+
+
+@pytest.mark.parametrize("words", cpp.PASSED_AS)
+def test_weights_up_to_the_largest(words: str) -> None:
+    table = WordCounts.from_items([(b"ab", LARGEST_COUNT)])
+    assert cpp.train(table, 5, words=words) == [(b"a", b"b")]
+
+
+@pytest.mark.parametrize("words", cpp.PASSED_AS)
+def test_a_table_whose_counts_could_overflow_is_refused(words: str) -> None:
+    with pytest.raises(ValueError, match=r"2\*\*63 - 1 adjacent positions by weight; divide the counts"):
+        cpp.train(WordCounts.from_columns([b"abc", b"ab"], [2**62, 1]), 9, words=words)
+
+
+def test_weights_of_zero_and_words_too_short_are_passed_over() -> None:
+    assert cpp.train(WordCounts.from_columns([b"", b"a", b"xy", b"ab"], [5, 9, 0, 1]), 9) == [(b"a", b"b")]
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2], [0, 1, 9], [-1, 1, 2]])
+def test_offsets_that_are_none_are_refused(offsets: list[int]) -> None:
+    table = WordCounts(memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1, 1])))
+    with pytest.raises(ValueError, match="offsets do not rise"):
+        cpp.train(table, 9)
+
+
+@pytest.mark.parametrize("num_merges", [-1, 0, 1, 2, 3, 2**70])
+def test_it_stops_where_it_was_told_or_where_nothing_is_left(num_merges: int) -> None:
+    words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
+    assert cpp.train(words, num_merges, min_count=-5) == naive.train(words, num_merges)
+    assert cpp.train(words, num_merges, min_count=2**70) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"hash_map": "robin"}, "hash_map is 'robin'; it is one of std, dense, boost, absl"),
+        ({"push": "none"}, "push is 'none'; it is one of all, grown"),
+        ({"schedule": "fair"}, "schedule is 'fair'; it is one of static, dynamic, guided, auto"),
+        ({"words": "strings"}, "words is 'strings'; it is one of columns, objects, indexed"),
+        ({"threads": 0}, "threads is 0; it is 1 or more"),
+        ({"chunk": 2**31}, "chunk is 2147483648; it is 1 or more, and below"),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_does(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        cpp.train(many_words(), 1, **wrong)
+
+
+def test_a_point_that_was_not_compiled_is_answered_with_the_nearest_and_where_to_add_it() -> None:
+    with pytest.raises(ValueError, match="not compiled") as raised:
+        cpp.train(many_words(), 1, index="dense_set")
+    told = str(raised.value)
+    assert told.startswith("std/boost/dense_set/iterator_scan/coarse is not compiled; add a line to variants/native/")
+    assert "There are: std/boost/node_set/iterator_scan/coarse, " in told
+    assert all("/".join(point) in told for point in compiled("_grid_std"))
+
+
+@pytest.mark.parametrize(
+    ("module", "point", "package"),
+    [
+        ("_grid_absl", {"hash_map": "absl"}, "libabsl-dev"),
+        ("_grid_boost", {"hash_map": "boost"}, r"libboost1\.81-dev"),
+        ("_grid_openmp", {"maximum": "openmp_lock"}, "libgomp"),
+        ("_grid_std", {}, r"pip install -e \."),
+        ("_grid", {}, r"pip install -e \."),
+    ],
+)
+def test_what_is_absent_is_told_with_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, module: str, point: dict[str, Any], package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, f"variants.native.{module}", None)
+    monkeypatch.delattr(f"variants.native.{module}", raising=False)
+    with pytest.raises(Unavailable, match=package):
+        cpp.train(many_words(), 1, **point)
+
+
+@pytest.mark.parametrize("name", [card.name for card in registry.variants().values() if "cpp" in card.tags])
+def test_every_preset_names_a_point_that_is_compiled_or_absent_with_its_library(name: str) -> None:
+    params = registry.variants()[name].params
+    library = "openmp" if params["maximum"].startswith("openmp") else params["hash_map"]
+    points = compiled(f"_grid_{library}")
+    assert tuple(params[policy] for policy in POLICIES) in points or not points
+    assert f"_grid_{library}" in MODULES
+
+
+class Recorder(Meter):
+    """Notes every call of progress, and does at the second one, the first while C++ works, what it was told to do."""
+
+    def __init__(self, at_second: Callable[[], bool]) -> None:
+        super().__init__()
+        self.at_second = at_second
+        self.heard: list[int] = []
+
+    def progress(self, done: int) -> bool:
+        self.heard.append(done)
+        return self.at_second() if len(self.heard) == 2 else True
+
+
+def interrupt() -> bool:
+    raise KeyboardInterrupt
+
+
+def long_work() -> WordCounts:
+    return WordCounts.from_items([(bytes(random.Random(3).choices(b"ACGT", k=400_000)), 1)])
+
+
+ONE_OF_EACH_TEAM = [point for point in POINTS if point[0] == "std" and point[3] in ("iterator_scan", "openmp_region")]
+
+
+@pytest.mark.parametrize("point", [ONE_OF_EACH_TEAM[0], ONE_OF_EACH_TEAM[-1]], ids="-".join)
+@pytest.mark.parametrize("words", ["columns", "objects"])
+def test_it_stops_when_the_meter_says_so_with_what_it_has(point: tuple[str, ...], words: str) -> None:
+    meter = Recorder(lambda: False)
+    merges = learn(point, long_work(), 10**6, meter, threads=2, words=words)
+    assert len(meter.heard) == 2
+    assert len(merges) < 10_000
+    assert merges == learn(point, long_work(), len(merges), threads=2)
+
+
+@pytest.mark.parametrize("point", [ONE_OF_EACH_TEAM[0], ONE_OF_EACH_TEAM[-1]], ids="-".join)
+def test_what_the_meter_raises_comes_through(point: tuple[str, ...]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        learn(point, long_work(), 10**6, Recorder(interrupt), threads=2)
+
+
+def test_several_threads_train_at_once() -> None:
+    points = [*HEAPS[:2], *THREADED[:2]]
+    learned: dict[int, list[Merge]] = {}
+
+    def train(number: int) -> None:
+        learned[number] = learn(points[number], many_words(), 200, threads=2)
+
+    threads = [threading.Thread(target=train, args=(number,)) for number in range(len(points))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(learned[number] == incremental.train(many_words(), 200) for number in range(len(points)))
