@@ -21,16 +21,13 @@ struct weak_hash {
     }
 };
 
-// The formula that boost::hash_combine had for long: it spreads neighbouring ids, though not over all bits.
+// The step of boost::hash_combine as it was for long, from the left token to the right one: it spreads neighbouring ids,
+// though not over all bits.
 struct boost_hash {
     static constexpr const char* name = "boost";
     std::size_t operator()(PairKey pair) const noexcept {
-        return combined(combined(0, left_of(pair)), right_of(pair));
-    }
-
-  private:
-    static std::size_t combined(std::size_t seed, std::size_t value) noexcept {
-        return seed ^ (value + 0x9e3779b9 + (seed << 6) + (seed >> 2));
+        const std::size_t left = left_of(pair);
+        return left ^ (right_of(pair) + std::size_t{0x9e3779b9} + (left << 6) + (left >> 2));
     }
 };
 

@@ -45,7 +45,7 @@ cdef class Learned:
     cdef double[4] given
     cdef object raised
 
-    def __init__(self, meter, size_t first_byte):
+    def __init__(self, meter, Py_ssize_t first_byte):
         self.meter = meter
         self.merges = []
         self.tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
