@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fetched import CONTENT
+from local_server import Server, serving
 
 from harness import alone, cache
 from harness.corpora import python_files
@@ -19,3 +22,10 @@ def cache_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monke
     python_files.standard_library.cache_clear()
     python_files.site_packages.cache_clear()
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A web server on this machine that has one file."""
+    with serving(CONTENT) as server:
+        yield server

@@ -22,6 +22,7 @@ from pathlib import Path
 from harness import cache
 from harness.corpora.room import check_room
 from harness.errors import UNMEASURED, Refusal
+from harness.units import one_line
 
 BLOCK = 1 << 18
 LATER = {408, 425, 429, 500, 502, 503, 504}
@@ -133,6 +134,8 @@ def attempt(address: Address, begun: Begun, show: Show, reserve: int, timeout: f
     """One connection. Raises Broken if it ends too early."""
     length, version = begun.length, begun.version(address.url)
     resuming = bool(length and version)
+    if urllib.parse.urlsplit(address.url).scheme not in ("http", "https"):  # the client would open local files, too
+        raise Refusal(f"{address.url} is no address that can be fetched; it begins with https://", UNMEASURED)
     request = urllib.request.Request(address.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
     for name, value in address.headers.items():
         request.add_unredirected_header(name, value)
@@ -166,7 +169,8 @@ def refuse(address: Address, error: urllib.error.HTTPError) -> None:
         404: "it is no longer there; look for its new address and change the card, or say data.path=FILE",
         410: "it is no longer there; look for its new address and change the card, or say data.path=FILE",
     }.get(error.code, "get it another way and say data.path=FILE")
-    raise Refusal(f"{address.url} answers {error.code} {error.reason}; {hint}", UNMEASURED) from error
+    reason = one_line(error.reason)  # of a circle of redirects, several lines
+    raise Refusal(f"{address.url} answers {error.code} {reason}; {hint}", UNMEASURED) from error
 
 
 def unreachable(address: Address, error: Exception) -> Broken:

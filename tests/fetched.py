@@ -1,0 +1,51 @@
+"""Cards for what a local server has, and a fetch that does not wait long."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_server import Server
+
+from harness.corpora.cards import card_of
+from harness.corpora.download import Patience
+from harness.corpora.fetching import fetch
+from harness.errors import UNMEASURED, Refusal
+
+END = "<|endoftext|>"
+CONTENT = f"one{END}two 二{END}".encode() * 3000
+IMPATIENT = Patience(seconds_without_a_byte=0.3, fruitless_attempts=3, seconds_between=0)
+
+
+def facts(content: bytes = CONTENT) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def card(source: dict[str, Any], **further: Any) -> dict[str, Any]:
+    known = {"name": "known", "facts": facts(), "source": {"file": "known.txt", **source}}
+    return {**card_of("file"), **known, **further}
+
+
+def url(server: Server, name: str = "known.txt", **further: Any) -> dict[str, Any]:
+    return card({"kind": "url", "url": f"{server.address}/{name}"}, **further)
+
+
+def get(asked: dict[str, Any]) -> tuple[Path, list[str]]:
+    said: list[str] = []
+    return fetch(asked, said.append, IMPATIENT), said
+
+
+def refusal_of(asked: dict[str, Any], cache_folder: Path) -> str:
+    with pytest.raises(Refusal) as refused:
+        get(asked)
+    assert refused.value.exit_code == UNMEASURED
+    assert "\n" not in str(refused.value)
+    assert not any((cache_folder / "corpora").iterdir())
+    return str(refused.value)
+
+
+def left(cache_folder: Path) -> list[str]:
+    """What of a fetch is still there besides its lock and its result."""
+    return [path.name for path in (cache_folder / "downloads").rglob("*") if path.suffix != ".lock"]

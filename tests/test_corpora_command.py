@@ -1,0 +1,154 @@
+"""The cards, and python -m harness.corpora."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from fetched import CONTENT, END, facts, url
+from local_server import Server, refuse
+from packaging.licenses import canonicalize_license_expression
+
+from harness import registry
+from harness.corpora import __main__ as command
+from harness.corpora.cards import card_of, cards
+from harness.corpora.fetching import FETCH
+from harness.corpora.joining import ORDER, TAKE, Rule
+from harness.corpora.listing import described
+from harness.corpora.sources import FETCHED, FIND
+from harness.errors import OK, UNMEASURED, USAGE
+
+# ---- the cards
+
+
+@pytest.mark.parametrize("name", sorted(cards()))
+def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
+    known = cards()[name]
+    source = known["source"]
+    assert known["about"]
+    assert source["kind"] in {*FIND, "path", "words"}
+    if source["kind"] in FETCHED:
+        assert known["language"]
+        assert known["licence"]
+        assert source["file"] == Path(source["file"]).name
+        assert registry.cards("data")[name]["special_tokens"] == [END]
+    if "files" in source:
+        rule = Rule.of(source)
+        assert rule.order in {"archive", *ORDER}
+        assert rule.take in TAKE
+        assert known["facts"]["sha256"]
+    if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", known["licence"]):
+        assert canonicalize_license_expression(known["licence"]) == known["licence"]
+
+
+def test_no_two_cards_keep_their_files_in_one_place() -> None:
+    files = [known["source"]["file"] for known in cards().values() if known["source"]["kind"] in FETCHED]
+    assert len(files) == len(set(files))
+    assert set(FETCH) == set(FETCHED)
+
+
+# ---- the command
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = command.main(arguments)
+    return code, *capsys.readouterr()
+
+
+def test_the_list_names_every_card(capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown, _ = ran(capsys, "list")
+    assert code == OK
+    assert {line.split()[0] for line in shown.splitlines()[2:]} == set(cards())
+    assert "| big_txt | English | 6.49 MB | no |" in ran(capsys, "list", "--format", "markdown")[1]
+    assert "\nbig_txt,English,6488666,no," in ran(capsys, "list", "--format", "csv")[1]
+
+
+def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
+    for known in cards().values():
+        shown = described(known)
+        for text in (known["about"], known["licence"], known["source"]["kind"], known["facts"].get("sha256", "")):
+            assert text in shown
+    code, shown, _ = ran(capsys, "info", "big_txt")
+    assert code == OK
+    assert f"{cache_folder}/corpora/big.txt, once python -m harness.corpora fetch big_txt has put it there" in shown
+
+
+@pytest.mark.parametrize("subcommand", ["info", "fetch", "verify", "path"])
+def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
+    capsys: pytest.CaptureFixture[str], subcommand: str
+) -> None:
+    code, _, told = ran(capsys, subcommand, "tinystory")
+    assert code == USAGE
+    assert told.startswith("unknown data set 'tinystory'; did you mean tinystories? there are: ansible_py, ")
+
+
+def place_big_txt(cache_folder: Path, content: bytes) -> Path:
+    place = cache_folder / "corpora" / "big.txt"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+    return place
+
+
+@pytest.mark.parametrize("subcommand", ["verify", "path"])
+def test_what_is_not_here_is_refused_with_the_command_that_gets_it(
+    capsys: pytest.CaptureFixture[str], subcommand: str
+) -> None:
+    code, shown, told = ran(capsys, subcommand, "big_txt")
+    assert (code, shown) == (UNMEASURED, "")
+    assert "python -m harness.corpora fetch big_txt" in told
+
+
+def test_verify_names_what_differs(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
+    place_big_txt(cache_folder, b"short")
+    code, shown, _ = ran(capsys, "verify", "big_txt")
+    assert code == UNMEASURED
+    assert "bytes   5  the card says 6488666" in shown
+    assert "the card says fa066c7d" in shown
+
+
+def test_verify_and_path_of_what_is_here(
+    capsys: pytest.CaptureFixture[str], cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place_big_txt(cache_folder, CONTENT)
+    known = {**card_of("big_txt"), "facts": {**facts(), "words": 3}}
+    monkeypatch.setattr(command, "card_of", lambda _: known)
+    code, shown, _ = ran(capsys, "verify", "big_txt")
+    assert code == OK
+    assert f"sha256  {facts()['sha256']}  as the card says" in shown
+    assert "words: compared when its words are counted" in shown
+    assert ran(capsys, "path", "big_txt") == (OK, f"{place}\n", "")
+    place.write_bytes(CONTENT[::-1])
+    os.utime(place, (0, 0))
+    assert ran(capsys, "verify", "big_txt")[0] == UNMEASURED
+    assert ran(capsys, "path", "big_txt")[0] == UNMEASURED
+
+
+@pytest.mark.parametrize("name", ["file", "stdlib", "ties"])
+def test_nothing_is_fetched_for_what_is_made_or_yours(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, _, told = ran(capsys, "fetch", name)
+    assert code == USAGE
+    assert told.startswith(f"nothing is fetched for {name}, which is ")
+
+
+def test_a_made_set_has_a_path_and_nothing_to_differ_from(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ran(capsys, "path", "stdlib")[1]
+    assert Path(shown.strip()).is_file()
+    code, shown, _ = ran(capsys, "verify", "stdlib")
+    assert code == OK
+    assert "not on the card" in shown
+    assert ran(capsys, "verify", "file")[0] == USAGE
+
+
+def test_a_fetch_by_name(
+    capsys: pytest.CaptureFixture[str], server: Server, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    monkeypatch.setattr(command, "card_of", lambda _: url(server))
+    assert ran(capsys, "fetch", "known")[0] == OK
+    assert (cache_folder / "corpora" / "known.txt").read_bytes() == CONTENT
+    server.script[:] = [refuse(404)]
+    (cache_folder / "corpora" / "known.txt").unlink()
+    code, _, told = ran(capsys, "fetch", "known")
+    assert code == UNMEASURED
+    assert "answers 404 Not Found; it is no longer there" in told

@@ -1,0 +1,251 @@
+"""A download ends with the whole file or with one sentence, whatever the server does."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from local_server import (
+    Behaviour,
+    Server,
+    another_range,
+    cut_after,
+    no_ranges,
+    no_ranges_cut_after,
+    now_another_version,
+    refuse,
+    serve,
+    serving,
+    stall_after,
+    without_length,
+)
+
+from harness.corpora.download import Address, Begun, Patience, download
+from harness.errors import UNMEASURED, Refusal
+
+CONTENT = bytes(range(256)) * 400
+OTHER = CONTENT[::-1]
+IMPATIENT = Patience(seconds_without_a_byte=0.3, fruitless_attempts=3, seconds_between=0)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(CONTENT) as server:
+        yield server
+
+
+def silently(_done: int, _total: int | None) -> None:
+    pass
+
+
+def get(server: Server, folder: Path, *script: Behaviour, reserve: int = 0) -> bytes:
+    server.script[:] = script
+    place = folder / "corpus.txt"
+    download(Address(f"{server.address}/corpus.txt"), place, silently, reserve=reserve, patience=IMPATIENT)
+    assert [path.name for path in folder.iterdir() if "corpus" in path.name] == [place.name]
+    return place.read_bytes()
+
+
+def refusal_of(server: Server, folder: Path, *script: Behaviour) -> str:
+    with pytest.raises(Refusal) as refused:
+        get(server, folder, *script)
+    assert not (folder / "corpus.txt").exists()
+    assert refused.value.exit_code == UNMEASURED
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_a_file_comes_whole(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path) == CONTENT
+
+
+def test_how_far_it_is_is_told(server: Server, tmp_path: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    download(Address(server.address), tmp_path / "x", lambda done, total: told.append((done, total)))
+    assert told[0] == (0, len(CONTENT))
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("length", [0, 1, 50_000, len(CONTENT) - 1])
+def test_a_truncated_body_is_resumed_where_it_ended(server: Server, tmp_path: Path, length: int) -> None:
+    assert get(server, tmp_path, cut_after(length)) == CONTENT
+    assert server.ranges() == [None, f"bytes={length}-" if length else None]
+
+
+def test_a_stalled_connection_is_given_up_and_resumed(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, stall_after(1000), stall_after(1000)) == CONTENT
+    assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
+
+
+def test_a_server_that_stalls_for_ever_is_given_up(server: Server, tmp_path: Path) -> None:
+    told = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3)
+    assert "cannot be had whole (no byte came for too long)" in told
+    assert "1000 bytes of it are kept, the same command goes on from there" in told
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges()[-1] == "bytes=1000-"
+
+
+def test_a_redirect_is_followed_and_resumed_through(server: Server, tmp_path: Path) -> None:
+    there = refuse(302, Location=f"{server.address}/elsewhere")
+    assert get(server, tmp_path, there, cut_after(500), there) == CONTENT
+    assert server.ranges() == [None, None, "bytes=500-", "bytes=500-"]
+
+
+def test_a_circle_of_redirects_is_refused(server: Server, tmp_path: Path) -> None:
+    circle = refuse(302, Location=f"{server.address}/circle")
+    assert "answers 302" in refusal_of(server, tmp_path, *[circle] * 20)
+
+
+def test_a_secret_is_not_handed_on_by_a_redirect(server: Server, tmp_path: Path) -> None:
+    server.script[:] = [refuse(302, Location=f"{server.address.replace('127.0.0.1', 'localhost')}/elsewhere")]
+    address = Address(server.address, {"Authorization": "Bearer secret"})
+    download(address, tmp_path / "x", silently, patience=IMPATIENT)
+    assert ["Authorization" in headers for headers in server.asked] == [True, False]
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 451])
+def test_an_answer_that_will_not_change_is_refused_at_once(server: Server, tmp_path: Path, code: int) -> None:
+    assert f"{server.address}/corpus.txt answers {code}" in refusal_of(server, tmp_path, refuse(code))
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_an_answer_that_may_change_is_waited_for(server: Server, tmp_path: Path, code: int) -> None:
+    assert get(server, tmp_path, refuse(code), refuse(code)) == CONTENT
+    assert f"it answers {code}" in refusal_of(server, tmp_path / "..", *[refuse(code)] * 3)
+
+
+def test_a_server_without_ranges_sends_everything_again(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, cut_after(5000), no_ranges) == CONTENT
+
+
+def test_a_server_without_ranges_that_always_ends_at_the_same_byte_is_given_up(server: Server, tmp_path: Path) -> None:
+    told = refusal_of(server, tmp_path, *[no_ranges_cut_after(5000)] * 5)
+    assert f"the connection ended after 5000 of {len(CONTENT)} bytes" in told
+
+
+def test_another_version_is_never_joined_to_the_first(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, cut_after(5000), now_another_version(OTHER)) == OTHER
+    assert server.asked[1]["If-Range"] == '"first"'
+
+
+def test_without_a_mark_of_its_version_nothing_is_resumed(server: Server, tmp_path: Path) -> None:
+    server.tag = None
+    assert get(server, tmp_path, cut_after(5000), serve) == CONTENT
+    assert server.ranges() == [None, None]
+
+
+def test_a_weak_mark_is_none(server: Server, tmp_path: Path) -> None:
+    server.tag = 'W/"first"'
+    assert get(server, tmp_path, cut_after(5000), serve) == CONTENT
+    assert server.ranges() == [None, None]
+
+
+def test_another_range_than_was_asked_for_is_not_taken(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, cut_after(5000), another_range) == CONTENT
+
+
+def test_a_range_that_nobody_asked_for_is_not_taken(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, another_range) == CONTENT
+
+
+def test_what_had_come_whole_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
+    begun = Begun.of(tmp_path / "corpus.txt")
+    begun.begin(f"{server.address}/corpus.txt", server.tag)
+    begun.part.write_bytes(CONTENT)
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges() == [f"bytes={len(CONTENT)}-"]
+
+
+def test_more_than_there_is_is_not_kept(server: Server, tmp_path: Path) -> None:
+    begun = Begun.of(tmp_path / "corpus.txt")
+    begun.begin(f"{server.address}/corpus.txt", server.tag)
+    begun.part.write_bytes(CONTENT + b"more")
+    assert get(server, tmp_path) == CONTENT
+
+
+@pytest.mark.parametrize("mark", ["", "[]", "{", '{"url": "http://another.invalid/", "version": "\\"first\\""}'])
+def test_bytes_whose_mark_is_unreadable_or_of_another_address_are_forgotten(
+    server: Server, tmp_path: Path, mark: str
+) -> None:
+    begun = Begun.of(tmp_path / "corpus.txt")
+    begun.part.write_bytes(b"something else")
+    begun.mark.write_text(mark)
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges() == [None]
+
+
+def test_a_body_without_a_length_ends_with_its_connection(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, without_length) == CONTENT
+
+
+def test_an_empty_file_comes_too(server: Server, tmp_path: Path) -> None:
+    server.content = b""
+    assert get(server, tmp_path) == b""
+
+
+def test_no_network_is_said_plainly_and_at_once(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = Address(f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.txt")
+        with pytest.raises(
+            Refusal, match=r"cannot reach 127\.0\.0\.1:\d+ \(Connection refused\); if this machine is off"
+        ):
+            download(address, tmp_path / "x", silently)
+
+
+@pytest.mark.parametrize(
+    "url", ["corpus.txt", "file:///etc/hostname", "gopher://moon.invalid/", "http://127.0.0.1:port/", "http://a b/"]
+)
+def test_what_is_no_address_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(Refusal, match=r"no address|cannot reach"):
+        download(Address(url), tmp_path / "x", silently, patience=IMPATIENT)
+
+
+def test_room_is_asked_for_before_anything_is_written(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = shutil.disk_usage(tmp_path)._replace(free=len(CONTENT) + 9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    with pytest.raises(Refusal, match=r"needs 102 kB in .*, and 102 kB are free; make room, or set BPE_HARNESS_CACHE"):
+        get(server, tmp_path, reserve=10)
+    assert not Begun.of(tmp_path / "corpus.txt").part.exists()
+    assert get(server, tmp_path, reserve=9) == CONTENT
+
+
+def test_only_the_rest_needs_room(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal_of(server, tmp_path, cut_after(100_000), *[cut_after(0)] * 3)
+    free = shutil.disk_usage(tmp_path)._replace(free=len(CONTENT) - 100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    assert get(server, tmp_path) == CONTENT
+
+
+BEHAVIOURS = st.one_of(
+    st.integers(0, len(CONTENT)).map(cut_after),
+    st.integers(0, len(CONTENT)).map(no_ranges_cut_after),
+    st.sampled_from([serve, no_ranges, another_range, refuse(503), refuse(404), now_another_version(OTHER)]),
+    st.integers(0, len(CONTENT)).map(lambda length: now_another_version(OTHER, cut_after(length))),
+)
+
+
+@given(st.lists(st.lists(BEHAVIOURS, max_size=5), min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_server_does_a_file_is_one_version_whole(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[list[Behaviour]]
+) -> None:
+    folder = tmp_path_factory.mktemp("download")
+    place = folder / "corpus.txt"
+    with serving(CONTENT) as server:
+        for script in calls:
+            with contextlib.suppress(Refusal):
+                get(server, folder, *script)
+            assert not place.exists() or place.read_bytes() in (CONTENT, OTHER)
+            place.unlink(missing_ok=True)
+        assert get(server, folder) == server.content

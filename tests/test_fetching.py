@@ -1,0 +1,174 @@
+"""A data set is placed whole and as its card says, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fetched import CONTENT, END, IMPATIENT, card, facts, get, left, refusal_of, url
+from local_server import Server, corrupted, cut_after, stall_after
+from workbench import CHECKOUT, wait_until
+
+from harness.corpora.fetching import fetch
+from harness.errors import UNMEASURED, Refusal
+
+
+def test_a_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
+    place, _ = get(url(server))
+    assert place == cache_folder / "corpora" / "known.txt"
+    assert place.read_bytes() == CONTENT
+    assert left(cache_folder) == []
+    again, said = get(url(server))
+    assert again == place
+    assert said == [f"known is there, as its card says: {place}"]
+    assert len(server.asked) == 1
+
+
+def test_what_the_card_does_not_know_is_said(server: Server) -> None:
+    _, said = get(url(server, facts={}))
+    assert said[-1].endswith(f"its card does not say: {len(CONTENT)} bytes, sha256 {facts()['sha256']}")
+
+
+def test_what_differs_from_its_card_is_not_placed(server: Server, cache_folder: Path) -> None:
+    server.script[:] = [corrupted]
+    told = refusal_of(url(server), cache_folder)
+    found = bytearray(CONTENT)
+    found[len(found) // 2] ^= 1
+    assert f"sha256 {hashlib.sha256(found).hexdigest()} where it says {facts()['sha256']}" in told
+    assert "nothing was kept" in told
+    assert left(cache_folder) == []
+    assert get(url(server))[0].read_bytes() == CONTENT
+
+
+def test_what_lies_there_but_is_something_else_is_left_alone(server: Server, cache_folder: Path) -> None:
+    place = cache_folder / "corpora" / "known.txt"
+    place.parent.mkdir(parents=True)
+    place.write_text("mine")
+    with pytest.raises(Refusal, match=r"has 4 bytes, the card of known says .*; move it away and fetch again"):
+        get(url(server))
+    assert place.read_text() == "mine"
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_a_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, cache_folder: Path) -> None:
+    server.content = pack(CONTENT)
+    assert get(url(server, f"known.txt{suffix}"))[0].read_bytes() == CONTENT
+    assert left(cache_folder) == []
+
+
+def test_zstandard_is_unpacked_where_it_is_installed(server: Server) -> None:
+    server.content = pytest.importorskip("zstandard").compress(CONTENT)
+    assert get(url(server, "known.txt.zst"))[0].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("damage", [lambda packed: packed[:-20], lambda packed: b"no" + packed[2:]])
+def test_a_damaged_compressed_file_is_not_kept(server: Server, cache_folder: Path, damage: Any) -> None:
+    server.content = damage(gzip.compress(CONTENT))
+    assert "is damaged" in refusal_of(url(server, "known.txt.gz"), cache_folder)
+    assert left(cache_folder) == []
+
+
+def test_parquet_becomes_text(server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table({"text": ["one", None, "二"], "id": [1, 2, 3]}), file)
+    server.content = file.getvalue()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    source = {"kind": "hugging_face", "repository": "a/b", "revision": "main", "paths": ["1.parquet", "2.parquet"]}
+    asked = card({**source, "column": "text", "separator": END}, facts={})
+    digest = hashlib.sha256(server.content).hexdigest()
+    asked["source"]["sha256"] = [digest, "0" * 64]
+    assert f"has sha256 {digest}, its card says 000" in refusal_of(asked, cache_folder)
+    asked["source"]["sha256"] = [digest, None]
+    assert get(asked)[0].read_text() == f"one{END}{END}二{END}" * 2
+    assert len(server.asked) == 3  # the first file was kept
+    asked["source"]["file"] = "other.txt"
+    with pytest.raises(Refusal, match="has no column 'words'; there are: text, id"):
+        get({**asked, "source": {**asked["source"], "column": "words"}})
+
+
+def test_a_dataset_of_hugging_face_is_asked_for_under_its_revision(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", f"{server.address}/")
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    said = get(card({"kind": "hugging_face", "repository": "a/b", "revision": "abc", "paths": ["c/d.txt"]}))[1]
+    assert said[0] == f"fetching {server.address}/datasets/a/b/resolve/abc/c/d.txt"
+    assert server.asked[0]["Authorization"] == "Bearer secret"
+
+
+def in_another_process(asked: dict[str, Any], before: str = "") -> list[str]:
+    code = (
+        f"import json, sys; {before}\nfrom harness.__main__ import guarded, say\n"
+        "from harness.corpora.fetching import fetch\n"
+        f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(asked)!r}), say) and 0)))"
+    )
+    return [sys.executable, "-c", code]
+
+
+def test_a_fetch_that_was_killed_goes_on(server: Server, cache_folder: Path) -> None:
+    server.script[:] = [stall_after(20_000)]
+    with subprocess.Popen(in_another_process(url(server)), cwd=CHECKOUT, stderr=subprocess.DEVNULL) as process:
+        part = cache_folder / "downloads" / "known" / "000-known.txt.part"
+        wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
+        process.send_signal(signal.SIGKILL)
+    assert not any((cache_folder / "corpora").glob("*"))
+    assert get(url(server))[0].read_bytes() == CONTENT
+    assert server.ranges() == [None, "bytes=20000-"]
+
+
+def test_a_fetch_that_is_interrupted_says_that_it_goes_on(server: Server, cache_folder: Path) -> None:
+    server.script[:] = [stall_after(20_000)]
+    asked = in_another_process(url(server))
+    with subprocess.Popen(asked, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as process:
+        part = cache_folder / "downloads" / "known" / "000-known.txt.part"
+        wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert get(url(server))[0].read_bytes() == CONTENT
+    assert server.ranges() == [None, "bytes=20000-"]
+
+
+def test_a_disk_that_is_full_is_said_and_what_came_is_kept(server: Server) -> None:
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+    done = subprocess.run(in_another_process(url(server), limited), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == UNMEASURED
+    assert "(File too large); set BPE_HARNESS_CACHE to a folder" in done.stderr.splitlines()[-1]
+    assert get(url(server))[0].read_bytes() == CONTENT
+
+
+def test_no_room_is_said_before_anything_is_asked_for(
+    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    assert "known needs " in refusal_of(url(server), cache_folder)
+    assert server.asked == []
+
+
+def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
+    said: list[str] = []
+    threads = [threading.Thread(target=fetch, args=(url(server), said.append, IMPATIENT)) for _ in range(4)]
+    server.script[:] = [cut_after(1000), stall_after(1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
+    assert sum(line.startswith("known is there") for line in said) == 3
+    assert "another process is fetching known; waiting for it" in said
