@@ -181,8 +181,9 @@ def carry_out(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _said(arguments: argparse.Namespace) -> list[str]:
-    """What else decides the pairs, as it was said."""
-    return [f"--set {override}" for override in arguments.set] + ["--concurrent"] * arguments.concurrent
+    """What else decides the pairs and their place, as it was said."""
+    said = [f"--set {override}" for override in arguments.set] + ["--concurrent"] * arguments.concurrent
+    return said if arguments.output == STUDY_FOLDER else [*said, f"--output {arguments.output}"]
 
 
 def _parser() -> argparse.ArgumentParser:

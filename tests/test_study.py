@@ -32,7 +32,7 @@ HEAD: dict[str, Any] = {
     "host": "9e12c4d0",
     "environment": {"cpu": "a processor", "cores": 2, "kernel": "Linux 6.1", "python": "CPython 3.11.7"},
 }
-STUDY = Path(__file__).parent.parent / "results" / "aa_study"
+KEPT = sorted((Path(__file__).parent.parent / "results").glob("aa_study*"))
 
 
 def pair(block: int) -> Pair:
@@ -100,11 +100,12 @@ def test_what_is_no_study_is_refused(content: str, tmp_path: Path) -> None:
         read_study(tmp_path / "file")
 
 
-@pytest.mark.skipif(not (STUDY / FILE_NAME).exists(), reason="no study is kept")
-def test_the_page_of_the_kept_study_is_what_its_pairs_say() -> None:
-    study = read_study(STUDY / FILE_NAME)
-    assert (STUDY / SUMMARY_NAME).read_text() == summary(study)
+@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
+def test_the_page_of_a_kept_study_is_what_its_pairs_say(folder: Path) -> None:
+    study = read_study(folder / FILE_NAME)
+    assert (folder / SUMMARY_NAME).read_text() == summary(study)
     assert len(study.pairs) >= 300
+    assert f"--output results/{folder.name}" in study.head["command"] or folder.name == doctor.STUDY_FOLDER.name
 
 
 # The command.
