@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sysconfig
 import tempfile
 import time
@@ -312,6 +313,14 @@ def test_a_slice_is_made_once_and_depends_on_all_it_was_asked_with(book: Path) -
     ]
     assert paths[0] == paths[1]
     assert len(set(paths)) == 5
+
+
+def test_what_an_earlier_version_kept_in_a_slices_place_makes_way(book: Path) -> None:
+    sliced = prepare(card(book, bytes="37"), [END]).path
+    content, place = sliced.read_bytes(), sliced.parent
+    shutil.rmtree(place)
+    place.write_bytes(content)
+    assert prepare(card(book, bytes="37"), [END]).path.read_bytes() == content
 
 
 @pytest.mark.parametrize(

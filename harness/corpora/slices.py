@@ -37,7 +37,8 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
         raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
     key = hashlib.sha256(json.dumps([whole.sha256, asked, list(special_tokens)]).encode()).hexdigest()
     folder = cache.folder("slices") / key
-    if not folder.exists():
+    if not folder.is_dir():
+        folder.unlink(missing_ok=True)  # an earlier version kept the slice alone, as a file of this name
         make(folder, whole, asked, special_tokens)
     start = int((folder / START).read_text())
     path = folder / TEXT
