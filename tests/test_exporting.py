@@ -1,0 +1,110 @@
+"""Counted words as Parquet: what stands in the file, what is counted for it, and what becomes of a bad place."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyarrow import parquet
+from test_word_tables import as_text, card_of
+
+from harness import kept, word_store
+from harness.corpora import prepare
+from harness.corpora.exporting import add_arguments, counted_words, export, write_parquet
+from harness.errors import UNMEASURED, Refusal
+from harness.measure import Answer
+from variants.contract import WordCounts
+
+
+def exported(*said: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return export(parser.parse_args(said))
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> str:
+    path = tmp_path / "a book.txt"
+    path.write_text("low low lower\n<|endoftext|>naïve low")
+    return f"data.path={path}"
+
+
+def words_in(path: Path) -> dict[bytes, int]:
+    columns = pd.read_parquet(path)
+    return dict(zip(columns["word"], columns["count"], strict=True))
+
+
+def test_the_file_holds_each_word_with_its_count(
+    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "words.parquet"
+    assert exported("file", "--set", book, "--parquet", str(file)) == 0
+    expected = {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}
+    assert words_in(file) == expected
+    schema = parquet.read_schema(file)
+    assert [(field.name, str(field.type)) for field in schema] == [("word", "large_binary"), ("count", "uint64")]
+    assert capsys.readouterr().out.startswith(f"{file}: 5 words, 6 pre-tokens, sha256 of the counts ")
+
+
+def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["data=file", book, "counting=serial"]
+    first = counted_words(said)
+    monkeypatch.setattr("harness.schedule.measure", lambda *_: pytest.fail("counted a second time"))
+    assert counted_words(said) == first
+    assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
+
+
+def test_counts_fresh_counts_again(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["data=file", book, "counting=serial"]
+    counted_words(said)
+
+    def failing(_: Any, output: Path, *__: Any) -> Answer:
+        output.mkdir(parents=True)
+        return {"status": "error", "reason": "counted a second time"}
+
+    monkeypatch.setattr("harness.schedule.measure", failing)
+    with pytest.raises(Refusal, match="counted a second time") as refused:
+        counted_words([*said, "counts=fresh"])
+    assert refused.value.exit_code == UNMEASURED
+
+
+def test_what_is_written_is_read_as_the_same_table(tmp_path: Path) -> None:
+    counts = WordCounts.from_items([(b"\x00\xff", 2**62), (b"low", 1), (b"a" * 70_000, 3)])
+    write_parquet(tmp_path / "p", counts, "digest")
+    table = prepare(card_of(tmp_path / "p"), [])
+    assert list(word_store.read(table.path)[0].items()) == list(counts.items())
+    assert table.sha256 == word_store.digest(counts)
+
+
+def test_no_words_are_a_file_of_no_rows(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "p", WordCounts.from_items([]), "digest")
+    assert words_in(tmp_path / "p") == {}
+
+
+def test_a_table_of_words_can_be_written_too(tmp_path: Path) -> None:
+    table = as_text(tmp_path / "t", [(b"low", 2), (b"x", 1)])
+    assert exported("words", "--set", f"data.path={table}", "--parquet", str(tmp_path / "p")) == 0
+    assert words_in(tmp_path / "p") == {b"low": 2, b"x": 1}
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, book: str) -> None:
+    with pytest.raises(Refusal, match=r"cannot write .*nowhere.*; say another place with --parquet FILE"):
+        exported("file", "--set", book, "--parquet", str(tmp_path / "nowhere" / "p"))
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(Refusal, match="cannot write"):
+        exported("file", "--set", book, "--parquet", str(tmp_path / "taken"))
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_several_data_sets_do_not_go_into_one_file(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="one data set at a time"):
+        exported("ties,runs", "--set", "hydra.mode=MULTIRUN", "--parquet", str(tmp_path / "p"))
+
+
+def test_kept_words_are_where_a_run_finds_them(book: str) -> None:
+    words = counted_words(["data=file", book])
+    assert words.parent.parent.name == "counts"
+    assert kept.manifest_of(words)["words"] == 5
