@@ -27,12 +27,16 @@ class VariantConfig:
 
 @dataclass
 class CountingConfig:
-    """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names."""
+    """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names.
+
+    `memory` is the most that a table of words may take before it is spilled to disk.
+    """
 
     name: str = MISSING
     about: str = ""
     tags: list[str] = field(default_factory=list)
     _target_: str | None = None
+    memory: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
 
 

@@ -25,6 +25,8 @@ from harness.sizes import parse_bytes
 from variants.contract import Corpus, TieBreak
 
 SHARE_OF_FREE_MEMORY = 0.8
+# A table of words that is spilled when it is smaller would make more files than a process may have open.
+SMALLEST_TABLE_BYTES = 16_000_000
 # What stands where the counter does when the corpus is a table of words.
 GIVEN = CounterCard("given", "", "the words came with their counts")
 
@@ -218,14 +220,24 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
     if own is not None and own not in counters:
         raise Refusal(registry.unknown("counting", own, counters))
     listed = counters.get(composed["name"] if own is None else own)
+    given = dict(composed["params"])
+    if composed["memory"] is not None:
+        given["memory"] = composed["memory"]
+        if listed is not None and "memory" not in listed.params:
+            spilling = ", ".join(name for name, card in counters.items() if "memory" in card.params)
+            raise Refusal(f"counting={listed.name} keeps its words in memory; counting.memory is for: {spilling}")
+    if given.get("memory") is not None:
+        given["memory"] = parse_bytes(given["memory"], "counting.memory")
+        if given["memory"] < SMALLEST_TABLE_BYTES:
+            raise Refusal(f"counting.memory={composed['memory']} is too small; the least is 16MB")
     if listed is None or (own is None and listed.target != composed["_target_"]):
-        return CounterCard(composed["_target_"], composed["_target_"], params=composed["params"])
-    for name, value in composed["params"].items():
+        return CounterCard(composed["_target_"], composed["_target_"], params=given)
+    for name, value in given.items():
         if name not in listed.params:
             known = ", ".join(listed.params) or "none"
             raise Refusal(f"counting={listed.name} takes no parameter {name!r}; there are: {known}")
         check_type(f"counting.params.{name}", value, listed.params[name])
-    return replace(listed, params={**listed.params, **composed["params"]})
+    return replace(listed, params={**listed.params, **given})
 
 
 def pattern_of(composed: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -37,9 +37,7 @@ def words_in(path: Path) -> dict[bytes, int]:
     return dict(zip(columns["word"], columns["count"], strict=True))
 
 
-def test_the_file_holds_each_word_with_its_count(
-    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "words.parquet"
     assert exported("file", "--set", book, "--parquet", str(file)) == 0
     expected = {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}

@@ -160,7 +160,7 @@ def test_the_counter_is_the_variants_own_unless_one_is_chosen(book: str) -> None
 def test_parameters_go_to_the_counter_whoever_named_it(book: str) -> None:
     for arguments in (["variant=multiprocess"], ["variant=naive", "counting=processes"]):
         (cell,) = cells(book, *arguments, "counting.params.smallest_range=7")
-        assert cell.count.counter.params == {"smallest_range": 7}
+        assert cell.count.counter.params == {"smallest_range": 7, "memory": None}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness import kept, word_store
 from harness.command_line import compose
@@ -69,7 +70,7 @@ def counted_words(said: Sequence[str]) -> Path:
     return counted.words
 
 
-def only_cell(said: Sequence[str]) -> tuple[TrainCell, dict[str, object]]:
+def only_cell(said: Sequence[str]) -> tuple[TrainCell, dict[str, Any]]:
     composed = compose(said) or []
     cells = [(cell, each.config) for each in composed for cell in cells_of(each.config, each.said)]
     if len({cell.reading.key() for cell, _ in cells}) != 1:
@@ -93,11 +94,14 @@ def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
     table = pa.table(columns, schema)
     # Hardly a word comes twice, so a dictionary of them would only cost memory.
     form = {"compression": "zstd", "use_dictionary": False}
-    with placed(path) as temporary, bar(f"writing {path.name}", number, "words") as show:
-        with parquet.ParquetWriter(temporary, schema, **form) as writer:
-            for start in range(0, max(number, 1), WORDS_IN_A_ROW_GROUP):
-                writer.write_table(table.slice(start, WORDS_IN_A_ROW_GROUP))
-                show(min(start + WORDS_IN_A_ROW_GROUP, number))
+    with (
+        placed(path) as temporary,
+        bar(f"writing {path.name}", number, "words") as show,
+        parquet.ParquetWriter(temporary, schema, **form) as writer,
+    ):
+        for start in range(0, max(number, 1), WORDS_IN_A_ROW_GROUP):
+            writer.write_table(table.slice(start, WORDS_IN_A_ROW_GROUP))
+            show(min(start + WORDS_IN_A_ROW_GROUP, number))
 
 
 @contextlib.contextmanager

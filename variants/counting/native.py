@@ -20,6 +20,7 @@ from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Met
 from variants.counting import processes
 from variants.counting.character_classes import character_classes
 from variants.counting.pretokenize import CHUNK_BYTES, serial
+from variants.counting.spilling import SHARE_OF_A_TABLE, Spill
 
 try:
     from variants.native import _scanner
@@ -55,15 +56,18 @@ def native(
     smallest_range: int = 1 << 20,
     instructions: str = "fastest",
     buffer: int = BUFFER_BYTES,
+    memory: int | None = None,
 ) -> WordCounts:
     """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
 
-    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once. Raises what
-    `serial` raises, Unavailable if the scanner was not built or lacks the instructions, OSError if the file changes
-    meanwhile, and RuntimeError("stopped") when the meter says so.
+    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once; `memory` is what all
+    tables may take before they are spilled: see spilling.py. Raises what `serial` raises, Unavailable if the scanner
+    was not built or lacks the instructions, OSError if the file changes meanwhile, and RuntimeError("stopped")
+    when the meter says so.
     """
-    for name, value in (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer)):
-        if value < 1:
+    numbers = (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer), ("memory", memory))
+    for name, value in numbers:
+        if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
     if NOT_BUILT:
         raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
@@ -74,8 +78,8 @@ def native(
         raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {runs}")
     if corpus.pattern not in KNOWN:
         meter.tally("fell_back_to_regex", 1)
-        return serial(corpus, meter)
-    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, buffer)
+        return serial(corpus, meter, memory=memory)
+    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, buffer, memory)
     with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
         bounds = scan.bounds(file, threads, smallest_range)
         if corpus.replaces_errors:
@@ -86,7 +90,9 @@ def native(
 class Scan:
     """One corpus being counted, and how."""
 
-    def __init__(self, corpus: Corpus, meter: Meter, pattern: str, instructions: str, buffer: int) -> None:
+    def __init__(
+        self, corpus: Corpus, meter: Meter, pattern: str, instructions: str, buffer: int, memory: int | None
+    ) -> None:
         self.corpus = corpus
         self.meter = meter
         self.pattern = pattern
@@ -96,6 +102,7 @@ class Scan:
         self.tables = character_classes()
         self.instructions = instructions
         self.buffer = buffer
+        self.memory = memory
 
     def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
         """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.
@@ -104,18 +111,23 @@ class Scan:
         """
         descriptor = (source or file).fileno()
         before = os.fstat(descriptor)
+        spill = Spill() if self.memory else None
         self.meter.lap("read")
         start = time.perf_counter()
-        columns, documents, done, part_reading, invalid, cut_off = _scanner.scan(
-            file.fileno(),
-            bounds or (0, _scanner.UNTIL_END),
-            self.pattern,
-            self.specials,
-            self.tables,
-            self.instructions,
-            self.buffer,
-            self.meter.progress,
-        )
+        try:
+            columns, documents, done, part_reading, invalid, cut_off = _scanner.scan(
+                file.fileno(),
+                bounds or (0, _scanner.UNTIL_END),
+                self.pattern,
+                self.specials,
+                self.tables,
+                self.instructions,
+                self.buffer,
+                self.meter.progress,
+                *(() if spill is None else (self.largest_table(len(bounds) - 1), spill.folder)),
+            )
+        except OSError as error:
+            raise error if spill is None else spill.no_room(error) from error
         seconds = time.perf_counter() - start
         self.meter.add("read", seconds * part_reading)
         self.meter.add("count", seconds * (1 - part_reading))
@@ -126,9 +138,16 @@ class Scan:
             raise InvalidText(self.corpus.path, invalid)
         self.meter.tally("documents", documents)
         self.meter.tally("bytes_scanned", after.st_size if source and source.seekable() else done)
-        word_counts = WordCounts(*columns)
+        if spill is not None and isinstance(columns, list):
+            word_counts = spill.merged(columns, self.meter)
+        else:
+            word_counts = WordCounts(*columns)
         self.meter.lap("count")
         return word_counts
+
+    def largest_table(self, ranges: int) -> int:
+        """The bytes that the table of each range may have."""
+        return max(1, int((self.memory or 0) * SHARE_OF_A_TABLE) // max(1, ranges))
 
     def bounds(self, file: BinaryIO, threads: int, smallest_range: int) -> list[int]:
         """Where ranges of about equal length begin and end, at places where a cut changes no word; [] for one range."""

@@ -11,29 +11,31 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import BinaryIO
+from itertools import chain, islice
+from typing import Any, BinaryIO
 
 import regex
 
 from variants.contract import NULL_METER, Corpus, InvalidText, LeftOut, Meter, WordCounts
+from variants.counting.spilling import Overflow
 
 CHUNK_BYTES = 1 << 20
+MATCHES_AT_ONCE = 1 << 16
 LOOKED_AT = 4096
 """Characters of the first document in which a pattern that leaves text out is noticed before the rest is counted."""
 SHOWN = 40
 
 
-def serial(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
-    """Count the words of a corpus in this process.
+def serial(corpus: Corpus, meter: Meter = NULL_METER, *, memory: int | None = None) -> WordCounts:
+    """Count the words of a corpus in this process, in a table that is spilled when it takes `memory`: see spilling.py.
 
     Raises InvalidText with the offset of the first bad byte, LeftOut with that of the first text that the pattern
     leaves out, OSError if the file cannot be read.
     """
-    table = WordTable(corpus)
+    table = WordTable(corpus, memory)
     size = table.count_range(0, None, meter)
     meter.lap("count")
-    word_counts = table.word_counts()
+    word_counts = table.all_word_counts(meter)
     meter.tally("documents", table.documents)
     meter.tally("bytes_scanned", size)
     meter.lap("count")
@@ -43,13 +45,15 @@ def serial(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
 class WordTable:
     """Words counted so far, and the way a corpus is to be read."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, memory: int | None = None) -> None:
         self.corpus = corpus
         self.pattern = None if corpus.pattern is None else regex.compile(corpus.pattern)
         self.words: Counter[str] = Counter()
         self.raw_words: Counter[bytes] = Counter()
         self.documents = 0
-        self.characters = 0
+        self.characters = self.matched = 0
+        words: dict[Any, int] = self.raw_words if self.pattern is None else self.words
+        self.overflow = None if memory is None else Overflow(words, memory, self.word_counts)
 
     def count_range(self, start: int, length: int | None, meter: Meter) -> int:
         """Count `length` bytes of the file from byte `start` on (None: all); returns where they end."""
@@ -58,8 +62,8 @@ class WordTable:
             self.count(read_chunks(file, length, self.corpus.replaces_errors, meter), start, meter)
             stop = file.tell()
         # One sum over the words instead of a look at every match: it is right only if nothing was left out.
-        matched = sum(len(word) * count for word, count in self.words.items())
-        if matched != self.characters and not self.corpus.partial:
+        self.add_matched()
+        if self.matched != self.characters and not self.corpus.partial:
             with open(self.corpus.path, "rb") as file:  # noqa: PTH123
                 file.seek(start)
                 chunks = read_chunks(file, length, self.corpus.replaces_errors, meter)
@@ -82,10 +86,31 @@ class WordTable:
                     self.check_nothing_left_out(text, start + offset, LOOKED_AT)
                 self.characters += len(text)
                 # Counter counts the strings in C; they are encoded once a word, not once an occurrence.
-                self.words.update(map(regex.Match.group, self.pattern.finditer(text)))
+                matches = map(regex.Match.group, self.pattern.finditer(text))
+                if self.overflow is None:
+                    self.words.update(matches)
+                while self.overflow is not None and (some := list(islice(matches, MATCHES_AT_ONCE))):
+                    self.words.update(some)
+                    self.spill_if_full()
+            if self.overflow is not None:
+                self.spill_if_full()
             self.documents += bool(document.strip())
             meter.lap("count")
             meter.progress(offset + len(document))
+
+    def spill_if_full(self) -> None:
+        assert self.overflow is not None
+        if self.overflow.is_full():
+            self.add_matched()
+            self.overflow.empty()
+
+    def add_matched(self) -> None:
+        """Add the lengths of all matches in the table: just before it is emptied, and at the end."""
+        self.matched += sum(len(word) * count for word, count in self.words.items())
+
+    def all_word_counts(self, meter: Meter) -> WordCounts:
+        """Those that were spilled too."""
+        return self.word_counts() if self.overflow is None else self.overflow.word_counts(meter)
 
     def check_nothing_left_out(self, text: str, offset: int, looked_at: int | None = None) -> None:
         """Raise LeftOut if the matches in a document that begins at byte `offset` leave text out.

@@ -12,49 +12,73 @@ import multiprocessing
 import os
 import re
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
 from variants.counting.pretokenize import CHUNK_BYTES, WordTable, serial
+from variants.counting.spilling import Overflow
 
 RANGES_PER_PROCESS = 4
+BYTES_OF_A_TABLE = 64
+"""What a table may take, at most, for each byte of its range."""
 Table = tuple[bytes, "array[int]", "array[int]", int]
 
 
 def processes(
-    corpus: Corpus, meter: Meter = NULL_METER, *, threads: int = 1, smallest_range: int = 1 << 20
+    corpus: Corpus,
+    meter: Meter = NULL_METER,
+    *,
+    threads: int = 1,
+    smallest_range: int = 1 << 20,
+    memory: int | None = None,
 ) -> WordCounts:
     """Count in `threads` processes; a process is started only for each `smallest_range` bytes there are.
 
-    The time of all processes together shows as count; read is the search for the cuts. Raises what `serial` raises, and
-    ChildProcessError if a process dies, with the range it left uncounted: never fewer words.
+    With `memory` ranges are so short that the tables of those in work take about half of it, and what is summed is
+    spilled when it takes the other half. The time of all processes together shows as count; read is the search for the
+    cuts. Raises what `serial` raises, and ChildProcessError if a process dies, with the range it left uncounted: never
+    fewer words.
     """
     for name, value in (("threads", threads), ("smallest_range", smallest_range)):
         if value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
     size = os.path.getsize(corpus.path)  # noqa: PTH202 - a job names its files by strings
     width = min(threads, size // smallest_range)
-    ranges = cut(corpus, size, min(width * RANGES_PER_PROCESS, size // smallest_range)) if width > 1 else []
+    number = min(width * RANGES_PER_PROCESS, size // smallest_range)
+    if memory is not None:
+        number = max(number, BYTES_OF_A_TABLE * width * size // memory)
+    ranges = cut(corpus, size, number) if width > 1 else []
     meter.lap("read")
     if len(ranges) < 2:
-        return serial(corpus, meter)
+        return serial(corpus, meter, memory=memory)
     context = multiprocessing.get_context("spawn")
     # A cell for each range, written by its process alone, and one more to stop them all. There is no lock that a
     # process could take with it when it is killed.
     scanned = context.RawArray("q", len(ranges) + 1)
     summed: dict[bytes, int] = {}
+    overflow = None
+    if memory is not None:
+        overflow = Overflow(summed, memory // 2, lambda: WordCounts.from_columns(summed.keys(), summed.values()))
+    most_in_work = len(ranges) if memory is None else 2 * width
+    submitted: deque[Future[Table]] = deque()
+    coming = enumerate(ranges)
     documents = counted = 0
     with ProcessPoolExecutor(min(width, len(ranges)), context, initializer=share, initargs=(scanned,)) as executor:
         try:
-            futures = [executor.submit(count_range, corpus, number, *bounds) for number, bounds in enumerate(ranges)]
             # In the order of the file: words keep the order of first occurrence, and of several bad bytes the first is
             # the one reported.
-            for (_, stop), future in zip(ranges, futures):
-                documents += add_table(summed, result_of(future, scanned, meter))
+            for _, stop in ranges:
+                for number, bounds in islice(coming, most_in_work - len(submitted)):
+                    submitted.append(executor.submit(count_range, corpus, number, *bounds))
+                documents += add_table(summed, result_of(submitted.popleft(), scanned, meter))
                 counted = stop
+                if overflow is not None and overflow.is_full():
+                    overflow.empty()
         except BrokenProcessPool:
             raise ChildProcessError(
                 f"{corpus.path}: a counting process died, bytes {counted} to {size} were not counted; "
@@ -64,7 +88,10 @@ def processes(
             scanned[-1] = 1
             executor.shutdown(cancel_futures=True)
             raise
-    word_counts = WordCounts.from_columns(summed.keys(), summed.values())
+    if overflow is None:
+        word_counts = WordCounts.from_columns(summed.keys(), summed.values())
+    else:
+        word_counts = overflow.word_counts(meter)
     meter.tally("documents", documents)
     meter.tally("bytes_scanned", size)
     meter.lap("count")

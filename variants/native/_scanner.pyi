@@ -19,4 +19,6 @@ def scan(
     path: str,
     buffer: int,
     progress: Callable[[int], bool],
-) -> tuple[Columns | None, int, int, float, int, bool]: ...
+    table_bytes: int = 0,
+    spill_folder: str = "",
+) -> tuple[Columns | list[int] | None, int, int, float, int, bool]: ...

@@ -34,7 +34,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 
     cdef cppclass Scan:
         Scan(int file, int pattern, int path, vector[int64_t] bounds, vector[string] specials,
-             string numbers, string pages, string seed, size_t buffer) except +
+             string numbers, string pages, string seed, size_t buffer, size_t table_bytes, string spill_folder) except +
         void start() except +
         cpp_bool wait(double seconds)
         void stop()
@@ -42,6 +42,8 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         void finish() except +
         double part_reading()
         int error
+        int spill_error
+        vector[int] runs
         cpp_bool cut_off
         int64_t invalid_at
         uint64_t documents
@@ -113,17 +115,19 @@ cdef tuple taken(const Columns& columns):
     )
 
 
-def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffer, progress):
+def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffer, progress,
+         size_t table_bytes=0, str spill_folder=""):
     """Count the ranges between `bounds`: (columns, documents, bytes, part of the time spent reading, invalid, cut off).
 
     `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
-    and answers whether to go on.
+    and answers whether to go on. A range whose table has more than `table_bytes`, unless that is 0, spills it into a run in
+    `spill_folder`; where one did, `columns` is the list of all runs, as files that the caller has to close.
     """
     cdef unique_ptr[Scan] scan
     cdef Scan* running
     cdef cpp_bool finished = False
     scan.reset(new Scan(file, PATTERNS.index(pattern), <int> PATHS[path], bounds, specials, tables[0], tables[1],
-                        os.urandom(32), buffer))
+                        os.urandom(32), buffer, table_bytes, os.fsencode(spill_folder)))
     running = scan.get()
     running.start()
     try:
@@ -138,8 +142,9 @@ def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffe
         raise
     with nogil:
         running.finish()
-    if running.error:
-        raise OSError(running.error, os.strerror(running.error))
+    if running.error or running.spill_error:
+        raise OSError(running.error or running.spill_error, os.strerror(running.error or running.spill_error))
     if running.cut_off or running.invalid_at >= 0:
         return None, 0, running.done(), 0.0, running.invalid_at, running.cut_off
-    return taken(running.columns), running.documents, running.done(), running.part_reading(), -1, False
+    columns = list(running.runs) if running.runs.size() else taken(running.columns)
+    return columns, running.documents, running.done(), running.part_reading(), -1, False

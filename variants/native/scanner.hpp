@@ -19,14 +19,17 @@ namespace scanner {
 class Scan {
   public:
     Scan(int file, int pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
-         const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer)
+         const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer,
+         std::size_t table_bytes = 0, const std::string& spill_folder = "")
         : job_{file,
                static_cast<Pattern>(pattern),
                functions_of(static_cast<Pattern>(pattern), static_cast<Path>(path)),
                Classes(bytes_of(numbers), numbers.size(), bytes_of(pages), pages.size()),
                SpecialTokens(specials),
                Seed{},
-               buffer} {
+               buffer,
+               table_bytes,
+               spill_folder} {
         if (seed.size() != sizeof job_.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
         std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
         for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
@@ -55,7 +58,10 @@ class Scan {
         join();
         for (const std::exception_ptr& failure : failures_)
             if (failure) std::rethrow_exception(failure);
+        for (const auto& range : ranges_)
+            if ((spill_error = range->spill_error)) return;
         std::vector<WordTable*> tables;
+        bool spilled = false;
         bool open = false;  // whether the document that goes on into the next range holds more than blanks
         for (const auto& range : ranges_) {
             error = range->error;
@@ -66,8 +72,10 @@ class Scan {
             if (range->any_special) documents += open || !range->blank_head;
             open = range->any_special ? !range->blank_tail : open || !range->blank_head;
             tables.push_back(range->table.get());
+            spilled = spilled || !range->runs.empty();
         }
         documents += open;
+        if (spilled) return hand_over_runs();
         if (tables.size() > 1)
             Join(tables, tables.size()).run();
         else
@@ -83,13 +91,24 @@ class Scan {
     }
 
     int error = 0;
+    int spill_error = 0;
     bool cut_off = false;
     std::int64_t invalid_at = -1;
     std::uint64_t documents = 0;
+    std::vector<int> runs;         // what was spilled instead of columns: open files, to be closed by whoever takes them
     WordTable::Columns columns{};  // to be freed by whoever takes them
 
   private:
     static const byte* bytes_of(const std::string& text) { return reinterpret_cast<const byte*>(text.data()); }
+
+    // What is still in the tables goes into runs too, so that there is one kind of result.
+    void hand_over_runs() {
+        for (const auto& range : ranges_) {
+            if (!range->spill() && (spill_error = range->spill_error)) return;
+            runs.insert(runs.end(), range->runs.begin(), range->runs.end());
+            range->runs.clear();
+        }
+    }
 
     void work(std::size_t i) {
         const auto begun = std::chrono::steady_clock::now();

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "scanner_cuts.hpp"
 #include "scanner_paths.hpp"
 #include "scanner_starts.hpp"
+#include "word_runs.hpp"
 
 namespace scanner {
 
@@ -30,6 +32,8 @@ struct Job {
     SpecialTokens specials;
     Seed seed;
     std::size_t buffer;  // the bytes read at once, as long as a word fits
+    std::size_t table_bytes;   // a table that has more is spilled; 0 for any size
+    std::string spill_folder;
     std::atomic<std::int64_t> done{0};
     std::atomic<bool> stopped{false};
     std::atomic<std::int64_t> first_bad_range{INT64_MAX};  // ranges behind it are not needed any more
@@ -40,8 +44,12 @@ constexpr std::int64_t until_end = INT64_MAX;
 class Range {
   public:
     Range(Job& job, std::int64_t number, std::int64_t start, std::int64_t stop)
-        : table(std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens())), job_(job),
+        : table(new_table(job)), job_(job),
           number_(number), position_(start), stop_(stop), base_(start), search_(job.specials), starts_(*table) {}
+
+    ~Range() {
+        for (const int run : runs) ::close(run);
+    }
 
     void count() {
         std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
@@ -61,6 +69,7 @@ class Range {
             valid_ -= taken;
             base_ += static_cast<std::int64_t>(taken);
             job_.done += static_cast<std::int64_t>(taken);
+            if (job_.table_bytes && table->memory() > job_.table_bytes && !spill()) return;
             if (last) return;
             if (filled_ == capacity) {
                 capacity *= 2;
@@ -69,7 +78,30 @@ class Range {
         }
     }
 
+    // Writes what was counted so far to a run and begins a new table; false if that failed.
+    bool spill() {
+        if (!table->words()) return true;
+        table->settle();
+        const WordTable::Columns columns = table->release();
+        table.reset();
+        spill_error = word_runs::error_of([&] {
+            runs.push_back(word_runs::nameless_file(job_.spill_folder));
+            word_runs::write_run({static_cast<byte*>(columns.data.start) + columns.bytes,
+                                  static_cast<std::int64_t*>(columns.offsets.start) + columns.first,
+                                  static_cast<std::uint64_t*>(columns.counts.start) + columns.first,
+                                  columns.words - columns.first},
+                                 runs.back());
+        });
+        for (const Memory& memory : {columns.data, columns.offsets, columns.counts}) give_back(memory);
+        table = new_table(job_);
+        starts_.into(*table);
+        if (spill_error) job_.stopped = true;
+        return !spill_error;
+    }
+
     std::unique_ptr<WordTable> table;
+    std::vector<int> runs;          // open files, to be closed by whoever takes them
+    int spill_error = 0;
     int error = 0;                  // of reading
     bool cut_off = false;           // the file ended before the range did
     std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
@@ -80,6 +112,10 @@ class Range {
 
   private:
     static constexpr int milliseconds_to_stop = 50;
+
+    static std::unique_ptr<WordTable> new_table(const Job& job) {
+        return std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens());
+    }
 
     // Reads until the buffer is full; whether that was the last of the range.
     bool fill(byte* buffer, std::size_t capacity) {

@@ -14,7 +14,10 @@ class Starts {
     static constexpr std::size_t batch = 512, slack = 256;
     static_assert(batch + slack <= Batch::size, "the table takes a batch at once");
 
-    explicit Starts(WordTable& table) : table_(table) {}
+    explicit Starts(WordTable& table) : table_(&table) {}
+
+    // From now on words are counted in this table; all before have been.
+    void into(WordTable& table) { table_ = &table; }
 
     // From now on places are places in this text.
     void begin(const byte* text) {
@@ -54,9 +57,9 @@ class Starts {
         if (number_) {
             const std::size_t last = origin_ + starts_[number_ - 1];
             if (open_ == none) {
-                if (number_ > 1) table_.count(Words{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
+                if (number_ > 1) table_->count(Words{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
             } else {
-                table_.count(Words{text_, open_, origin_, starts_, number_});
+                table_->count(Words{text_, open_, origin_, starts_, number_});
             }
             open_ = last;
             number_ = 0;
@@ -64,7 +67,7 @@ class Starts {
         origin_ = place;
     }
 
-    WordTable& table_;
+    WordTable* table_;
     const byte* text_ = nullptr;
     std::size_t open_ = none;  // where the last word flushed starts
     std::size_t origin_ = 0;

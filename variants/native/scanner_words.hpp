@@ -35,6 +35,12 @@ class WordTable {
 
     std::size_t words() const { return words_ - uncounted_; }
 
+    // The bytes that the index and the columns have.
+    std::size_t memory() const {
+        return shorts_.size() * sizeof(ShortSlot) + longs_.size() * sizeof(LongSlot) +
+               static_cast<std::size_t>(offsets_[words_]) + words_ * (sizeof offsets_[0] + sizeof counts_[0]);
+    }
+
     // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
     void count(const Words& words) {
         reserve(words.number);

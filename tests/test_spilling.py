@@ -1,0 +1,271 @@
+"""Tables bigger than memory: whatever is spilled, and by whom, the counts are those of the definition."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from workbench import TEXT, reading_of
+
+from harness.command_line import compose
+from harness.errors import Refusal
+from harness.plan import TrainCell, cells_of
+from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
+from variants.counting import native as native_module
+from variants.counting import spilling
+from variants.counting.native import native
+from variants.counting.pretokenize import serial
+from variants.counting.processes import processes
+from variants.counting.spilling import Spill
+
+END = "<|endoftext|>"
+texts = st.lists(st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]), max_size=200)
+quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs are written and merged by compiled code, and by what stands in for it where it was not built."""
+    if request.param == "plain":
+        monkeypatch.setattr(spilling, "_word_runs", None)
+    elif native_module.NOT_BUILT:
+        pytest.skip("the compiled part is not built")
+    return str(request.param)
+
+
+def corpus_of(folder: Path, text: str | bytes, **how: Any) -> Corpus:
+    path = folder / "text.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Corpus(str(path), **how)
+
+
+# Runs and their sum
+
+
+@given(st.lists(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 2**50)), max_size=8), max_size=6))
+@quick
+def test_the_sum_of_runs_is_the_sum_of_their_tables(merging: str, tables: list[list[tuple[bytes, int]]]) -> None:
+    spill = Spill()
+    for table in tables:
+        spill.add(WordCounts.from_items(table))
+    expected: dict[bytes, int] = {}
+    for word, count in (item for table in tables for item in table):
+        expected[word] = expected.get(word, 0) + count
+    assert list(spill.merged().items()) == sorted(expected.items()), merging
+
+
+def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes(merging: str) -> None:
+    words = [
+        b"abcdefgh",
+        b"abcdefg\x00",
+        b"abcdefg",
+        b"abcdefgh\x00",
+        b"abcdefgh\xff",
+        b"a",
+        b"a\x00",
+        b"\xff",
+        b"\x00",
+    ]
+    spill = Spill()
+    for part in (words[:5], words[3:], words[::-1]):
+        spill.add(WordCounts.from_items([(word, 1) for word in part]))
+    assert list(spill.merged()) == sorted(words), merging
+
+
+def test_files_of_runs_have_no_names(cache_folder: Path) -> None:
+    spill = Spill()
+    spill.add(WordCounts.from_items([(b"low", 1)]))
+    merged = spill.merged()
+    assert list((cache_folder / "spilled").iterdir()) == []
+    assert dict(merged) == {b"low": 1}
+
+
+def test_merged_words_stay_in_their_files() -> None:
+    spill = Spill()
+    spill.add(WordCounts.from_items([(b"low", 1)]))
+    merged = spill.merged()
+    assert [type(column.obj).__name__ for column in (merged.data, merged.offsets, merged.counts)] == ["mmap"] * 3
+
+
+# Counters
+
+
+@given(texts.map("".join), st.integers(1, 400), st.integers(1, 5), st.sampled_from(["gpt2", "line", "bytes"]))
+@quick
+def test_the_compiled_scanner_spills_exactly(
+    tmp_path: Path, text: str, buffer: int, threads: int, pattern_name: str
+) -> None:
+    pattern = {"gpt2": Corpus("").pattern, "line": r"[^\n]*\n|[^\n]+", "bytes": None}[pattern_name]
+    corpus = corpus_of(tmp_path, text, pattern=pattern)
+    whole, spilled = Meter(), Meter()
+    expected = serial(corpus, whole)
+    found = native(corpus, spilled, threads=threads, smallest_range=40, buffer=buffer, memory=1)
+    assert dict(found) == dict(expected)
+    assert spilled.tallies["documents"] == whole.tallies["documents"]
+    if text.replace(END, ""):
+        assert spilled.tallies["runs_spilled"] >= 1
+        assert list(found) == sorted(expected)
+
+
+@given(texts.map("".join), st.integers(1, 3000))
+@quick
+def test_the_definition_spills_exactly(tmp_path: Path, text: str, memory: int) -> None:
+    corpus = corpus_of(tmp_path, text)
+    whole, spilled = Meter(), Meter()
+    expected = serial(corpus, whole)
+    assert dict(serial(corpus, spilled, memory=memory)) == dict(expected)
+    assert spilled.tallies["documents"] == whole.tallies["documents"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 16])
+def test_at_any_width_the_counts_are_the_same(tmp_path: Path, threads: int) -> None:
+    text = "".join(f"word{number} and {number % 97} é{number % 13}\n{END}" for number in range(6000))
+    corpus = corpus_of(tmp_path, text)
+    expected = dict(serial(corpus))
+    meter = Meter()
+    assert dict(native(corpus, meter, threads=threads, smallest_range=5000, buffer=4096, memory=1)) == expected
+    assert meter.tallies["runs_spilled"] >= threads
+    assert meter.tallies["documents"] == 6000
+
+
+def test_processes_spill_exactly(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "".join(f"word{number} and {number % 97}\n{END}" for number in range(4000)))
+    meter = Meter()
+    found = processes(corpus, meter, threads=2, smallest_range=1000, memory=300_000)
+    assert dict(found) == dict(serial(corpus))
+    assert meter.tallies["runs_spilled"] > 2
+
+
+def test_one_large_document_is_spilled_too(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, " ".join(map(str, range(200_000))))
+    meter = Meter()
+    assert dict(serial(corpus, meter, memory=8_000_000)) == dict(serial(corpus))
+    assert meter.tallies["runs_spilled"] > 2
+
+
+def test_a_table_that_fits_is_not_spilled(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, TEXT)
+    for counter in (serial, native):
+        meter = Meter()
+        assert list(counter(corpus, meter, memory=50_000_000).items()) == list(serial(corpus).items())
+        assert "runs_spilled" not in meter.tallies
+
+
+def test_bad_text_is_found_after_spilling_as_before(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, b"word one\n" * 500 + b"\xff")
+    for count in (lambda: serial(corpus, memory=300), lambda: native(corpus, memory=1, buffer=100)):
+        with pytest.raises(InvalidText) as invalid:
+            count()
+        assert invalid.value.offset == 4500
+
+
+def test_a_pattern_that_leaves_text_out_is_found_after_spilling(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "".join(f"a{number}b" for number in range(9000)) + "?", pattern="[a-z]+|[0-9]+")
+    with pytest.raises(LeftOut):
+        serial(corpus, memory=300)
+    with pytest.raises(LeftOut):
+        native(corpus, memory=300)
+
+
+@pytest.mark.parametrize("counter", [serial, native])
+def test_no_memory_at_all_is_refused(tmp_path: Path, counter: Any) -> None:
+    with pytest.raises(ValueError, match="memory is 0"):
+        counter(corpus_of(tmp_path, "a b"), memory=0)
+
+
+# A full disk, an interruption
+
+
+LIMITED = """
+import resource, signal, sys
+from variants.contract import Corpus
+from variants.counting.{module} import {counter}
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+try:
+    {counter}(Corpus(sys.argv[1]), memory=1, **{how})
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "counter", "how"), [("pretokenize", "serial", {}), ("native", "native", {"buffer": 5000})]
+)
+def test_a_full_disk_is_a_sentence(tmp_path: Path, module: str, counter: str, how: dict[str, int]) -> None:
+    corpus = corpus_of(tmp_path, " ".join(map(str, range(5000))))
+    source = LIMITED.format(module=module, counter=counter, how=how)
+    said = subprocess.run(
+        [sys.executable, "-c", source, corpus.path], capture_output=True, text=True, check=True
+    ).stdout
+    assert "has no room for the words that counting.memory keeps out of memory" in said
+    assert os.strerror(errno.EFBIG) in said
+    assert said.count("\n") == 1
+
+
+KILLED = """
+from variants.contract import Corpus
+from variants.counting.pretokenize import serial
+serial(Corpus({path!r}), memory=1)
+"""
+
+
+def test_nothing_is_left_of_a_counter_that_is_killed(tmp_path: Path, cache_folder: Path) -> None:
+    corpus = corpus_of(tmp_path, " ".join(map(str, range(400_000))))
+    source = KILLED.format(path=corpus.path)
+    child = subprocess.Popen([sys.executable, "-c", source])
+    try:
+        until = time.monotonic() + 20
+        while not open_runs(child.pid) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert open_runs(child.pid)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert list((cache_folder / "spilled").iterdir()) == []
+
+
+def open_runs(process: int) -> list[str]:
+    """The mapped runs of a process, which have lost their names."""
+    try:
+        maps = Path(f"/proc/{process}/maps").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [line for line in maps if "/spilled/" in line and line.endswith("(deleted)")]
+
+
+# What is said
+
+
+def cells(*arguments: str) -> list[TrainCell]:
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
+
+
+@pytest.mark.parametrize("counting", ["serial", "native", "processes", "own"])
+def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> None:
+    path = reading_of(tmp_path).file.path
+    (cell,) = cells(f"data.path={path}", f"counting={counting}", "counting.memory=2GB")
+    assert cell.count.counter.params["memory"] == 2_000_000_000
+    (same,) = cells(f"data.path={path}", f"counting={counting}", "counting.params.memory=2GB")
+    assert same.key() == cell.key()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("counting.memory=1MB", "counting.memory=1MB is too small; the least is 16MB"),
+        ("counting.memory=much", "counting.memory=much is not a size"),
+    ],
+)
+def test_a_memory_that_cannot_be_meant_is_refused(tmp_path: Path, said: str, told: str) -> None:
+    with pytest.raises(Refusal, match=told):
+        cells(f"data.path={reading_of(tmp_path).file.path}", said)

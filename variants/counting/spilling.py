@@ -1,0 +1,185 @@
+"""Tables of words bigger than memory: sorted runs of them in files, merged exactly in the end.
+
+A counter that is given `memory` counts until its table has that size, spills it as a run, and goes on with an empty
+one. Merging reads all runs at once from front to back and writes the columns of the sum, so neither is ever in memory.
+The files have no names: they are gone with the process, however it ends. They lie beside the kept counts, in the folder
+that BPE_HARNESS_CACHE moves, where the result will need the room anyway.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import mmap
+import os
+import resource
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, BinaryIO
+
+from variants.contract import NULL_METER, Meter, WordCounts
+from variants.counting.character_classes import cache_folder
+
+try:
+    from variants.native import _word_runs
+except ImportError:
+    _word_runs = None  # type: ignore[assignment]
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SHARE_OF_A_TABLE = 0.4
+"""How much of the memory a table may have before it is spilled: sorting and growing need the rest."""
+
+BYTES_OF_A_COUNT = 32
+
+
+class Spill:
+    """Runs of words, and their sum."""
+
+    def __init__(self) -> None:
+        self.folder = str(spill_folder())
+        self.runs: list[WordCounts] = []
+
+    def add(self, word_counts: WordCounts) -> None:
+        """Spill these counts; the memory that they take is not needed any more."""
+        with self.file() as file:
+            try:
+                write_run(word_counts, file)
+            except OSError as error:
+                raise self.no_room(error) from error
+            self.take(file.fileno())
+
+    def take(self, descriptor: int) -> None:
+        """Add the run that is in an open file."""
+        self.runs.append(mapped_run(descriptor))
+
+    def merged(self, files: Sequence[int] = (), meter: Meter = NULL_METER) -> WordCounts:
+        """The sum of all runs, those in open `files` too, which are closed; its words in the order of their bytes."""
+        for descriptor in files:
+            self.take(descriptor)
+            os.close(descriptor)
+        meter.tally("runs_spilled", len(self.runs))
+        with self.file() as data, self.file() as offsets, self.file() as counts:
+            try:
+                merge(self.runs, data, offsets, counts)
+            except OSError as error:
+                raise self.no_room(error) from error
+            self.runs.clear()
+            columns = [mapped(file.fileno()) for file in (data, offsets, counts)]
+        return WordCounts(columns[0], columns[1].cast("q"), columns[2].cast("Q"))
+
+    def file(self) -> BinaryIO:
+        try:
+            return tempfile.TemporaryFile(dir=self.folder)
+        except OSError as error:
+            raise self.no_room(error) from error
+
+    def no_room(self, error: OSError) -> OSError:
+        """The error as a sentence that says what to do, if it is the disk that is full."""
+        if error.errno not in NO_ROOM:
+            return error
+        return OSError(
+            f"{self.folder} has no room for the words that counting.memory keeps out of memory "
+            f"({os.strerror(error.errno)}); make some, move it with BPE_HARNESS_CACHE, or raise counting.memory"
+        )
+
+
+class Overflow:
+    """A dictionary of words that is emptied into a run whenever it has grown to its share of `memory`."""
+
+    def __init__(self, words: dict[Any, int], memory: int, columns: Callable[[], WordCounts]) -> None:
+        """`columns` makes word counts of what is in `words` at the moment."""
+        if memory < 1:
+            raise ValueError(f"memory is {memory}; it is a number of bytes of 1 or more")
+        self.words = words
+        self.columns = columns
+        self.largest = int(memory * SHARE_OF_A_TABLE)
+        self.spill = Spill()
+        self.known = self.bytes_of_words = 0
+
+    def is_full(self) -> bool:
+        """Whether it is time to spill; only words that came since it was last asked are looked at."""
+        new = islice(reversed(self.words), len(self.words) - self.known)
+        self.bytes_of_words += sum(map(sys.getsizeof, new))
+        self.known = len(self.words)
+        numbers = BYTES_OF_A_COUNT * self.known
+        return self.bytes_of_words + numbers + sys.getsizeof(self.words) > self.largest
+
+    def empty(self) -> None:
+        self.spill.add(self.columns())
+        self.words.clear()
+        self.known = self.bytes_of_words = 0
+
+    def word_counts(self, meter: Meter) -> WordCounts:
+        """All words: as they are in the dictionary if it never was full, else the sum of the runs."""
+        if not self.spill.runs:
+            return self.columns()
+        self.empty()
+        return self.spill.merged(meter=meter)
+
+
+def spill_folder() -> str:
+    """The folder for runs, made if need be; and as many open files as the system lets a process have."""
+    folder = os.path.join(cache_folder(), "spilled")  # noqa: PTH118
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard and hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return folder
+
+
+def mapped(descriptor: int) -> memoryview:
+    size = os.fstat(descriptor).st_size
+    return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+
+
+def mapped_run(descriptor: int) -> WordCounts:
+    """The words in a run's file, mapped."""
+    content = mapped(descriptor)
+    (words,) = struct.unpack_from("<Q", content)
+    bounds = [8, 8 + 8 * (words + 1), 8 + 8 * (2 * words + 1)]
+    offsets, counts = (content[start:stop] for start, stop in zip(bounds, bounds[1:]))
+    return WordCounts(content[bounds[2] :], offsets.cast("q"), counts.cast("Q"))
+
+
+def write_run(word_counts: WordCounts, file: BinaryIO) -> None:
+    """Write the words in the order of their bytes: their number, offsets, counts, bytes."""
+    if _word_runs is not None:
+        _word_runs.write_run(word_counts.data, word_counts.offsets, word_counts.counts, file.fileno())
+        return
+    ordered = sorted(word_counts.items())
+    run = WordCounts.from_columns((word for word, _ in ordered), (count for _, count in ordered))
+    file.write(struct.pack("<Q", len(run)))
+    for column in (run.offsets, run.counts, run.data):
+        file.write(column)
+    file.flush()
+
+
+def merge(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:
+    """Write the sum of runs into three files."""
+    if _word_runs is not None:
+        columns = [(run.data, run.offsets, run.counts) for run in runs]
+        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno())
+        return
+    stop = 0
+    offsets.write(struct.pack("<q", stop))
+    for word, count in summed(runs):
+        stop += len(word)
+        data.write(word)
+        offsets.write(struct.pack("<q", stop))
+        counts.write(struct.pack("<Q", count))
+    for file in (data, offsets, counts):
+        file.flush()
+
+
+def summed(runs: Sequence[WordCounts]) -> Iterator[tuple[bytes, int]]:
+    """The words of all runs in order, each once.
+
+    >>> list(summed([WordCounts.from_items([(b"a", 1), (b"b", 2)]), WordCounts.from_items([(b"b", 3)])]))
+    [(b'a', 1), (b'b', 5)]
+    """
+    for word, same in groupby(heapq.merge(*(run.items() for run in runs)), itemgetter(0)):
+        yield word, sum(count for _, count in same)

@@ -1,0 +1,50 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Runs of sorted word counts for Python: columns as memoryviews, files as descriptors, errors as OSError."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libcpp.vector cimport vector
+
+import os
+
+
+cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
+    cdef cppclass Table:
+        const uint8_t* data
+        const int64_t* offsets
+        const uint64_t* counts
+        size_t words
+
+    int error_of_run(const Table&, int file) except +
+    int error_of_merge(const vector[Table]&, int data, int offsets, int counts) except +
+
+
+cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const uint64_t[::1] counts):
+    cdef Table table
+    table.data = &data[0] if data.shape[0] else NULL
+    table.offsets = &offsets[0]
+    table.counts = &counts[0] if counts.shape[0] else NULL
+    table.words = counts.shape[0]
+    return table
+
+
+def write_run(data, offsets, counts, int file):
+    """Write the words with their counts to `file`, in the order of their bytes."""
+    cdef Table table = table_of(data, offsets, counts)
+    cdef int error
+    with nogil:
+        error = error_of_run(table, file)
+    if error:
+        raise OSError(error, os.strerror(error))
+
+
+def merge(tables, int data, int offsets, int counts):
+    """Write the sum of tables, (data, offsets, counts) each with its words in order, to three files."""
+    cdef vector[Table] given
+    cdef int error
+    held = [tuple(table) for table in tables]  # keeps the buffers while they are read
+    for columns in held:
+        given.push_back(table_of(columns[0], columns[1], columns[2]))
+    with nogil:
+        error = error_of_merge(given, data, offsets, counts)
+    if error:
+        raise OSError(error, os.strerror(error))
