@@ -221,15 +221,13 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
         raise Refusal(registry.unknown("counting", own, counters))
     listed = counters.get(composed["name"] if own is None else own)
     given = dict(composed["params"])
-    if composed["memory"] is not None:
+    if composed.get("memory") is not None:
         given["memory"] = composed["memory"]
         if listed is not None and "memory" not in listed.params:
             spilling = ", ".join(name for name, card in counters.items() if "memory" in card.params)
             raise Refusal(f"counting={listed.name} keeps its words in memory; counting.memory is for: {spilling}")
     if given.get("memory") is not None:
-        given["memory"] = parse_bytes(given["memory"], "counting.memory")
-        if given["memory"] < SMALLEST_TABLE_BYTES:
-            raise Refusal(f"counting.memory={composed['memory']} is too small; the least is 16MB")
+        given["memory"] = table_bytes(given["memory"])
     if listed is None or (own is None and listed.target != composed["_target_"]):
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     for name, value in given.items():
@@ -238,6 +236,13 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
             raise Refusal(f"counting={listed.name} takes no parameter {name!r}; there are: {known}")
         check_type(f"counting.params.{name}", value, listed.params[name])
     return replace(listed, params={**listed.params, **given})
+
+
+def table_bytes(said: str | int) -> int:
+    number = parse_bytes(said, "counting.memory")
+    if number < SMALLEST_TABLE_BYTES:
+        raise Refusal(f"counting.memory={said} is too small; the least is 16MB")
+    return number
 
 
 def pattern_of(composed: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from harness.__main__ import guarded, say
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards
+from harness.corpora.exporting import ABOUT, add_arguments, export
 from harness.corpora.fetching import fetch
 from harness.corpora.listing import described, list_as_csv, list_as_markdown, print_list
 from harness.corpora.verifying import verify
@@ -21,6 +22,7 @@ examples:
   python -m harness.corpora list                     what there is, and what of it is here
   python -m harness.corpora fetch tinystories_valid  download, unpack, check, put in its place
   python -m harness variant=heap data=tinystories_valid
+  python -m harness.corpora counts stdlib --parquet words.parquet
   head -c 1000 "$(python -m harness.corpora path big_txt)"
 
 Files are kept in ~/.cache/bpe-harness, or where BPE_HARNESS_CACHE says. An interrupted
@@ -87,6 +89,8 @@ def parser() -> argparse.ArgumentParser:
         ("path", path, "only where the file is that a run would read, for scripts"),
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
+    counted = command("counts", export, ABOUT)
+    add_arguments(counted)
     return parser
 
 

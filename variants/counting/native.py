@@ -60,9 +60,9 @@ def native(
 ) -> WordCounts:
     """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
 
-    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once; `memory` is what all
-    tables may take before they are spilled: see spilling.py. Raises what `serial` raises, Unavailable if the scanner
-    was not built or lacks the instructions, OSError if the file changes meanwhile, and RuntimeError("stopped")
+    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once; `memory` is what
+    tables may take before they spill: see spilling.py. Raises what `serial` raises, Unavailable if the scanner was not
+    built or lacks the instructions, OSError if the file changes meanwhile, and RuntimeError("stopped")
     when the meter says so.
     """
     numbers = (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer), ("memory", memory))
