@@ -11,10 +11,12 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import hydra
+import hydra.errors
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
@@ -29,6 +31,8 @@ LITERAL = ("data.path", "data.column", "data.separator", "save", "results", "pat
 # Hydra's own options: those that ask it for information, so that nothing is enumerated, and the others.
 ASKING = {"-c", "--cfg", "-i", "--info", "--hydra-help", "--version", "--shell-completion", "-sc"}
 OPTIONS = {"-m", "--multirun", "--run", "-r", "-p", "--package", "--resolve", "--config-dir", "-cd", *ASKING}
+# What completion is installed for: Hydra's script calls the command that it finds in sys.argv[0].
+PROGRAM = "bpe-harness"
 HELP = "python -m harness --help shows what can be said"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 
@@ -48,15 +52,19 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
     for argument in arguments:
         check_names(argument)
     arguments = prepared(arguments)
-    configuration.register()
     composed: list[Composed] = []
 
     def add(config: DictConfig) -> None:
         said = [override.lstrip("+~").partition("=")[0] for override in HydraConfig.get().overrides.task]
         composed.append(Composed(OmegaConf.to_container(config, resolve=True), said))  # type: ignore[arg-type]
 
-    enumerate_with = hydra.main(version_base="1.3", config_path=str(registry.conf_folder()), config_name="config")(add)
-    with tempfile.TemporaryDirectory() as folder, as_hydra_needs_it(["harness", *arguments, *out_of_the_way(folder)]):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        as_hydra_needs_it([PROGRAM, *arguments, *out_of_the_way(folder)]),
+    ):
+        configuration.register()
+        configured = hydra.main(version_base="1.3", config_path=str(registry.conf_folder()), config_name="config")
+        enumerate_with = configured(add)
         try:
             enumerate_with()
         except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
@@ -173,7 +181,7 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
     sys.argv = argv
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with lenient_help(), replaced("error", refuse):
+        with lenient_help(), without_migration_warnings(), replaced("error", refuse):
             yield
     finally:
         sys.argv = before[0]
@@ -181,6 +189,16 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
             os.environ["HYDRA_FULL_ERROR"] = before[1]
+
+
+@contextlib.contextmanager
+def without_migration_warnings() -> Iterator[None]:
+    """Hydra 1.4 warns of what 1.5 will refuse and 1.3 has to be given: which `version_base`, stored in which way."""
+    migration: type[Warning] | None = getattr(hydra.errors, "Hydra15MigrationWarning", None)
+    with warnings.catch_warnings():
+        if migration is not None:
+            warnings.simplefilter("ignore", migration)
+        yield
 
 
 @contextlib.contextmanager

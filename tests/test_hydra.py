@@ -1,0 +1,192 @@
+"""Where Hydra is known to trip: installed elsewhere, completed by a shell, extended by others, in another version."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hydra.errors
+import pytest
+from workbench import CHECKOUT
+
+from harness import registry
+from harness.command_line import compose
+
+Complete = Callable[[str], list[str]]
+
+ANNOUNCEMENT = "[harness.variants]\ntheirs = their_package.bpe:train\n"
+# Asks bash what it would offer at the end of a line, as it does itself when the Tab key is pressed.
+ASK = """
+PATH="$1:$PATH"
+eval "$(bpe-harness -sc install=bash)"
+registered=$(complete -p bpe-harness)
+function=${registered##*-F }
+COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=($2) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+${function%% *}
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture
+def another_package(tmp_path: Path) -> Path:
+    """A folder with an installed package that announces a variant; its code is not looked at."""
+    described = tmp_path / "site" / "their_package-1.0.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text(ANNOUNCEMENT)
+    return described.parent
+
+
+@pytest.fixture
+def completed(tmp_path: Path, another_package: Path) -> Complete:
+    """What bash offers for a line, with `bpe-harness` installed as pip does it and another package beside."""
+    if shutil.which("bash") is None:
+        pytest.skip("there is no bash here")
+    command = tmp_path / "bin" / "bpe-harness"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable}\nimport sys\nfrom harness.__main__ import main\nsys.exit(main())\n")
+    command.chmod(0o755)
+    variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{another_package}"}
+
+    def ask(line: str) -> list[str]:
+        asked = ["bash", "--norc", "-c", ASK, "bash", str(command.parent), line]
+        said = subprocess.run(asked, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+        assert said.stderr == ""
+        return said.stdout.split()
+
+    return ask
+
+
+# Completion.
+
+
+def test_a_shell_completes_the_names_of_variants(completed: Complete) -> None:
+    offered = completed("bpe-harness variant=")
+    assert {f"variant={name}" for name in registry.cards("variant")} <= set(offered)
+    assert "variant=theirs" in offered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("bpe-harness variant=the", ["variant=theirs"]),
+        ("bpe-harness tie_b", ["tie_break="]),
+        ("bpe-harness -m variant=heap vocab_s", ["vocab_size="]),
+        ("bpe-harness limits.w", ["limits.wall="]),
+        ("bpe-harness nonesuch.x", []),
+    ],
+)
+def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
+
+
+def test_the_papers_name_the_command_that_installs_completion() -> None:
+    for paper in ("README.md", "harness/usage.py"):
+        assert 'eval "$(bpe-harness -sc install=bash)"' in (CHECKOUT / paper).read_text()
+
+
+# Variants of other packages.
+
+
+def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
+    another_package: Path, tmp_path: Path
+) -> None:
+    """With real metadata of an installed package, in a process of its own."""
+    program = (
+        "from harness.command_line import compose\nfrom harness.usage import usage\n"
+        "found = compose(['-m', 'variant=glob(*)', 'data=stdlib'])\n"
+        "print('theirs' in usage(), sorted(each.config['variant']['name'] for each in found) )"
+    )
+    variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{another_package}"}
+    said = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
+    ).stdout
+    assert said == f"True {sorted([*registry.cards('variant'), 'theirs'])}\n"
+
+
+# Installed.
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path) -> None:
+    """The wheel is built without the compiled modules, which have nothing to do with where files are found."""
+    source, installed, elsewhere = tmp_path / "source", tmp_path / "installed", tmp_path / "else where"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (CHECKOUT / name).is_file() and name.startswith(("harness/", "variants/", "conf/", "README", "LICENSE")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, source / name)
+    (source / "pyproject.toml").write_text(without_compiled_modules((CHECKOUT / "pyproject.toml").read_text()))
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-index"]
+    subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", tmp_path, source], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([*pip, "install", *offline, "--target", installed, wheel], check=True)
+    elsewhere.mkdir()
+    (elsewhere / "text.txt").write_text("low lower lowest " * 50)
+    variables = {**os.environ, "PYTHONPATH": str(installed), "BPE_HARNESS_CACHE": str(tmp_path / "cache")}
+
+    def said(*arguments: str) -> str:
+        ran = subprocess.run(arguments, cwd=elsewhere, env=variables, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    where = said(sys.executable, "-c", "import harness.registry; print(harness.registry.conf_folder())").strip()
+    assert Path(where) == installed / "harness" / "conf"
+    assert "name: heap" in said(sys.executable, "-m", "harness", "--cfg", "job")
+    assert "heap" in said(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260")
+    assert "name: naive" in said(str(installed / "bin" / "bpe-harness"), "variant=naive", "--cfg", "job")
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
+
+
+def without_compiled_modules(project: str) -> str:
+    """pyproject.toml without its tables of extension modules."""
+    kept, skipping = [], False
+    for line in project.splitlines():
+        if line.startswith("["):
+            skipping = line == "[[tool.setuptools.ext-modules]]"
+        if not skipping:
+            kept.append(line)
+    assert "ext-modules" not in "\n".join(kept)
+    return "\n".join(kept) + "\n"
+
+
+# What is not relied on, and what changes.
+
+
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "harness").rglob("*.py")), ids=lambda path: path.name)
+def test_nothing_is_instantiated_by_hydra(path: Path) -> None:
+    """Which targets it will resolve changes from version to version; the measured process resolves its own."""
+    names = {
+        getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.Attribute, ast.Name, ast.alias))
+    }
+    assert not {"instantiate", "hydra.utils", "get_method", "get_class", "get_object"} & names
+
+
+def test_what_a_later_hydra_warns_of_is_not_the_users_affair(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Migration(UserWarning):
+        pass
+
+    monkeypatch.setattr(hydra.errors, "Hydra15MigrationWarning", Migration, raising=False)
+    main = hydra.main
+
+    def warning_main(**settings: Any) -> object:
+        warnings.warn("version_base will go", Migration, stacklevel=2)
+        return main(**settings)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(Migration):
+            warning_main(version_base="1.3", config_path=None)
+        monkeypatch.setattr(hydra, "main", warning_main)
+        assert compose(["plan=true"]) is not None
