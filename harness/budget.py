@@ -23,7 +23,9 @@ SHARE_OF_LIMIT = 0.1
 MOST_SECONDS = 30.0
 SECONDS_TO_START = 0.1
 """What a process takes besides the call."""
-SMALLEST_SYMBOLS = 10_000
+SMALLEST_SYMBOLS = 3_000
+SHARE_OF_SLICE = 0.4
+"""The share of what is left that one slice may take, so that the first is not the last."""
 LARGEST_SYMBOLS = 4_000_000
 MOST_SLICES = 6
 
@@ -84,12 +86,15 @@ def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunSlice)
         if SECONDS_TO_START + next_cost(known, whole // step) > left:
             break
         part = slices.every(words, step)
-        answer = run_slice(cell, part.words, replace(cell.limits, wall_seconds=max(left, SECONDS_TO_START)))
+        own = max(SHARE_OF_SLICE * left, SECONDS_TO_START)
+        answer = run_slice(cell, part.words, replace(cell.limits, wall_seconds=own))
+        left -= SECONDS_TO_START + min(answer.get("total") or 0.0, own)
+        if answer["status"] == "ok" and answer["merges_done"] < cell.num_merges:
+            continue  # it ran out of pairs, which the whole will not
         estimate = estimate_of(answer, cell.num_merges)
         if estimate is None:
             break
         known.append((part.size, estimate))
-        left -= SECONDS_TO_START + min(answer["total"], left)
     return from_slices(known, whole)
 
 

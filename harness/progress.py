@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from harness.units import rate_text
+from harness.units import duration_text, rate_text
 
 
 class Display:
@@ -18,6 +18,7 @@ class Display:
         self.console = Console(stderr=True)
         self.total_cells = total_cells
         self.cell = 0
+        self.seconds_left: float | None = None
 
     def pass_over(self) -> None:
         """One cell more, of those there are: runs for a reference come after the last and are no cells."""
@@ -27,7 +28,8 @@ class Display:
     def showing(self, label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         """A bar for one measurement; yields the function that is told how much is done."""
         self.pass_over()
-        with bar(f"[{self.cell}/{self.total_cells}] {label}", total, unit, self.console) as on_progress:
+        left = "" if self.seconds_left is None else f", all of it {duration_text(self.seconds_left)} more"
+        with bar(f"[{self.cell}/{self.total_cells}{left}] {label}", total, unit, self.console) as on_progress:
             yield on_progress
 
 

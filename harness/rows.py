@@ -129,17 +129,39 @@ class Row:
         return self.per_second(self.merges, self.seconds.keys() - {"read", "count"})
 
 
+_PROVED = ("reference", "confirmed")
+
+
 def rows(records: Sequence[Record]) -> list[Row]:
     """One row for each cell, in order of first appearance; cells that only count, if there are no others.
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    records = [record for record in records if not record.get("warm_up") or _differs(record)]
+    records = _confirmed_by_others([record for record in records if not record.get("warm_up") or _differs(record)])
     trained = [record for record in records if record.get("cell") != "count"]
     cells: dict[str, list[Record]] = {}
     for record in trained or records:
         cells.setdefault(_cell(record), []).append(record)
     return _disputes([_row(cell) for cell in cells.values()])
+
+
+def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
+    """The records, those from before an interruption with the proof that the same merges have in the same run."""
+    proofs: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        if (record.get("proof") or {}).get("state") in _PROVED and record["status"] == "ok":
+            proofs.setdefault(_answer(record), record["proof"])
+    return [
+        {**record, "proof": {**proofs[_answer(record)], "state": "confirmed"}}
+        if record.get("block_whole") is False and not _differs(record) and _answer(record) in proofs
+        else record
+        for record in records
+    ]
+
+
+def _answer(record: Record) -> tuple[str, ...]:
+    """The run, the question and the merges that were the answer to it."""
+    return str(record.get("run_id")), _key(record, _QUESTION), str(record.get("merges_sha256"))
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
@@ -220,7 +242,7 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
         tallies={name: statistics.median_low(values) for name, values in _columns(right, "tallies").items()},
         counts_reused="count" in seconds and any(record.get("counts_reused") for record in right),
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
-        proved=row.counting_only or all(proof.get("state") in ("reference", "confirmed") for proof in proofs),
+        proved=row.counting_only or all(proof.get("state") in _PROVED for proof in proofs),
     )
 
 

@@ -18,7 +18,7 @@ from harness.outcome import Block, Trained
 from harness.plan import TrainCell, cells_of
 from harness.plan_shown import show_plan
 from harness.record import Record, RecordFile
-from harness.schedule import Run, distinct, machine, now, refuse_if_nothing_counted
+from harness.schedule import Run, distinct, machine, now
 from harness.settings import Settings, settings_of
 from harness.table import render
 
@@ -235,3 +235,11 @@ def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
     if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
     return OK
+
+
+def refuse_if_nothing_counted(run: Run) -> None:
+    """One sentence instead of a table of dashes when no words could be had."""
+    reasons = {counted.failed_by for counted in run.counts.values() if counted.words is None}
+    if reasons and all(counted.words is None for counted in run.counts.values()):
+        code = MISMATCH if run.disagreements else UNMEASURED
+        raise Refusal("; ".join(run.disagreements or sorted(str(reason) for reason in reasons)), code)

@@ -22,7 +22,6 @@ from harness.budget import Forecast, extrapolated, of_stopped
 from harness.cell_record import count_record, train_record
 from harness.corpora.counted_facts import counted_otherwise
 from harness.environment import environment, host
-from harness.errors import MISMATCH, UNMEASURED, Refusal
 from harness.extrapolation import Estimate
 from harness.jobs import count_job, read_merges, train_job
 from harness.journal import Journal
@@ -38,6 +37,7 @@ from harness.quiet import wait_for_quiet
 from harness.record import Record
 from harness.registry import VariantCard
 from harness.settings import Settings
+from harness.time_left import seconds_left
 from variants.contract import Merge
 
 # A trainer that is run for a reference is not measured; it may take longer than those that are.
@@ -91,7 +91,9 @@ class Run:
                     self.counts[count_key(count_cell)] = already
                 else:
                     self.counts[count_key(count_cell)] = self.count(count_cell, block)
-            for cell in self.in_order(due, block, order):
+            ordered = self.in_order(due, block, order)
+            for place, cell in enumerate(ordered):
+                self.display.seconds_left = seconds_left(self, block, ordered[place:])
                 trained = self.train(cell, block)
                 trained.cut_short = any(each.cut_short and each.block == block for each in self.trained) and not several
                 self.trained.append(trained)
@@ -338,11 +340,3 @@ def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:
 
 def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-
-
-def refuse_if_nothing_counted(run: Run) -> None:
-    """One sentence instead of a table of dashes when no words could be had."""
-    reasons = {counted.failed_by for counted in run.counts.values() if counted.words is None}
-    if reasons and all(counted.words is None for counted in run.counts.values()):
-        code = MISMATCH if run.disagreements else UNMEASURED
-        raise Refusal("; ".join(run.disagreements or sorted(str(reason) for reason in reasons)), code)

@@ -319,6 +319,15 @@ def test_a_plan_writes_nothing_where_it_runs(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["book.txt", "cache"]
 
 
+def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:
+    sweep = cells("-m", book, "variant=naive,heap,flat")
+    listed = cells(book, "variants=[naive,heap,flat]")
+    assert {each.key() for each in sweep} == {each.key() for each in listed}
+    everything = cells(book, "variants=all")
+    assert {each.key() for each in cells("-m", book, "variant=glob(*)")} == {each.key() for each in everything}
+    assert len(everything) == len(registry.variants())
+
+
 # ---- trainers of other packages
 
 

@@ -10,21 +10,27 @@ from typing import Any
 
 import pytest
 import regex
+from rich.console import Console
 from workbench import HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
 
 from harness import kept, schedule, word_store
+from harness.budget import SECONDS_TO_START
 from harness.corpora import Part
 from harness.environment import environment
 from harness.errors import Refusal
+from harness.extrapolation import Estimate
 from harness.jobs import read_merges
+from harness.kept_costs import keep_cost
 from harness.outcome import Block, Counted, Trained
 from harness.plan import Reading, TrainCell
+from harness.progress import Display
 from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
 from harness.rows import rows
-from harness.running import exit_code, measured, notes
-from harness.schedule import Run, refuse_if_nothing_counted
+from harness.running import exit_code, measured, notes, refuse_if_nothing_counted
+from harness.schedule import Run
 from harness.settings import Preset
+from harness.time_left import seconds_left
 from variants.contract import GPT2_PATTERN, Merge, WordCounts
 
 runs = itertools.count()
@@ -380,3 +386,25 @@ def test_nothing_to_merge_is_a_result(tmp_path: Path) -> None:
     assert run.trained[0].merges == empty
     assert notes(run) == ["text.txt holds no words, so there is nothing to merge"]
     assert exit_code(run.records(), run.disagreements) == 0
+
+
+# The rest.
+
+
+def test_the_time_left_is_known_when_every_cell_has_been_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Display, "__init__", lambda display, _: told(display))
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading), cell_of(reading, NAIVE)]
+    run = Run(cells, settings_for(tmp_path, repeat=3), tmp_path / "jobs")
+    first, second, third = run.blocks()
+    assert seconds_left(run, second, cells) is None
+    for cell, seconds in zip(cells, (1.0, 5.0), strict=True):
+        keep_cost(cell, run.machine, Estimate(seconds, seconds, seconds, None, "measured"))
+    one, other = (seconds + SECONDS_TO_START for seconds in (1.0, 5.0))
+    assert seconds_left(run, third, cells[1:]) == pytest.approx(other)
+    assert seconds_left(run, second, cells) == pytest.approx(2 * (one + other))
+    assert seconds_left(run, first, []) == pytest.approx(2 * (one + other))
+
+
+def told(display: Display) -> None:
+    display.console = Console(force_terminal=True)
