@@ -21,7 +21,7 @@ from variants.contract import WordCounts
 
 SHARE_OF_LIMIT = 0.1
 MOST_SECONDS = 30.0
-SECONDS_TO_START = 0.1
+SECONDS_TO_START = 0.25
 """What a process takes besides the call."""
 SMALLEST_SYMBOLS = 3_000
 SHARE_OF_SLICE = 0.4
@@ -86,11 +86,11 @@ def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunSlice)
         if SECONDS_TO_START + next_cost(known, whole // step) > left:
             break
         part = slices.every(words, step)
-        own = max(SHARE_OF_SLICE * left, SECONDS_TO_START)
-        answer = run_slice(cell, part.words, replace(cell.limits, wall_seconds=own))
+        own = SHARE_OF_SLICE * left
+        answer = run_slice(cell, part.words, replace(cell.limits, wall_seconds=own + SECONDS_TO_START))
         left -= SECONDS_TO_START + min(answer.get("total") or 0.0, own)
-        if answer["status"] == "ok" and answer["merges_done"] < cell.num_merges:
-            continue  # it ran out of pairs, which the whole will not
+        if answer["status"] == "rejected" or (answer["status"] == "ok" and answer["merges_done"] < cell.num_merges):
+            continue  # its clocks disagreed, or it ran out of pairs, which the whole will not
         estimate = estimate_of(answer, cell.num_merges)
         if estimate is None:
             break

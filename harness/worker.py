@@ -192,13 +192,14 @@ class Measured:
     def figures(self, takes_threads: bool | None = None) -> dict[str, Any]:
         """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers."""
         self.mark()
+        spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on meanwhile
         total = clock() - self.started
         self.end_a_copy()
         counted = since(self.before)
         self.channel.witnessed(END)
         memory = memory_status()
         self.peak_private = max(self.peak_private, memory["RssAnon"])
-        seconds = {phase: float(spent) for phase, spent in self.meter.seconds.items()}
+        seconds = {phase: float(spent) for phase, spent in spent_in.items()}
         for phase, spent in seconds.items():
             if not math.isfinite(spent):
                 raise ValueError(f"it gave its meter {spent} seconds of {phase}")

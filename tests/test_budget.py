@@ -22,7 +22,7 @@ from harness.settings import Preset
 from variants.contract import WordCounts
 
 runs = itertools.count()
-WALL = Limits(wall_seconds=0.8)
+WALL = Limits(wall_seconds=2.0)
 LIMITED = Limits(wall_seconds=60.0)
 MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
 
@@ -92,10 +92,9 @@ def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(t
     assert record["seconds"]["total"] is None
     told = record["extrapolated"]
     assert 8 <= told["merges_done"] == record["merges_done"] < 40
-    assert 0.8 <= told["low_seconds"] <= told["total_seconds"] <= told["high_seconds"]
-    # It takes 0.05 s a merge, so 2 s in all, and some 0.1 s before the first.
-    assert told["low_seconds"] <= 2.1
-    assert told["high_seconds"] >= 2.0
+    assert 2.0 <= told["low_seconds"] <= told["total_seconds"] <= told["high_seconds"]
+    # Its 40 merges take 0.06 s each, at least: how much longer is the machine's doing.
+    assert told["high_seconds"] >= 40 * 0.06
     assert exit_code(run.records(), []) == 0
     assert exit_code(slow, []) == 22
 

@@ -120,11 +120,11 @@ def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Met
 
 
 def merges_slowly(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Right, and 0.05 s a merge."""
+    """Right, and 0.06 s a merge."""
     merges: list[Merge] = []
     meter.follow(merges)
     for merge in honest(word_counts, num_merges):
-        time.sleep(0.05)
+        time.sleep(0.06)
         merges.append(merge)
         meter.lap("update")
     return merges
