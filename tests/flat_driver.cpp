@@ -1,7 +1,7 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
 // A case is a line of numbers (words, num_merges, min_count, tie-break, threads, nine bits of switches, guess scale),
-// then a line for every word: its weight and its bytes in hexadecimal. With a second argument, that many threads train
+// then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
 #include <fstream>
@@ -11,14 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "driver_words.hpp"
 #include "flat.hpp"
 
 namespace {
 
 struct Case {
-    std::vector<std::uint8_t> bytes;
-    std::vector<std::int64_t> offsets{0};
-    std::vector<std::uint64_t> counts;
+    CaseWords words;
     flat::Options options;
 };
 
@@ -38,15 +37,7 @@ std::vector<Case> read_cases(const char* path) {
                                &options.pruning,      &options.bucket_queue,     &options.branch_free,
                                &options.word_order,   &options.wide_symbols,     &options.wide_positions};
         for (unsigned bit = 0; bit < 9; ++bit) *ideas[bit] = switches >> bit & 1;
-        for (; words; --words) {
-            std::uint64_t weight = 0;
-            std::string digits;
-            file >> weight >> digits;
-            for (std::size_t at = 0; at < digits.size(); at += 2)
-                one.bytes.push_back(static_cast<std::uint8_t>(std::stoi(digits.substr(at, 2), nullptr, 16)));
-            one.offsets.push_back(static_cast<std::int64_t>(one.bytes.size()));
-            one.counts.push_back(weight);
-        }
+        one.words.read(file, words);
     }
     return cases;
 }
@@ -54,10 +45,8 @@ std::vector<Case> read_cases(const char* path) {
 std::string answers_to(const std::vector<Case>& cases) {
     std::ostringstream lines;
     for (const Case& one : cases) {
-        const flat::Words words{one.bytes.data(), one.bytes.size(), one.offsets.data(), one.counts.data(),
-                                one.counts.size()};
         const auto go_on = [](void*, const flat::Training&) { return true; };
-        for (const flat::Merge& merge : flat::train(words, one.options, go_on, nullptr).merges)
+        for (const flat::Merge& merge : flat::train(one.words.columns(), one.options, go_on, nullptr).merges)
             lines << merge.left << ' ' << merge.right << ' ';
         lines << '\n';
     }

@@ -7,10 +7,7 @@ idea switched off, guesses so high that the text must be counted again, wide ids
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import shutil
-import subprocess
 import sys
 import threading
 from array import array
@@ -20,6 +17,7 @@ from typing import Any
 
 import pytest
 from meters import Recorder, ends_in_memory_error, interrupt
+from sanitizers import case_text, printed_merges, sanitized
 
 from variants import flat, heap, naive
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -314,35 +312,17 @@ def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, 
         num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
         switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
         threads, guess_scale = dice.randint(1, 3), dice.choice((1, 30, 1e9))
-        numbers = (len(table), num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale)
-        lines = [" ".join(map(str, numbers)), *(f"{weight} {word.hex()}" for word, weight in table.items())]
-        yield "\n".join(lines), table, num_merges, tie_break
+        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale)
+        yield case_text(numbers, table), table, num_merges, tie_break
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(sanitizers: str, tmp_path: Path) -> None:
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None:
-        pytest.skip("needs a C++ compiler; set CXX or install g++")
-    here = Path(__file__).parent
-    program, cases = tmp_path / "driver", tmp_path / "cases"
     threads = 3 if sanitizers == "thread" else 1
     listed = list(driver_cases(range(20_000, 20_000 + 300 // threads)))
-    cases.write_text("".join(text + "\n" for text, *_ in listed))
-    flags = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g", "-pthread"]
-    source = [str(here / "flat_driver.cpp"), f"-I{here.parent / 'variants' / 'native'}", "-o", str(program)]
-    built = subprocess.run([compiler, *flags, *source], capture_output=True, text=True)
-    if "cannot find" in built.stderr:
-        pytest.skip(f"this compiler has no library for -fsanitize={sanitizers}")
-    assert built.returncode == 0, built.stderr
-    ended = subprocess.run([program, cases, str(threads)], capture_output=True, text=True)
-    assert (ended.stderr, ended.returncode) == ("", 0)
-    for line, (_, table, num_merges, tie_break) in zip(ended.stdout.splitlines(), listed, strict=True):
-        numbers = list(map(int, line.split()))
-        tokens = [b"", b"", *(bytes((byte,)) for byte in range(256))]
-        merges = []
-        for left, right in zip(numbers[::2], numbers[1::2], strict=True):
-            merges.append((tokens[left], tokens[right]))
-            tokens.append(tokens[left] + tokens[right])
+    cases = tmp_path / "cases"
+    cases.write_text("".join(text for text, *_ in listed))
+    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, tmp_path), cases, str(threads), first_byte=2)
+    for merges, (_, table, num_merges, tie_break) in zip(answers, listed, strict=True):
         assert merges == naive.train(WordCounts.from_items(table.items()), num_merges, tie_break=tie_break)

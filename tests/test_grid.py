@@ -13,9 +13,12 @@ import sys
 import threading
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from meters import Recorder, ends_in_memory_error, interrupt
+from sanitizers import case_text, printed_merges, sanitized
 
 from harness import registry
 from variants import cpp, fine_grained, heap, incremental, naive
@@ -209,23 +212,6 @@ def test_every_preset_names_a_point_that_is_compiled_or_absent_with_its_library(
     assert f"_grid_{library}" in MODULES
 
 
-class Recorder(Meter):
-    """Notes every call of progress, and does at the second one, the first while C++ works, what it was told to do."""
-
-    def __init__(self, at_second: Callable[[], bool]) -> None:
-        super().__init__()
-        self.at_second = at_second
-        self.heard: list[int] = []
-
-    def progress(self, done: int) -> bool:
-        self.heard.append(done)
-        return self.at_second() if len(self.heard) == 2 else True
-
-
-def interrupt() -> bool:
-    raise KeyboardInterrupt
-
-
 def long_work() -> WordCounts:
     return WordCounts.from_items([(bytes(random.Random(3).choices(b"ACGT", k=400_000)), 1)])
 
@@ -249,6 +235,11 @@ def test_what_the_meter_raises_comes_through(point: tuple[str, ...]) -> None:
         learn(point, long_work(), 10**6, Recorder(interrupt), threads=2)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")
+def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
+    ends_in_memory_error("variants.cpp")
+
+
 def test_several_threads_train_at_once() -> None:
     points = [*HEAPS[:2], *THREADED[:2]]
     learned: dict[int, list[Merge]] = {}
@@ -262,3 +253,20 @@ def test_several_threads_train_at_once() -> None:
     for thread in threads:
         thread.join()
     assert all(learned[number] == incremental.train(many_words(), 200) for number in range(len(points)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("-fopenmp",)], ids=["one_thread", "openmp"])
+def test_sanitizers_find_nothing(flags: tuple[str, ...], tmp_path: Path) -> None:
+    program = sanitized("grid_driver.cpp", "address,undefined", tmp_path, *flags)
+    texts, expected = [], []
+    for seed in range(30_000, 30_150):
+        dice, words = random.Random(seed), random_words(seed)
+        num_merges, min_count = dice.choice((5, 50, 1000)), dice.choice((1, 1, 4))
+        tie_break = dice.randrange(len(TieBreak))
+        numbers = (num_merges, min_count, tie_break, dice.randint(1, 4), dice.randrange(4), dice.randint(1, 9))
+        texts.append(case_text(numbers, words))
+        expected.append(naive.train(words, num_merges, tie_break=list(TieBreak)[tie_break], min_count=min_count))
+    cases = tmp_path / "cases"
+    cases.write_text("".join(texts))
+    assert printed_merges(program, cases) == expected

@@ -1,0 +1,29 @@
+// The words of a case as the drivers read them: a line for every word, its weight and its bytes in hexadecimal.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "job.hpp"
+
+struct CaseWords {
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::int64_t> offsets{0};
+    std::vector<std::uint64_t> counts;
+
+    void read(std::istream& file, std::size_t words) {
+        for (; words; --words) {
+            std::uint64_t weight = 0;
+            std::string digits;
+            file >> weight >> digits;
+            for (std::size_t at = 0; at < digits.size(); at += 2)
+                bytes.push_back(static_cast<std::uint8_t>(std::stoi(digits.substr(at, 2), nullptr, 16)));
+            offsets.push_back(static_cast<std::int64_t>(bytes.size()));
+            counts.push_back(weight);
+        }
+    }
+
+    native::Words columns() const { return {bytes.data(), bytes.size(), offsets.data(), counts.data(), counts.size()}; }
+};

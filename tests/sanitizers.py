@@ -1,0 +1,55 @@
+"""Drivers in C++, compiled with sanitizers and run over cases, and what they print read back as merges."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from variants.contract import Merge
+
+HERE = Path(__file__).parent
+
+
+def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
+    """A case as the drivers read it: a line of numbers, the number of words first, then a line for each word."""
+    lines = [
+        " ".join(map(str, [len(table), *numbers])),
+        *(f"{weight} {word.hex()}" for word, weight in table.items()),
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
+    """Compile tests/`driver` and return the program; skips the test where this machine cannot."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler; set CXX or install g++")
+    program = folder / "driver"
+    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g", "-pthread", *flags]
+    source = [str(HERE / driver), f"-I{HERE.parent / 'variants' / 'native'}", "-o", str(program)]
+    built = subprocess.run([compiler, *options, *source], capture_output=True, text=True)
+    if "cannot find" in built.stderr:
+        pytest.skip(f"this compiler has no library for -fsanitize={sanitizers}")
+    assert built.returncode == 0, built.stderr
+    return program
+
+
+def printed_merges(program: Path, *arguments: str | Path, first_byte: int = 0) -> list[list[Merge]]:
+    """Run a driver, see that no sanitizer says anything, and read a line of token ids for each case."""
+    ended = subprocess.run([program, *arguments], capture_output=True, text=True)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    answers = []
+    for line in ended.stdout.splitlines():
+        numbers = list(map(int, line.split()))
+        tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
+        merges = []
+        for left, right in zip(numbers[::2], numbers[1::2], strict=True):
+            merges.append((tokens[left], tokens[right]))
+            tokens.append(tokens[left] + tokens[right])
+        answers.append(merges)
+    return answers
