@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fetched import CONTENT, END, facts, url
@@ -17,7 +18,7 @@ from harness.corpora.cards import card_of, cards
 from harness.corpora.fetching import FETCH
 from harness.corpora.joining import ORDER, TAKE, Rule
 from harness.corpora.listing import described
-from harness.corpora.sources import FETCHED, FIND
+from harness.corpora.sources import FETCHED, FIND, YOURS
 from harness.errors import OK, UNMEASURED, USAGE
 
 # ---- the cards
@@ -28,7 +29,7 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
     known = cards()[name]
     source = known["source"]
     assert known["about"]
-    assert source["kind"] in {*FIND, "path", "words"}
+    assert source["kind"] in {*FIND, *YOURS}
     if source["kind"] in FETCHED:
         assert known["language"]
         assert known["licence"]
@@ -41,6 +42,25 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
         assert known["facts"]["sha256"]
     if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", known["licence"]):
         assert canonicalize_license_expression(known["licence"]) == known["licence"]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ({}, "unknown kind of source 'None'; there are: url, hugging_face, "),
+        ({"kind": "urls"}, "unknown kind of source 'urls'; did you mean url? there are: "),
+        ({"kind": "url", "url": "https://moon.invalid/"}, "a source of kind url needs url, file"),
+        ({"kind": "npm", "package": "x"}, "a source of kind npm needs package, version, files, file"),
+    ],
+)
+def test_a_card_that_says_too_little_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": source}})
+    for arguments in (["list"], ["info", "mine"], ["fetch", "mine"]):
+        code, shown, sentence = ran(capsys, *arguments)
+        assert (code, shown) == (USAGE, "")
+        assert sentence.startswith(f"the card of mine: {told}")
 
 
 def test_no_two_cards_keep_their_files_in_one_place() -> None:

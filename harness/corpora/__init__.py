@@ -17,7 +17,7 @@ from harness.corpora.files import CorpusFile, Part, check_readable, digest_of
 from harness.corpora.generated import as_said, parameters_of
 from harness.corpora.local import local_corpus
 from harness.corpora.slices import cut
-from harness.corpora.sources import FIND
+from harness.corpora.sources import FIND, check_source
 from harness.corpora.word_tables import is_table, table_of
 from harness.errors import Refusal
 
@@ -42,6 +42,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     elif kind in FIND:
         path = FIND[kind](card)
     else:
+        check_source(card)
         raise Refusal(f"data={name} needs data.path=FILE")
     check_readable(path)
     # The size first: it is known at once, and of some corpora it is all that is known.

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from harness.corpora.unpacking import Damaged
+from harness.corpora.files import Damaged
 from harness.errors import UNMEASURED, Refusal
 
 
@@ -37,7 +37,7 @@ def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
                     yield from tar_members(member.content)
                     return
     except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
-        raise Damaged(archive, error) from error
+        raise Damaged(f"{archive} is damaged ({error}); fetch it again") from error
     raise Refusal(f"there is no {inside} in {archive.name}; the card is meant for another version", UNMEASURED)
 
 

@@ -8,15 +8,19 @@ from typing import Any
 
 from harness import registry
 from harness.configuration import DataConfig
+from harness.corpora.sources import check_source
 from harness.errors import Refusal
 
 Card = Mapping[str, Any]
 
 
 def cards() -> dict[str, Card]:
-    """Every data set's card, by name."""
+    """Every data set's card, by name. Raises Refusal for one that does not say where its file comes from."""
     defaults = dataclasses.asdict(DataConfig())
-    return {name: {**defaults, **card} for name, card in registry.cards("data").items()}
+    known: dict[str, Card] = {name: {**defaults, "name": name, **card} for name, card in registry.cards("data").items()}
+    for card in known.values():
+        check_source(card)
+    return known
 
 
 def card_of(name: str) -> Card:

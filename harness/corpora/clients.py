@@ -42,7 +42,7 @@ def from_npm(source: Source, folder: Path) -> None:
     """A package of the npm registry, by npm."""
     wanted = f"{source['package']}@{source['version']}"
     require("npm", where="a machine with Node.js")
-    command = ["npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", str(folder), wanted]
+    command = ["npm", "pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder), wanted]
     run(command, wanted, f"look whether that version is still there (npm view {source['package']} versions)", folder)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.corpora.extras import extra
-from harness.corpora.files import BLOCK_BYTES
+from harness.corpora.files import BLOCK_BYTES, Damaged
 from harness.errors import UNMEASURED, Refusal
 
 Show = Callable[[int], None]
@@ -35,9 +35,8 @@ def blocks_of(path: Path, show: Show, suffix: str | None = None) -> Iterator[byt
                 show(file.tell())
                 yield block
         except EOFError:
-            raise Refusal(
-                f"{path} ends early, at byte {file.tell()}, before its {kind[1:]} stream does; get or make it again",
-                UNMEASURED,
+            raise Damaged(
+                f"{path} ends early, at byte {file.tell()}, before its {kind[1:]} stream does; get or make it again"
             ) from None
         except Exception as error:
             # OSError is also what gzip and bz2 raise for wrong bytes, without a number.
@@ -45,9 +44,8 @@ def blocks_of(path: Path, show: Show, suffix: str | None = None) -> Iterator[byt
                 raise
             if isinstance(error, OSError) and error.errno is not None:
                 raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
-            raise Refusal(
-                f"{path} is damaged or no {kind[1:]} file ({error}, by byte {file.tell()}); get or make it again",
-                UNMEASURED,
+            raise Damaged(
+                f"{path} is damaged or no {kind[1:]} file ({error}, by byte {file.tell()}); get or make it again"
             ) from error
 
 

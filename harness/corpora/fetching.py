@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness import cache
 from harness.corpora.archives import Member, members
 from harness.corpora.clients import CLIENTS
-from harness.corpora.columns import join_texts
+from harness.corpora.compressed import READERS, blocks_of
 from harness.corpora.download import PATIENCE, Address, Patience, download
 from harness.corpora.facts import differing, fact_text, facts_of
-from harness.corpora.files import check_readable, digest_of, fresh_digest_of, remember
+from harness.corpora.files import Damaged, check_readable, digest_of, fresh_digest_of, remember
 from harness.corpora.joining import Rule, join
 from harness.corpora.listing import place_text
 from harness.corpora.places import alone, kept, on_its_way
 from harness.corpora.room import check_room
 from harness.corpora.showing import showing
-from harness.corpora.unpacking import OPEN, Damaged, unpack
+from harness.corpora.tables import texts_of
 from harness.errors import UNMEASURED, Refusal
 
 Card = Mapping[str, Any]
@@ -91,7 +92,7 @@ def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Pa
         folder / f"{number:03}-{Path(urllib.parse.urlsplit(each.url).path).name}"
         for number, each in enumerate(addresses)
     ]
-    plain = came[0].suffix not in (*OPEN, ".parquet")
+    plain = came[0].suffix not in READERS and "column" not in card["source"]
     # Beside the packed file there must be room for what is in it, where the card says how much that is.
     reserve = 0 if plain else card["facts"].get("bytes", 0)
     digests = card["source"].get("sha256") or [None] * len(came)
@@ -105,12 +106,22 @@ def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Pa
                 raise Refusal(f"{address.url} has sha256 {found}, its card says {digest}; nothing was kept", UNMEASURED)
     if plain:
         return came[0]
-    say(f"unpacking {', '.join(path.name for path in came)}")
-    if came[0].suffix == ".parquet":
-        join_texts(came, card["source"]["column"], card["source"].get("separator", ""), whole)
-    else:
-        unpack(came[0], whole)
+    with cache.placing(whole) as temporary, temporary.open("wb") as file:
+        for path in came:
+            say(f"unpacking {path.name}")
+            with showing(path.name) as show:
+                file.writelines(plain_blocks(card["source"], path, show))
     return whole
+
+
+def plain_blocks(source: Mapping[str, Any], path: Path, show: Callable[[int, int | None], None]) -> Iterator[bytes]:
+    """What a file is when it is unpacked, or, of a table, the texts of the card's column with its separator."""
+    size = path.stat().st_size
+    if "column" not in source:
+        yield from blocks_of(path, lambda done: show(done, size))
+        return
+    for text in texts_of(path, source["column"], lambda done: show(done, size)):
+        yield (text + source.get("separator", "")).encode()
 
 
 def addresses_of(source: Mapping[str, Any]) -> list[Address]:

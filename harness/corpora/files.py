@@ -27,6 +27,13 @@ class Part(NamedTuple):
     of: str = ""
 
 
+class Damaged(Refusal):
+    """A file does not hold what its name says, or ends too early: what was fetched so is not worth keeping."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, UNMEASURED)
+
+
 @dataclass(frozen=True)
 class CorpusFile:
     """A corpus as it is on this machine: the name on its card, one plain file, its size and digest.

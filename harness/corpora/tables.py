@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.corpora.compressed import READERS, Show, blocks_of
 from harness.corpora.extras import extra
+from harness.corpora.files import Damaged
 from harness.errors import UNMEASURED, Refusal
 
 COLUMN = "text"
@@ -55,10 +56,9 @@ def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
                 done += len(values)
                 show(size * done // file.metadata.num_rows)
     except (OSError, ValueError, NotImplementedError) as error:
-        raise Refusal(
+        raise Damaged(
             f"{path} is damaged or no Parquet file, after row {done}: {' '.join(str(error).split())}; get or make it "
-            "again",
-            UNMEASURED,
+            "again"
         ) from error
 
 
