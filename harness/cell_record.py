@@ -18,6 +18,8 @@ from harness.record import SCHEMA, Record, merges_sha256
 from harness.source_digest import source_sha256
 
 TRAINING_PHASES = ("convert", "init", "max", "update")
+# Only where a trainer has it: the stages that copy all pairs before they look for the maximum.
+OPTIONAL_PHASE = "copy"
 THIS_INTERPRETER = f"{platform.python_implementation()} {platform.python_version()}"
 COUNTING_PHASES = ("read", "count")
 # The folders of an absolute path, up to its last name.
@@ -34,6 +36,8 @@ def train_record(trained: Trained, common: Record) -> Record:
     own = answer.get("seconds") or {}
     seconds: dict[str, float | None] = {phase: count_seconds.get(phase) for phase in COUNTING_PHASES}
     seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES}
+    if OPTIONAL_PHASE in own:
+        seconds[OPTIONAL_PHASE] = own[OPTIONAL_PHASE]
     total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
     measured = "total" in answer
     seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None

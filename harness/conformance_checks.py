@@ -18,7 +18,7 @@ Words = Mapping[bytes, int]
 
 DEFAULTS = (("tie_break", GREATEST_BYTES), ("min_count", 1))
 
-PHASES = ("read", "count", "convert", "init", "max", "update")
+PHASES = ("read", "count", "convert", "init", "copy", "max", "update")
 
 CLOCK_ERROR = 1e-4
 """Seconds by which the clocks of a trainer and of a check may differ."""

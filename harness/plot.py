@@ -38,6 +38,7 @@ COLOURS = {
     "count": "#56B4E9",
     "convert": "#F0E442",
     "init": "#009E73",
+    "copy": "#E69F00",
     "max": "#D55E00",
     "update": "#0072B2",
     "other": "#444444",

@@ -19,7 +19,7 @@ STATUSES = (
 CELLS = ("count", "train")
 PROOFS = ("reference", "confirmed", "unconfirmed", "mismatch")
 PRESSURES = ("cpu", "memory", "io")
-PHASES = ("read", "count", "convert", "init", "max", "update", "other")
+PHASES = ("read", "count", "convert", "init", "copy", "max", "update", "other")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 # Sums of the same numbers in another order differ in their last digits.
 ROUNDING_SECONDS = 1e-6

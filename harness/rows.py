@@ -17,7 +17,7 @@ from harness.comparison import Sample, sample_of, spread
 
 Record = Mapping[str, Any]
 
-PHASES = ("read", "count", "convert", "init", "max", "update", "other")
+PHASES = ("read", "count", "convert", "init", "copy", "max", "update", "other")
 """In the order in which a run goes through them; the same in every table and plot."""
 
 _QUESTION = ("pattern", "special_tokens", "errors", "tie_break", "min_count", "vocab_size")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from harness import published
 from harness.columns import (
     column,
     instructions_ratio,
@@ -56,7 +57,10 @@ def render(
     every_run: bool = False,
 ) -> None:
     """Print the table, and with `work` one of the tallies; where there is no terminal, full width without colours."""
-    sheets = _sheets(records, work, sort, relative_to, every_run)
+    _print_sheets(_sheets(records, work, sort, relative_to, every_run), console)
+
+
+def _print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     for place, sheet in enumerate(sheets):
         if place:
             console.print()
@@ -122,8 +126,8 @@ def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bo
     counted = any(row.instructions is not None for row in shown)
     # Where instructions were counted and nothing timed, columns of times would be dashes.
     if any(row.seconds or row.extrapolated for row in shown) or not counted:
-        # A trainer that takes the counts as they are converts nothing; the column is there when one had to.
-        always = [phase for phase in PHASES if phase != "convert"]
+        # A trainer that takes the counts as they are converts nothing, and few copy: columns where one does.
+        always = [phase for phase in PHASES if phase not in ("convert", "copy")]
         columns += seconds_columns(shown, always, every_run)
         columns += ratio_columns(shown, relative_to) if relative_to is not None else []
         columns += [memory_column(shown), merges_column(shown)]
@@ -205,13 +209,17 @@ def _parser() -> argparse.ArgumentParser:
         "merges/s is merges divided by all seconds but those of read and count. memory is the peak. spread is the\n"
         "longest total less the shortest, by their median. A ratio is the median of those within blocks, of CPU\n"
         "seconds where both rows ran one thread, else of wall seconds; its interval holds it with 95 % confidence.\n"
-        "exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.",
+        "exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show;\n"
+        "with --against published also 20 if a claim is refuted, 22 if none could be judged.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(parser)
     formats = ("terminal", "markdown", "csv")
     parser.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
+    parser.add_argument(
+        "--against", choices=["published"], help="the series' figures beside ours, and which of its claims hold"
+    )
     orders = ("appearance", "total")
     parser.add_argument(
         "--relative-to",
@@ -231,6 +239,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         chosen = chosen_records(arguments)
+        if arguments.against is not None:
+            return _show_published(chosen, arguments.format)
         form: dict[str, Any] = {"sort": arguments.sort, "relative_to": arguments.relative_to}
         if arguments.format == "csv":
             sys.stdout.write(to_csv(chosen, **form))
@@ -244,6 +254,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code
     return exit_code(chosen)
+
+
+def _show_published(chosen: Records, form: str) -> int:
+    """Theirs beside ours; returns the exit code."""
+    if form == "csv":
+        raise Refusal("--against published has no CSV form; say --format markdown, or leave it out")
+    shown, code = published.sheets(chosen)
+    if form == "markdown":
+        sys.stdout.write("\n".join(map(sheet_to_markdown, shown)))
+    else:
+        _print_sheets(shown, Console())
+    return exit_code(chosen) or code
 
 
 if __name__ == "__main__":

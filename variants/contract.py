@@ -232,7 +232,8 @@ GREATEST_BYTES = TieBreak.GREATEST_BYTES
 class Meter:
     """Where a counter or a trainer says what it is doing: time by phase, counts of work, how far it is.
 
-    Phases mean the same for all: read, count, convert, init (everything before the first maximum), max, update.
+    Phases mean the same for all: read, count, convert, init (everything before the first maximum), max, update; and
+    copy, for the stages that copy all pairs before they look for the maximum.
     """
 
     def __init__(self) -> None:

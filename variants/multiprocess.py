@@ -5,12 +5,13 @@ counter scales with the cores while the merges stay those of incremental. Part 4
 and that failed: every merge copies the pair counts into a list, pickles the slices with the bytes that break ties, and
 waits for the slowest process, which costs several times the scan it saves and more with every process (published, on
 TinyStories: 117 s of merging became 870, 1,600 and 2,400 s with 1, 4 and 8 processes). It is kept as `parallel_max`
-so that the price can be measured. The published slicing lost pairs when the slices did not divide evenly; this one
-does not.
+so that the price can be measured, with one `pool` for all merges or, as in the series' first attempt, a fresh one for
+each. The published slicing lost pairs when the slices did not divide evenly; this one does not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,21 +32,33 @@ def train(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     parallel_max: int = 1,
+    pool: str = "kept",
 ) -> list[Merge]:
-    """Learn as incremental does, with the maximum found by `parallel_max` processes (1: in this one)."""
+    """Learn as incremental does, with the maximum found by `parallel_max` processes (1: in this one).
+
+    `pool` is `kept` for all merges or `fresh` for each.
+    """
     if parallel_max < 1:
         raise ValueError(f"parallel_max is {parallel_max}; it is a number of processes, 1 or more")
+    if pool not in ("kept", "fresh"):
+        raise ValueError(f"pool is {pool!r}; it is 'kept' or 'fresh'")
     if parallel_max == 1:
         return learn(word_counts, num_merges, meter, tie_break, min_count, most_frequent_pair)
-    with ProcessPoolExecutor(parallel_max, multiprocessing.get_context("spawn")) as processes:
+    with new_pool(parallel_max) as kept:
 
         def find_maximum(pair_counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:
             meter.tally("pairs_scanned", len(pair_counts))
             ranked = [(count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pair_counts.items()]
-            greatest: RankedPair = max(processes.map(max, slices_of(ranked, parallel_max)))
+            with contextlib.nullcontext(kept) if pool == "kept" else new_pool(parallel_max) as processes:
+                greatest: RankedPair = max(processes.map(max, slices_of(ranked, parallel_max)))
             return greatest[3]
 
         return learn(word_counts, num_merges, meter, tie_break, min_count, find_maximum)
+
+
+def new_pool(processes: int) -> ProcessPoolExecutor:
+    """Processes that start when they are first needed; spawned, since a fork would copy whatever threads there are."""
+    return ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
 
 
 def slices_of(ranked: Sequence[RankedPair], number: int) -> list[Sequence[RankedPair]]:

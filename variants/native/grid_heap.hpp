@@ -22,7 +22,7 @@ struct heap {
         static constexpr bool keeps_queue = true;
         using Scan<Counts>::Scan;
 
-        void begin(const Counts& counts) {
+        void begin(const Counts& counts, Watch&) {
             entries_.reserve(counts.size());
             for (const auto& entry : counts) entries_.push_back({entry.first, entry.second});
             std::make_heap(entries_.begin(), entries_.end(), order());

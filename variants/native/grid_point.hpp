@@ -20,7 +20,7 @@ void learn(Table& table, const Options& options, Answer& answer, Watch& watch) {
     Vocabulary vocabulary(options.tie_break);
     State<Map, Hash, Sets> state(table, options, answer.tallies, watch);
     maximum_type maximum(options, vocabulary, answer.tallies);
-    maximum.begin(state.counts);
+    maximum.begin(state.counts, watch);
     watch.lap(init);
 
     const auto merge_best = [&] {

@@ -40,7 +40,7 @@ class Scan {
     static constexpr bool keeps_queue = false;
     Scan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
         : options_(options), vocabulary_(vocabulary), tallies_(tallies) {}
-    void begin(const Counts&) {}
+    void begin(const Counts&, Watch&) {}
     Best best() const { return best_; }
 
   protected:
@@ -97,14 +97,19 @@ struct copied_scan {
       public:
         using Counts = typename Map::template map<std::int64_t, Hash>;
         using Scan<Counts>::Scan;
+        void begin(const Counts&, Watch& watch) { watch_ = &watch; }
         void find(const Counts& counts) {
             const std::vector<std::pair<PairKey, std::int64_t>> copy(counts.begin(), counts.end());
+            watch_->lap(native::copy);
             Best best;
             for (const auto& [pair, count] : copy) best.consider(pair, count, this->vocabulary_);
             this->best_ = best;
             this->tallies_.pairs_copied += copy.size();
             this->tallies_.pairs_scanned += copy.size();
         }
+
+      private:
+        Watch* watch_ = nullptr;
     };
 };
 

@@ -25,7 +25,7 @@ struct Merge {
     std::uint32_t right;
 };
 
-enum Phase : int { convert, init, max, update, phase_count };
+enum Phase : int { convert, init, copy, max, update, phase_count };
 
 // What has been learned up to now, and the seconds of each phase.
 struct Training {

@@ -16,7 +16,7 @@ cdef extern from "job.hpp" namespace "native" nogil:
         uint32_t right
 
     cdef enum Phase:
-        convert, init, max, update
+        convert, init, copy, max, update, phase_count
 
     cdef cppclass Training:
         vector[Merge] merges
@@ -42,14 +42,13 @@ cdef class Learned:
     cdef object meter
     cdef readonly list merges
     cdef list tokens   # by C++'s ids
-    cdef double[4] given
+    cdef double[<int> phase_count] given
     cdef object raised
 
     def __init__(self, meter, Py_ssize_t first_byte):
         self.meter = meter
         self.merges = []
         self.tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
-        self.given[:] = [0.0, 0.0, 0.0, 0.0]
         self.raised = None
 
     cdef void take(self, const Training& answer):
@@ -60,7 +59,9 @@ cdef class Learned:
             right = self.tokens[answer.merges[number].right]
             self.tokens.append(left + right)
             self.merges.append((left, right))
-        for phase, name in ((convert, "convert"), (init, "init"), (max, "max"), (update, "update")):
+        for phase, name in (
+            (convert, "convert"), (init, "init"), (copy, "copy"), (max, "max"), (update, "update"),
+        ):
             if answer.seconds[<int> phase] > self.given[<int> phase]:
                 self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
                 self.given[<int> phase] = answer.seconds[<int> phase]
