@@ -45,7 +45,8 @@ inline void give_back(Memory memory) {
 }
 
 #if defined(__linux__)
-// Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it.
+// Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it. What is
+// written from front to back gains little by huge pages, and a virtual machine may have to get each of them from its host.
 inline void* reserved_space(std::size_t bytes) {
     void* mapping = ::mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) return nullptr;
@@ -53,7 +54,6 @@ inline void* reserved_space(std::size_t bytes) {
     const std::uintptr_t start = (first + huge_page - 1) / huge_page * huge_page;
     if (start > first) ::munmap(mapping, start - first);
     if (first + huge_page > start) ::munmap(reinterpret_cast<void*>(start + bytes), first + huge_page - start);
-    ask_for_huge_pages(reinterpret_cast<void*>(start), bytes);
     return reinterpret_cast<void*>(start);
 }
 #endif

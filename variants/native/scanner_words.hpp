@@ -91,7 +91,7 @@ class WordTable {
 
   private:
     friend class Join;
-    static constexpr unsigned first_bits = 14;
+    static constexpr unsigned first_bits = 14, few_bits = 18;
     static constexpr std::size_t most_words = std::size_t(1) << 30;
 
     struct ShortSlot {
@@ -233,7 +233,7 @@ class WordTable {
         }
         unsigned long_bits = bits_for(words_ - short_words_ + more, 64 - long_shift_);
         if (long_bits > 64 - long_shift_) {
-            ++long_bits;  // these slots are small beside the words, and fourfold growth copies them half as often
+            if (long_bits < few_bits) ++long_bits;  // while it is small, fourfold growth copies half as often
             long_shift_ = 64 - long_bits;
             grow(longs_, long_bits, [this](const LongSlot& slot) { return slot.tag >> (long_shift_ - 32); },
                  [](const LongSlot& slot) { return slot.ordinal != 0; });
