@@ -87,10 +87,8 @@ class Run:
             order = random.Random(f"{self.settings.seed} {block.place}")
             due = self.due(block)
             for count_cell in shuffled(self.count_cells(due), order):
-                if (already := self.counted_in(block, count_cell)) is not None:
-                    self.counts[count_key(count_cell)] = already
-                else:
-                    self.counts[count_key(count_cell)] = self.count(count_cell, block)
+                counted = self.counted_in(block, count_cell) or self.count(count_cell, block)
+                self.counts[count_key(count_cell)] = with_kept_words(counted, count_cell)
             ordered = self.in_order(due, block, order)
             for place, cell in enumerate(ordered):
                 self.display.seconds_left = seconds_left(self, block, ordered[place:])
@@ -133,9 +131,10 @@ class Run:
         return [cell for cell in self.cells if cell.key() not in done]
 
     def counted_in(self, block: Block, cell: CountCell) -> Counted | None:
-        """What the counter came to if the block's first half, before an interruption, has measured it."""
+        """What the counter came to in this block before an interruption, or in any if it was over the wall limit."""
         for each in self.counted:
-            if each.block == block and count_key(each.cell) == count_key(cell) and not resume.is_redone(self, each):
+            again = each.block == block and not resume.is_redone(self, each)
+            if count_key(each.cell) == count_key(cell) and (again or each.counted.answer["status"] == "timeout"):
                 return each.counted
         return None
 
@@ -311,6 +310,13 @@ class Run:
     def next_folder(self) -> Path:
         self.jobs += 1
         return self.folder / str(self.jobs)
+
+
+def with_kept_words(counted: Counted, cell: CountCell) -> Counted:
+    """What trainers go on with: where their counter was over the wall limit, the words that another has left."""
+    if counted.answer["status"] != "timeout" or (words := kept.words_of(cell.reading)) is None:
+        return counted
+    return Counted({"status": "ok", "reason": None}, reused=True, words=words)
 
 
 def is_over(cell: TrainCell, cost: Estimate | None) -> bool:

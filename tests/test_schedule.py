@@ -21,6 +21,7 @@ from harness.errors import Refusal
 from harness.extrapolation import Estimate
 from harness.jobs import read_merges
 from harness.kept_costs import keep_cost
+from harness.measure import Limits
 from harness.outcome import Block, Counted, Trained
 from harness.plan import Reading, TrainCell
 from harness.progress import Display
@@ -96,7 +97,7 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
         return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, False, None))
 
     monkeypatch.setattr(Run, "train", train_nothing)
-    monkeypatch.setattr(Run, "count", lambda *_: Counted({}, False, None))
+    monkeypatch.setattr(Run, "count", lambda *_: Counted({"status": "ok"}, False, None))
 
     def order(seed: int) -> list[str]:
         trained.clear()
@@ -247,6 +248,18 @@ def written(folder: Path) -> Path:
     """Words as a counting process leaves them."""
     word_store.write(folder / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
     return folder / "written"
+
+
+def test_trainers_go_on_with_kept_words_where_their_counter_was_over_the_limit(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    run_of(tmp_path, [cell_of(reading)])
+    slow = unruly_counter("counter_that_stops_when_told")
+    run = run_of(tmp_path, [cell_of(reading, counter=slow, limits=Limits(wall_seconds=2))], repeat=2)
+    counted = [each for each in run.records() if each["cell"] == "count"]
+    assert [each["status"] for each in counted] == ["timeout"]  # it would only be over the limit again
+    trained = [each for each in run.records() if each["cell"] == "train"]
+    assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
+    assert exit_code(run.records(), run.disagreements) == 0
 
 
 # Counters that disagree, fail, or meet a file that changes.
