@@ -62,6 +62,7 @@ FIGURES: dict[str, Callable[[Any], bool]] = {
     "counted": each(is_whole),
     "interpreter": is_text,
     "takes_threads": none_or(lambda value: isinstance(value, bool)),
+    "from_file": lambda value: isinstance(value, bool),
 }
 """What an answer has that was measured."""
 FURTHER: dict[str, Callable[[Any], bool]] = {

@@ -55,6 +55,18 @@ def arguments_for(
     return leading, keywords
 
 
+def reads_corpus(trainer: Callable[..., Any]) -> bool:
+    """Whether a trainer wants a corpus instead of word counts: its first two parameters are `corpus`, `num_merges`.
+
+    >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
+    (True, False)
+    """
+    try:
+        return list(inspect.signature(trainer).parameters)[:2] == ["corpus", "num_merges"]
+    except ValueError:
+        return False
+
+
 def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
     """Whether the positional parameter at `place` is the meter: it is called so, or nothing else could stand there."""
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]

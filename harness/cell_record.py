@@ -17,6 +17,9 @@ from harness.plan import Reading, TrainCell
 from harness.record import SCHEMA, Record, merges_sha256
 from harness.source_digest import source_sha256
 
+BY_ITSELF = "itself"
+"""What stands for the counter of a trainer that reads the file: its own words are not known, those of a counter prove
+its merges."""
 TRAINING_PHASES = ("convert", "init", "max", "update")
 # Only where a trainer has it: the stages that copy all pairs before they look for the maximum.
 OPTIONAL_PHASE = "copy"
@@ -31,10 +34,12 @@ def train_record(trained: Trained, common: Record) -> Record:
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     mismatch = trained.verdict.state == "mismatch"
     # Beside merges that were not timed, a counter's time would look like that of the whole.
-    counting = counted.answer if "total" in answer or answer["status"] != "ok" else {}
+    apart = not answer.get("from_file") and ("total" in answer or answer["status"] != "ok")
+    counting = counted.answer if apart else {}
     count_seconds = counting.get("seconds") or {}
     own = answer.get("seconds") or {}
-    seconds: dict[str, float | None] = {phase: count_seconds.get(phase) for phase in COUNTING_PHASES}
+    counted_by = own if answer.get("from_file") else count_seconds
+    seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
     seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES}
     if OPTIONAL_PHASE in own:
         seconds[OPTIONAL_PHASE] = own[OPTIONAL_PHASE]
@@ -51,8 +56,8 @@ def train_record(trained: Trained, common: Record) -> Record:
         "variant": cell.variant.name,
         "family": cell.variant.family,
         "params": dict(cell.variant.params),
-        "counting": cell.count.counter.name,
-        "counting_chosen": cell.counting_chosen,
+        "counting": BY_ITSELF if answer.get("from_file") else cell.count.counter.name,
+        "counting_chosen": cell.counting_chosen and not answer.get("from_file"),
         "threads": cell.threads,
         "data": corpus_facts(cell.reading, counted.words, counted.answer.get("documents")),
         **work(cell),
@@ -62,7 +67,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "seconds": seconds,
         "curve": answer.get("curve"),
         "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
-        "counts_reused": counted.reused,
+        "counts_reused": counted.reused and not answer.get("from_file"),
         "tallies": answer.get("tallies"),
         "instructions": answer.get("instructions"),
         **memory(answer),

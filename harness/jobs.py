@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,20 @@ from variants.contract import Merge
 
 
 def count_job(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
-    corpus = cell.reading.corpus()
     return {
         "kind": "count",
         "target": cell.counter.target,
         "params": dict(cell.counter.params),
         "threads": cell.threads,
         "affinity": affinity,
-        "corpus": {
-            "path": corpus.path,
-            "special_tokens": corpus.special_tokens,
-            "pattern": corpus.pattern,
-            "errors": corpus.errors,
-            "partial": corpus.partial,
-        },
+        "corpus": asdict(cell.reading.corpus()),
     }
 
 
 def train_job(
     cell: TrainCell, variant: VariantCard, num_merges: int, words: Path, interpreter: str | None
 ) -> dict[str, Any]:
+    """The job has the words with their counts and, where there is one, the corpus, for a trainer that reads by itself."""
     return {
         "kind": "train",
         "target": variant.target,
@@ -40,6 +35,7 @@ def train_job(
         "threads": cell.threads,
         "interpreter": interpreter,
         "words": str(words),
+        "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus()),
         "num_merges": num_merges,
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,

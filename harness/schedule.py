@@ -120,7 +120,8 @@ class Run:
         job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
         output = self.next_folder()
         with bar(f"predicting {cell.variant.name}", 0, "merges") as on_progress:
-            answer = measure({**job, "affinity": self.affinity}, output, limits, on_progress)
+            # Without the corpus: a trainer that reads the file by itself has no slices.
+            answer = measure({**job, "corpus": None, "affinity": self.affinity}, output, limits, on_progress)
         shutil.rmtree(output)
         return answer
 

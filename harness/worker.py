@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import word_store
-from harness.calling import arguments_for, expect_word_counts, packed, resolve, shortened
+from harness.calling import arguments_for, expect_word_counts, packed, reads_corpus, resolve, shortened
 from harness.channel import BEGIN, END, Channel
 from harness.own_account import account, memory_status, since
 from variants.contract import Corpus, InvalidText, LeftOut, Merge, Meter, TieBreak, Unavailable
@@ -115,6 +115,7 @@ class Measured:
         self.meter = StoppableMeter()
         self.curve: list[dict[str, Any]] = []
         self.peak_private = 0
+        self.from_file = False
         self.writing = threading.Lock()
         self.started = clock()
         self.before = account()
@@ -136,9 +137,8 @@ class Measured:
 
     def count(self) -> dict[str, Any]:
         counter = resolve(self.job["target"])
-        corpus = Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
         offered = {"threads": self.job["threads"]}
-        positional, keywords = arguments_for(counter, [corpus], self.meter, offered, self.job["params"])
+        positional, keywords = arguments_for(counter, [self.corpus()], self.meter, offered, self.job["params"])
         self.begin()
         word_counts = counter(*positional, **keywords)
         answer = self.figures("threads" in keywords)
@@ -156,8 +156,11 @@ class Measured:
             "tie_break": TieBreak(self.job["tie_break"]),
             "min_count": self.job["min_count"],
         }
-        word_counts, _ = word_store.read(Path(self.job["words"]))
-        asked = [word_counts, self.job["num_merges"]]
+        self.from_file = reads_corpus(trainer)
+        if self.from_file and self.job["corpus"] is None:
+            raise Unavailable("it reads text by itself, and here are only words with their counts")
+        given = self.corpus() if self.from_file else word_store.read(Path(self.job["words"]))[0]
+        asked = [given, self.job["num_merges"]]
         positional, keywords = arguments_for(trainer, asked, self.meter, offered, self.job["params"])
         for name, plain in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
             if name not in keywords and offered[name] != plain:
@@ -172,6 +175,9 @@ class Measured:
         if self.meter.told and len(merges) < self.job["num_merges"]:
             answer["status"] = "stopped"
         return answer
+
+    def corpus(self) -> Corpus:
+        return Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
 
     def begin(self) -> None:
         """The clock starts here: importing and mapping are nobody's work."""
@@ -219,6 +225,7 @@ class Measured:
             "counted": counted,
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
+            "from_file": self.from_file,
         }
 
     def end_a_copy(self) -> None:

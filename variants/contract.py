@@ -315,6 +315,24 @@ class Trainer(Protocol):
     ) -> list[Merge]: ...
 
 
+class FileTrainer(Protocol):
+    """Learns merges from a corpus by itself: a trainer that reads, splits and counts in its own way.
+
+    It is known by its first parameter, which is called `corpus`, and its second, `num_merges`; all else is as with a
+    Trainer. What it cannot do, such as another tie-break than its own, it answers with Unavailable.
+    """
+
+    def __call__(
+        self,
+        corpus: Corpus,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+    ) -> list[Merge]: ...
+
+
 def vocab_of(merges: Sequence[Merge], special_tokens: Sequence[str] = ()) -> dict[int, bytes]:
     """Number the tokens: bytes 0-255, then the special tokens in the order given, then the merges.
 

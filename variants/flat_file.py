@@ -1,0 +1,25 @@
+"""Flat from a file to merges in one call: the compiled counter, then the trainer, in one process.
+
+As two cells of a run, a counter and a trainer are measured in processes of their own, and word counts go from one to
+the other by a file. Outside trainers read files themselves; this is what can be set beside them.
+"""
+
+from __future__ import annotations
+
+from variants import flat
+from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.counting.native import native
+
+
+def train(
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,
+    min_count: int = 1,
+    threads: int = 1,
+) -> list[Merge]:
+    """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
+    word_counts = native(corpus, meter, threads=threads)
+    return flat.train(word_counts, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)

@@ -1,0 +1,71 @@
+"""Hugging Face tokenizers: `BpeTrainer`, fed whole documents.
+
+Its own way with files cuts them into lines before it looks for pre-tokens, so blanks before a line's end become other
+words. Given documents as strings it sees the text that everybody sees. GPT-2's pattern is built into its byte-level
+pre-tokenizer; any other is a splitter before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.peers import documents, expect, expect_text, expect_tie_break, installed, use_threads
+
+NAME = "Hugging Face tokenizers"
+tokenizers = installed("tokenizers")
+
+
+def train(
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = TieBreak.HUGGINGFACE,
+    min_count: int = 1,
+    threads: int = 1,
+) -> list[Merge]:
+    """Train on the documents of a corpus. Raises Unavailable for an absent package or a question it has no answer to."""
+    expect(NAME, tokenizers)
+    expect_tie_break(NAME, tie_break, [TieBreak.HUGGINGFACE])
+    expect_text(NAME, corpus)
+    use_threads(threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizer(corpus)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=256 + num_merges,
+        min_frequency=min_count,
+        show_progress=False,
+        # The specials are cut out already, so that none is in its way; all 256 bytes get the ids that decide ties.
+        special_tokens=[],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(documents(corpus), trainer)
+    learned = json.loads(tokenizer.to_str())["model"]["merges"]
+    byte_of = bytes_by_character()
+    merges = [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
+    meter.follow(merges)
+    return merges
+
+
+def pre_tokenizer(corpus: Corpus) -> Any:
+    """What splits a document as the corpus' pattern does, then writes bytes as GPT-2's characters."""
+    known = tokenizers.pre_tokenizers
+    if corpus.pattern == GPT2_PATTERN:
+        return known.ByteLevel(add_prefix_space=False, use_regex=True)
+    matches = known.Split(tokenizers.Regex(corpus.pattern), behavior="removed", invert=True)
+    return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def bytes_by_character() -> dict[str, int]:
+    """The byte that each of GPT-2's characters stands for: those that can be shown are themselves."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = sorted(set(range(256)) - set(shown))
+    return {**{chr(byte): byte for byte in shown}, **{chr(256 + place): byte for place, byte in enumerate(others)}}
+
+
+def spelled(token: str, byte_of: dict[str, int]) -> bytes:
+    return bytes(byte_of[character] for character in token)
