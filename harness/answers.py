@@ -62,11 +62,11 @@ FIGURES: dict[str, Callable[[Any], bool]] = {
     "counted": each(is_whole),
     "interpreter": is_text,
     "takes_threads": none_or(lambda value: isinstance(value, bool)),
-    "from_file": lambda value: isinstance(value, bool),
 }
 """What an answer has that was measured."""
 FURTHER: dict[str, Callable[[Any], bool]] = {
     "merges_done": is_whole,
+    "from_file": lambda value: isinstance(value, bool),
     "words": lambda value: isinstance(value, dict),
     "offset": lambda value: is_whole(value) and value >= 0,
 }

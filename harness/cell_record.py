@@ -14,12 +14,9 @@ from harness.kept import manifest_of
 from harness.measure import PACKAGES, Answer
 from harness.outcome import CountRun, Trained
 from harness.plan import Reading, TrainCell
-from harness.record import SCHEMA, Record, merges_sha256
+from harness.record import BY_ITSELF, SCHEMA, Record, merges_sha256
 from harness.source_digest import source_sha256
 
-BY_ITSELF = "itself"
-"""What stands for the counter of a trainer that reads the file: its own words are not known, those of a counter prove
-its merges."""
 TRAINING_PHASES = ("convert", "init", "max", "update")
 # Only where a trainer has it: the stages that copy all pairs before they look for the maximum.
 OPTIONAL_PHASE = "copy"

@@ -23,6 +23,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness import errors, registry
+from harness.calling import reads_corpus
 from harness.conformance_checks import WIDTHS, Check, CheckFailed, CheckSkipped, Outcome, outcome_of
 from harness.conformance_report import report
 from harness.counter_checks import counter_checks
@@ -207,6 +208,11 @@ def _subject(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple
         parameters = {**cards[target].params, **parameters}
         target = cards[target].target
     function = _imported(target)
+    if reads_corpus(function):
+        raise Refusal(
+            f"{target} trains from a file, so it cannot be given the words of a check; its merges are proved by "
+            "running it: python -m harness variant=NAME"
+        )
     try:
         inspect.signature(function).bind_partial(**parameters)
     except TypeError as error:

@@ -81,17 +81,17 @@ def hash_seed() -> str:
 
 
 def packages() -> dict[str, str]:
-    """The versions of what the project is declared to need; of what is absent, that it is."""
+    """The versions of what the project is declared to need and of outside trainers; of what is absent, that it is."""
     return {name: version(name) for name in sorted({*declared(), *FURTHER_PACKAGES}, key=str.casefold)}
 
 
 def declared() -> list[str]:
-    """The names of the project's own requirements, without extras."""
+    """The names of the project's own requirements, of its extras only the one with outside trainers."""
     try:
         required = importlib.metadata.requires("bpe-harness") or []
     except importlib.metadata.PackageNotFoundError:
         required = ["regex", "hydra-core", "numpy", "pandas"]
-    plain = [line for line in required if "extra ==" not in line]
+    plain = [line for line in required if "extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)]
     return [name[0] for line in plain if (name := re.match(r"[\w.-]+", line))]
 
 

@@ -27,7 +27,7 @@ def count_job(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
 def train_job(
     cell: TrainCell, variant: VariantCard, num_merges: int, words: Path, interpreter: str | None
 ) -> dict[str, Any]:
-    """The job has the words with their counts and, where there is one, the corpus, for a trainer that reads by itself."""
+    """It has the words with their counts and, for a trainer that reads by itself, the corpus where there is one."""
     return {
         "kind": "train",
         "target": variant.target,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.record import BY_ITSELF
 from harness.rows import Row
 from harness.units import count_text, duration_text, one_line, token_text
 
@@ -170,7 +171,9 @@ def _remarks(row: Row) -> Iterable[str]:
         yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
-    if row.seconds and "count" not in row.seconds:
+    if row.seconds and "count" not in row.seconds and row.record.get("counting") == BY_ITSELF:
+        yield "The total is that of the whole way from the file to merges, which is not told by phases"
+    elif row.seconds and "count" not in row.seconds:
         given = row.record.get("pattern") is None
         why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
         yield f"{why}, so the total is without {'counting' if given else 'it'}"

@@ -23,6 +23,8 @@ from variants.contract import Merge
 SCHEMA = 1
 FILE_NAME = "records.jsonl"
 Record = dict[str, Any]
+BY_ITSELF = "itself"
+"""What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
 
 
 def merges_to_bytes(merges: Sequence[Merge]) -> bytes:

@@ -43,8 +43,7 @@ the same merges, and prints where the time went.
 
 Exit code: 0 all measured and equal, 2 usage, 21 mismatch, 22 could not measure,
 130 interrupted. Records go to results/local; then python -m harness.table, .plot.
-Also: python -m harness.conformance TARGET, python -m harness.corpora list. Hydra's
-own help: --hydra-help, --cfg job.
+Also: harness.conformance TARGET, .corpora list. Hydra's help: --hydra-help, --cfg job.
 bpe-harness is the same command; eval "$(bpe-harness -sc install=bash)" completes it."""
 
 

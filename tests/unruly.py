@@ -415,6 +415,14 @@ def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: 
     return honest(word_counts, num_merges, meter)
 
 
+def trains_from_a_file(
+    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, silent: bool = False, **options: Any
+) -> list[Merge]:
+    """Reads the corpus by itself, and tells its phases unless it is to be silent."""
+    own = NULL_METER if silent else meter
+    return honest(serial(corpus, own), num_merges, own, **options)
+
+
 def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
     assert threads == 2
     return honest(word_counts, num_merges)

@@ -24,7 +24,10 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on a file. Raises Unavailable for an absent package or a question it has no answer to."""
+    """Train on a file. Raises Unavailable where the package is absent or lacks what is asked.
+
+    When no pair is left it goes on with pairs that are not there, so that its merges are then wrong.
+    """
     expect(NAME, gigatoken)
     expect_tie_break(NAME, tie_break, RULES)
     expect_no_minimum(NAME, min_count)

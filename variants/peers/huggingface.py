@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any
 
-from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
 from variants.peers import documents, expect, expect_text, expect_tie_break, installed, use_threads
 
 NAME = "Hugging Face tokenizers"
@@ -27,7 +27,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable for an absent package or a question it has no answer to."""
+    """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
     expect(NAME, tokenizers)
     expect_tie_break(NAME, tie_break, [TieBreak.HUGGINGFACE])
     expect_text(NAME, corpus)
@@ -54,9 +54,15 @@ def train(
 def pre_tokenizer(corpus: Corpus) -> Any:
     """What splits a document as the corpus' pattern does, then writes bytes as GPT-2's characters."""
     known = tokenizers.pre_tokenizers
+    assert corpus.pattern is not None, "raw bytes were refused"
     if corpus.pattern == GPT2_PATTERN:
         return known.ByteLevel(add_prefix_space=False, use_regex=True)
-    matches = known.Split(tokenizers.Regex(corpus.pattern), behavior="removed", invert=True)
+    # Its expressions are Ruby's, in which the flag that lets a dot match a line's end is called m.
+    expression = corpus.pattern.replace("(?s:", "(?m:")
+    try:
+        matches = known.Split(tokenizers.Regex(expression), behavior="removed", invert=True)
+    except Exception as error:  # it raises no narrower one
+        raise Unavailable(f"{NAME} cannot read the pattern {corpus.pattern!r}: {error}; say another") from error
     return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 

@@ -31,7 +31,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable for an absent package or a question it has no answer to."""
+    """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
     expect(NAME, rustbpe)
     expect_tie_break(NAME, tie_break, [TieBreak.RAW_BYTES])
     expect_no_minimum(NAME, min_count)

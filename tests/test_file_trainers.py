@@ -1,0 +1,100 @@
+"""A trainer that reads the file by itself: what it is given, what its record says, where it cannot run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from workbench import HEAP, cell_of, reading_of, settings_for, unruly
+
+from harness import conformance, registry
+from harness.calling import reads_corpus
+from harness.errors import USAGE
+from harness.jobs import train_job
+from harness.legend import Legend
+from harness.measure import Limits, measure
+from harness.plan import GIVEN, TrainCell
+from harness.record import BY_ITSELF, Record
+from harness.rows import rows
+from harness.schedule import Run
+
+BY_FILE = unruly("trains_from_a_file")
+SILENT = replace(BY_FILE, name="silent", params={"silent": True})
+
+
+def trained(folder: Path, *cells: TrainCell) -> list[Record]:
+    run = Run(cells, settings_for(folder), folder / "jobs")
+    run.measure_all()
+    run.prove()
+    return [record for record in run.records() if record["cell"] == "train"]
+
+
+def test_it_comes_to_the_merges_that_the_words_of_a_counter_give(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    by_words, by_file = trained(tmp_path, cell_of(reading, HEAP), cell_of(reading, BY_FILE))
+    assert by_file["merges_sha256"] == by_words["merges_sha256"]
+    assert by_file["proof"]["state"] == "reference"
+    assert by_file["data"] == by_words["data"]
+
+
+def test_its_total_is_the_whole_and_no_counters_time_is_added(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    told, silent = trained(tmp_path, cell_of(reading, BY_FILE), cell_of(reading, SILENT))
+    assert told["counting"] == silent["counting"] == BY_ITSELF
+    assert not told["counts_reused"]
+    assert told["seconds"]["count"] > 0
+    assert told["tallies"]["bytes_scanned"] == reading.file.bytes
+    assert (silent["seconds"]["read"], silent["seconds"]["count"]) == (None, None)
+    assert silent["seconds"]["other"] == silent["seconds"]["total"]
+    notes = Legend(rows([told, silent])).notes()
+    assert [note for note in notes if "whole way from the file" in note] == [
+        "The total is that of the whole way from the file to merges, which is not told by phases: silent."
+    ]
+    assert not [note for note in notes if "Counting was not measured" in note]
+
+
+def test_a_table_of_words_is_nothing_that_it_could_read(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    table = replace(reading, file=replace(reading.file, table=True))
+    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, 5, tmp_path / "words", None)
+    answer = measure(job, tmp_path / "output", Limits())
+    assert answer["status"] == "skipped"
+    assert answer["reason"] == "it reads text by itself, and here are only words with their counts"
+
+
+def test_it_is_not_predicted_from_slices_of_words(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    (record,) = trained(tmp_path, cell_of(reading, BY_FILE, limits=Limits(wall_seconds=60.0)))
+    assert record["status"] == "ok"
+    assert record["extrapolated"] is None
+
+
+def test_it_is_known_by_its_first_two_parameters() -> None:
+    assert [
+        reads_corpus(registry.resolve(target)) for target in ("variants.heap:train", "unruly:trains_from_a_file")
+    ] == [
+        False,
+        True,
+    ]
+    assert not reads_corpus(min)
+    assert not reads_corpus(registry.resolve("variants.counting.pretokenize:serial"))
+
+
+@pytest.mark.parametrize("name", [card.name for card in registry.variants().values() if "from_file" in card.tags])
+def test_the_tag_says_who_trains_from_a_file(name: str) -> None:
+    """Every other card is held against the checks of words, which refuse such a trainer."""
+    assert reads_corpus(registry.resolve(registry.variants()[name].target))
+
+
+def test_the_checks_of_words_refuse_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert conformance.main(["variants.flat_file:train"]) == USAGE
+    assert "trains from a file" in capsys.readouterr().err
+
+
+def test_it_is_asked_the_same_question_as_everybody(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, variant, 60, tie_break="raw_bytes", min_count=3) for variant in (HEAP, BY_FILE)]
+    by_words, by_file = trained(tmp_path, *cells)
+    assert by_words["merges"] < 60
+    assert by_file["merges_sha256"] == by_words["merges_sha256"]
