@@ -68,7 +68,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
         try:
             enumerate_with()
         except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-            raise Refusal(sentence(error)) from error
+            raise Refusal(sentence(error, chosen_data(arguments))) from error
     if not composed and not ASKING.intersection(argument.partition("=")[0] for argument in arguments):
         raise Refusal(f"there is nothing to measure, no name matches; {HELP}")
     return composed or None
@@ -156,15 +156,21 @@ def existing(group: str) -> list[str]:
     return list(registry.variants() if group == "variant" else registry.cards(group))
 
 
-def sentence(error: BaseException) -> str:
-    """What Hydra or OmegaConf complained of, in one line."""
+def chosen_data(arguments: Sequence[str]) -> str:
+    """The data set that is named last."""
+    named = [argument.partition("=")[2] for argument in arguments if argument.lstrip("+").startswith("data=")]
+    return named[-1] if named else ""
+
+
+def sentence(error: BaseException, data: str = "") -> str:
+    """What Hydra or OmegaConf complained of in a run on this data set, in one line."""
     lines = [line.strip() for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
     told = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
     said = ": ".join(line.rstrip(":") for line in told[:2]) or type(error).__name__
     if (match := re.search(r"Could not find '(\w+)/([^']+)'", said)) and match[1] in GROUPS:
         return registry.unknown(match[1], match[2], existing(match[1]))
     if match := re.search(r"Could not override '([^']+)'", said):
-        return registry.unknown("override", match[1], configuration.keys_beside(match[1]))
+        return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
     if match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):
         said = f"{match[1]!r} is not of the form NAME=VALUE"
     elif match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):

@@ -128,7 +128,7 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     existing = list(existing)
     close = difflib.get_close_matches(name, existing, 1)
     meant = f" did you mean {close[0]}?" if close else ""
-    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing)}"
+    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 
 
 def resolve(target: str) -> Callable[..., Any]:

@@ -29,9 +29,9 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
     known = cards()[name]
     source = known["source"]
     assert known["about"]
+    assert known["language"] or source["kind"] in YOURS
     assert source["kind"] in {*FIND, *YOURS}
     if source["kind"] in FETCHED:
-        assert known["language"]
         assert known["licence"]
         assert source["file"] == Path(source["file"]).name
         assert registry.cards("data")[name]["special_tokens"] == [END]
@@ -90,6 +90,8 @@ def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cach
         shown = described(known)
         for text in (known["about"], known["licence"], known["source"]["kind"], known["facts"].get("sha256", "")):
             assert text in shown
+        listed = [line.split(maxsplit=1) for line in shown.splitlines()]
+        assert all([name, f"{value:,}"] in listed for name, value in known["source"].items() if isinstance(value, int))
     code, shown, _ = ran(capsys, "info", "big_txt")
     assert code == OK
     assert f"{cache_folder}/corpora/big.txt, once python -m harness.corpora fetch big_txt has put it there" in shown

@@ -20,15 +20,15 @@ from harness.units import bytes_text, count_text
 Card = Mapping[str, Any]
 
 HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
-UNKNOWN = "-"
+UNKNOWN, ON_USE = "-", "on use"
 
 
 def state(card: Card) -> str:
-    """Whether the file is on this machine: yes, no, made (when it is used), or yours."""
+    """Whether the file is on this machine: yes, no, on use (made here when a run asks for it), or yours."""
     kind = card["source"]["kind"]
     if kind in FETCHED:
         return "yes" if kept(card).exists() else "no"
-    return "made" if kind in FIND else "yours"
+    return ON_USE if kind in FIND else "yours"
 
 
 def row(card: Card) -> tuple[str, ...]:
@@ -85,7 +85,8 @@ def described(card: Card) -> str:
     lines.append(("facts", "" if facts else "none known"))
     lines += [(f"  {fact}", value_text(value)) for fact, value in facts.items()]
     lines.append(("file", place_text(card)))
-    return "\n".join(f"{name:<16}{text or UNKNOWN if name != 'facts' else text}".rstrip() for name, text in lines)
+    width = max(len(name) for name, _ in lines) + 2
+    return "\n".join(f"{name:<{width}}{text or UNKNOWN if name != 'facts' else text}".rstrip() for name, text in lines)
 
 
 def value_text(value: Any) -> str:
@@ -100,7 +101,7 @@ def place_text(card: Card) -> str:
     here = state(card)
     if here == "yours":
         return "yours, data.path=FILE"
-    if here == "made":
+    if here == ON_USE:
         return f"made here when it is used; python -m harness.corpora path {card['name']} says where it is"
     fetch = "" if here == "yes" else f", once python -m harness.corpora fetch {card['name']} has put it there"
     return f"{kept(card)}{fetch}"

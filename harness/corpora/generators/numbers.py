@@ -60,7 +60,7 @@ class Choice:
     """A choice among weights: place i comes up in proportion to weights[i].
 
     >>> Choice([3, 0, 1]).draw(Numbers(7), 8).tolist()
-    [0, 0, 0, 0, 0, 0, 0, 2]
+    [0, 0, 2, 0, 0, 0, 0, 0]
     """
 
     def __init__(self, weights: Sequence[int]) -> None:
