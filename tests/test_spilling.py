@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,6 +95,31 @@ def test_merged_words_stay_in_their_files() -> None:
     spill.add(WordCounts.from_items([(b"low", 1)]))
     merged = spill.merged()
     assert [type(column.obj).__name__ for column in (merged.data, merged.offsets, merged.counts)] == ["mmap"] * 3
+
+
+@pytest.mark.skipif(bool(native_module.NOT_BUILT), reason="the compiled part is not built")
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what is resident")
+def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
+    spill = Spill()
+    for first in (0, 1):
+        spill.add(WordCounts.from_items([(b"%08d" % number, 1) for number in range(first, 400_000, 2)]))
+    runs = list(spill.runs)
+    written = sum(column.nbytes for run in runs for column in (run.data, run.offsets, run.counts))
+    before = resident_bytes_of_runs()
+    assert len(spill.merged()) == 400_000
+    assert before <= resident_bytes_of_runs() < before + written / 4
+    assert bytes(runs[1].data[:8]) == b"00000001"
+
+
+def resident_bytes_of_runs() -> int:
+    """What this process has in memory of files that have lost their names."""
+    resident, counted = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+            counted = "/spilled/" in line
+        elif line.startswith("Rss:") and counted:
+            resident += 1024 * int(line.split()[1])
+    return resident
 
 
 # Counters

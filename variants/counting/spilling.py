@@ -159,10 +159,10 @@ def write_run(word_counts: WordCounts, file: BinaryIO) -> None:
 
 
 def merge(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:
-    """Write the sum of runs into three files."""
+    """Write the sum of runs, which are mapped, into three files."""
     if _word_runs is not None:
         columns = [(run.data, run.offsets, run.counts) for run in runs]
-        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno())
+        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno(), mapped=True)
         return
     stop = 0
     offsets.write(struct.pack("<q", stop))

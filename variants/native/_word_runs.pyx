@@ -13,6 +13,7 @@ cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
         const int64_t* offsets
         const uint64_t* counts
         size_t words
+        bint mapped
 
     int error_of_run(const Table&, int file) except +
     int error_of_merge(const vector[Table]&, int data, int offsets, int counts) except +
@@ -24,6 +25,7 @@ cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const u
     table.offsets = &offsets[0]
     table.counts = &counts[0] if counts.shape[0] else NULL
     table.words = counts.shape[0]
+    table.mapped = False
     return table
 
 
@@ -37,13 +39,17 @@ def write_run(data, offsets, counts, int file):
         raise OSError(error, os.strerror(error))
 
 
-def merge(tables, int data, int offsets, int counts):
-    """Write the sum of tables, (data, offsets, counts) each with its words in order, to three files."""
+def merge(tables, int data, int offsets, int counts, bint mapped=False):
+    """Write the sum of tables, (data, offsets, counts) each with its words in order, to three files.
+
+    Of tables that are `mapped` from files the pages are given back as they have been read.
+    """
     cdef vector[Table] given
     cdef int error
     held = [tuple(table) for table in tables]  # keeps the buffers while they are read
     for columns in held:
         given.push_back(table_of(columns[0], columns[1], columns[2]))
+        given.back().mapped = mapped
     with nogil:
         error = error_of_merge(given, data, offsets, counts)
     if error:

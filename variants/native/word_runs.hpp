@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ struct Table {
     const std::int64_t* offsets;  // one more than there are words
     const std::uint64_t* counts;
     std::size_t words;
+    bool mapped = false;  // of a file: pages that have been read may be given back, they can be had again
 
     const std::uint8_t* word(std::size_t i) const { return data + offsets[i]; }
     std::size_t length(std::size_t i) const { return static_cast<std::size_t>(offsets[i + 1] - offsets[i]); }
@@ -119,6 +121,44 @@ inline void write_run(const Table& table, int file) {
     output.flush();
 }
 
+// Memory mapped from a file and read from front to back: without this, all of it would be resident in the end.
+class Pages {
+  public:
+    explicit Pages(const void* start) : kept_(page_of(start)) {}
+    void give_back_until(const void* place) {
+        const std::uintptr_t page = page_of(place);
+        if (page > kept_) ::madvise(reinterpret_cast<void*>(kept_), page - kept_, MADV_DONTNEED);
+        kept_ = page;
+    }
+
+  private:
+    static std::uintptr_t page_of(const void* place) {
+        static const std::uintptr_t size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        return reinterpret_cast<std::uintptr_t>(place) / size * size;
+    }
+
+    std::uintptr_t kept_;
+};
+
+// The pages of a table, given back behind the word that is read; of one that is in memory none are.
+class Reading {
+  public:
+    explicit Reading(const Table& table)
+        : table_(table), offsets_(table.offsets), counts_(table.counts), data_(table.data) {}
+    void reach(std::size_t word) {
+        if (!table_.mapped || word % words_at_once) return;
+        offsets_.give_back_until(table_.offsets + word);
+        counts_.give_back_until(table_.counts + word);
+        data_.give_back_until(table_.word(word));
+    }
+
+  private:
+    static constexpr std::size_t words_at_once = 1 << 13;
+
+    const Table& table_;
+    Pages offsets_, counts_, data_;
+};
+
 // Writes the sum of tables, each with its words in order, to three files: bytes, offsets, counts.
 inline void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
     struct Head {
@@ -131,8 +171,10 @@ inline void merge(const std::vector<Table>& tables, int data_file, int offsets_f
         return compare(one.word(left.word), one.length(left.word), other.word(right.word), other.length(right.word)) > 0;
     };
     std::priority_queue<Head, std::vector<Head>, decltype(later)> heads(later);
+    std::vector<Reading> readings(tables.begin(), tables.end());
     const auto enter = [&](std::size_t table, std::size_t word) {
         const Table& of = tables[table];
+        readings[table].reach(word);
         if (word < of.words) heads.push(Head{prefix_of(of.word(word), of.length(word)), table, word});
     };
     for (std::size_t i = 0; i < tables.size(); ++i) enter(i, 0);
