@@ -185,14 +185,15 @@ def _remarks(row: Row) -> Iterable[str]:
 
 
 def _params_text(row: Row, rows: Sequence[Row]) -> str:
-    """The parameters in which rows of the same name differ, as `(push=grown)`."""
-    siblings = [_params(other) for other in rows if other.name == row.name]
+    """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
+    siblings = {json.dumps(_params(other)): _params(other) for other in rows if other.name == row.name}.values()
     names = dict.fromkeys(name for params in siblings for name in params)
-    told = [
-        f"{name}={_as_given(_params(row)[name])}"
-        for name in names
-        if name in _params(row) and any(params.get(name, ...) != _params(row)[name] for params in siblings)
-    ]
+    own = _params(row)
+    told = []
+    for name in names:
+        alike = sum(params.get(name, ...) == own.get(name, ...) for params in siblings)
+        if name in own and alike <= len(siblings) / 2:
+            told.append(f"{name}={_as_given(own[name])}")
     return f"({', '.join(told)})" if told else ""
 
 

@@ -286,6 +286,18 @@ def test_parsers_and_arguments_are_left_as_they_were() -> None:
 # ---- the whole command
 
 
+def test_an_experiment_may_be_a_sweep_by_itself() -> None:
+    swept = cells("experiment=frontier")
+    assert {cell.tie_break for cell in swept} == {"huggingface", "raw_bytes"}
+    assert {cell.tie_break for cell in cells("experiment=frontier", "tie_break=huggingface")} == {"huggingface"}
+
+
+def test_an_ablation_switches_one_idea_off_at_a_time() -> None:
+    params = [dict(cell.variant.params) for cell in cells("experiment=flat_ablation")]
+    off = [[name for name, value in each.items() if value is False] for each in params]
+    assert off == [[], *([name] for name in params[0])]
+
+
 def test_help_is_one_screen_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["variant=naive", "--help"]) == 0
     screen = capsys.readouterr().out

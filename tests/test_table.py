@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.legend import Legend
 from harness.record import read_records
 from harness.rows import PHASES, latest, rows
 from harness.table import exit_code, explanations, frame, main, render, to_csv, to_markdown
@@ -363,6 +364,14 @@ def test_a_repeat_that_failed_is_left_out_and_named() -> None:
     assert row.runs == 1
     assert row.total == pytest.approx(HEAP["seconds"]["total"])
     assert explanations([HEAP, slow]) == ["Some records were left out (timeout: over limits.wall=1 s): heap."]
+
+
+def test_a_row_is_named_by_what_it_departs_in_from_most_of_its_name() -> None:
+    settings = [{"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}]
+    records = [changed(HEAP, params=params, vocab_size=300 + place) for place, params in enumerate(settings)]
+    assert Legend(rows(records[:2])).names == ["heap(a=1)", "heap(a=2)"]
+    assert Legend(rows(records[:3])).names == ["heap", "heap(a=2)", "heap(b=2)"]
+    assert Legend(rows(records)).names == ["heap", "heap(a=2)", "heap(b=2)", "heap(b=2)"]
 
 
 def test_one_wrong_repeat_spoils_its_row() -> None:
