@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from harness import interpreters
 from harness.clock_cost import clock_cost_seconds
 from harness.kept import manifest_of
 from harness.measure import PACKAGES, Answer
@@ -20,7 +20,6 @@ from harness.source_digest import source_sha256
 TRAINING_PHASES = ("convert", "init", "max", "update")
 # Only where a trainer has it: the stages that copy all pairs before they look for the maximum.
 OPTIONAL_PHASE = "copy"
-THIS_INTERPRETER = f"{platform.python_implementation()} {platform.python_version()}"
 COUNTING_PHASES = ("read", "count")
 # The folders of an absolute path, up to its last name.
 FOLDERS = re.compile(r"(?<![\w.~>/:])/(?:[^\s/'\":]+/)+")
@@ -75,7 +74,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
-        "interpreter": answer.get("interpreter") or Path(cell.interpreter or THIS_INTERPRETER).name,
+        "interpreter": interpreters.interpreter(cell.interpreter).label,
         **circumstances(trained),
         "source_sha256": source_sha256(cell.variant.target),
         **common,
@@ -111,7 +110,7 @@ def count_record(measured: CountRun, common: Record) -> Record:
         "limits": answer.get("limits"),
         "last_phase": answer.get("last_phase"),
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
-        "interpreter": answer.get("interpreter") or THIS_INTERPRETER,
+        "interpreter": answer.get("interpreter") or interpreters.THIS.label,
         **circumstances(measured),
         "source_sha256": source_sha256(cell.counter.target),
         **common,

@@ -11,7 +11,6 @@ import datetime
 import math
 import random
 import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from harness.cell_record import count_record, train_record
 from harness.corpora.counted_facts import counted_otherwise
 from harness.environment import environment, host
 from harness.extrapolation import Estimate
+from harness.interpreters import interpreter
 from harness.jobs import count_job, read_merges, train_job
 from harness.journal import Journal
 from harness.kept_costs import MEASURED, keep_cost
@@ -111,7 +111,7 @@ class Run:
 
     def predicted(self, cell: TrainCell) -> Estimate | None:
         """What the trainer would take; nothing is run to know it unless its time is limited."""
-        if cell.limits.wall_seconds is None or shutil.which(cell.interpreter or sys.executable) is None:
+        if cell.limits.wall_seconds is None or interpreter(cell.interpreter).status:
             return None
         return self.forecast.of(cell, self.counts[count_key(cell.count)].words)
 
@@ -220,9 +220,10 @@ class Run:
             status = "error" if counted.answer["status"] == "mismatch" else counted.answer["status"]
             failed = {"status": status, "reason": f"counting failed: {counted.failed_by}"}
             return Trained(cell, block, started, failed, counted)
-        if cell.interpreter is not None and shutil.which(cell.interpreter) is None:
-            reason = f"there is no interpreter {cell.interpreter!r} here; install it, or say interpreter=PATH"
-            return Trained(cell, block, started, {"status": "skipped", "reason": reason}, counted)
+        runs_under = interpreter(cell.interpreter)
+        if runs_under.status:
+            failed = {"status": runs_under.status, "reason": runs_under.reason}
+            return Trained(cell, block, started, failed, counted)
         self.settle_down()
         started, beside = now(), self.others_beside()
         label = f"{cell.variant.name} on {cell.reading.file.name}"

@@ -532,17 +532,3 @@ def test_cells_that_differ_in_what_no_name_tells_are_saved_apart(
     run("-m", "variant=heap", "data.path=text", "vocab_size=260,265", "min_count=1,2", "save=kept")
     assert len(list((tmp_path / "kept").iterdir())) == 4
     assert {tokenizer.load(folder).merges == [] for folder in (tmp_path / "kept").iterdir()} == {False}
-
-
-def test_another_interpreter_runs_the_trainer_and_an_absent_one_is_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text(TEXT)
-    count, found, absent = run(
-        "-m", "variant=heap", "data.path=text", SMALL, f"interpreter={sys.executable},no-such-python"
-    )
-    assert (count["status"], found["status"], absent["status"]) == ("ok", "ok", "skipped")
-    assert found["proof"]["state"] == "reference"
-    assert absent["interpreter"] == "no-such-python"
-    assert "no interpreter 'no-such-python'" in absent["reason"]

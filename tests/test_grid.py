@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import itertools
 import random
+import shutil
+import subprocess
 import sys
 import threading
 from array import array
@@ -21,11 +23,13 @@ from meters import Recorder, ends_in_memory_error, interrupt
 from sanitizers import case_text, printed_merges, sanitized
 
 from harness import registry
+from harness.calling import LONGEST_SHOWN
 from variants import cpp, fine_grained, heap, incremental, naive
 from variants.contract import LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 grid = pytest.importorskip("variants.native._grid", reason="the compiled part is not built")
 
+NATIVE = Path(cpp.__file__).parent / "native"
 POLICIES = ("hash_map", "hash", "index", "maximum", "update")
 MODULES = ("_grid_std", "_grid_dense", "_grid_openmp", "_grid_boost", "_grid_absl")
 
@@ -163,6 +167,10 @@ def test_it_stops_where_it_was_told_or_where_nothing_is_left(num_merges: int) ->
     ("wrong", "told"),
     [
         ({"hash_map": "robin"}, "hash_map is 'robin'; it is one of std, dense, boost, absl"),
+        ({"hash": "fast"}, "hash is 'fast'; it is one of weak, boost, strong, absl"),
+        ({"index": "list"}, "index is 'list'; it is one of node_set, dense_set, inline_set"),
+        ({"maximum": "openmp"}, "maximum is 'openmp'; it is one of iterator_scan, .*, openmp_region"),
+        ({"update": "none"}, "update is 'none'; it is one of coarse, fine_grained"),
         ({"push": "none"}, "push is 'none'; it is one of all, grown"),
         ({"schedule": "fair"}, "schedule is 'fair'; it is one of static, dynamic, guided, auto"),
         ({"words": "strings"}, "words is 'strings'; it is one of columns, objects, indexed"),
@@ -178,10 +186,24 @@ def test_what_does_not_exist_is_answered_with_what_does(wrong: dict[str, Any], t
 def test_a_point_that_was_not_compiled_is_answered_with_the_nearest_and_where_to_add_it() -> None:
     with pytest.raises(ValueError, match="not compiled") as raised:
         cpp.train(many_words(), 1, index="dense_set")
-    told = str(raised.value)
-    assert told.startswith("std/boost/dense_set/iterator_scan/coarse is not compiled; add a line to variants/native/")
-    assert "There are: std/boost/node_set/iterator_scan/coarse, " in told
-    assert all("/".join(point) in told for point in compiled("_grid_std"))
+    assert str(raised.value) == (
+        "std/boost/dense_set/iterator_scan/coarse is not compiled; "
+        "the nearest is std/boost/node_set/iterator_scan/coarse. "
+        "A line in variants/native/grid_std.cpp and a build add it"
+    )
+
+
+def test_what_is_said_of_any_point_that_was_not_compiled_is_shown_whole() -> None:
+    absent = set(itertools.product(*(cpp.CHOICES[policy] for policy in POLICIES))) - set(POINTS)
+    for point in absent:
+        with pytest.raises((ValueError, Unavailable)) as refused:
+            learn(point, random_words(1), 0)
+        assert refused.type is Unavailable or len(str(refused.value)) <= LONGEST_SHOWN
+
+
+def test_every_policy_that_was_compiled_can_be_named() -> None:
+    for policy, named in zip(POLICIES, zip(*POINTS, strict=True), strict=True):
+        assert set(named) <= set(cpp.CHOICES[policy])
 
 
 @pytest.mark.parametrize(
@@ -201,6 +223,13 @@ def test_what_is_absent_is_told_with_how_to_get_it(
     monkeypatch.delattr(f"variants.native.{module}", raising=False)
     with pytest.raises(Unavailable, match=package):
         cpp.train(many_words(), 1, **point)
+
+
+def test_a_build_for_another_interpreter_is_told_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "variants.native._grid", None)
+    monkeypatch.setattr(sys.implementation, "cache_tag", "pypy39")
+    with pytest.raises(Unavailable, match=r"is built for cpython-.* and this is pypy39; only Python stages run under"):
+        cpp.train(many_words(), 1)
 
 
 @pytest.mark.parametrize("name", [card.name for card in registry.variants().values() if "cpp" in card.tags])
@@ -270,3 +299,22 @@ def test_sanitizers_find_nothing(flags: tuple[str, ...], tmp_path: Path) -> None
     cases = tmp_path / "cases"
     cases.write_text("".join(texts))
     assert printed_merges(program, cases) == expected
+
+
+@pytest.mark.slow
+def test_the_misplaced_bracket_of_the_published_programs_is_caught_by_a_nul(tmp_path: Path) -> None:
+    headers = tmp_path / "native"
+    shutil.copytree(NATIVE, headers, ignore=shutil.ignore_patterns("*.so", "_*"))
+    update = headers / "grid_update.hpp"
+    right = "while (state.pair_at(word, last) != pair) --last;"
+    wrong = "while (last > first && !(word[last] == left_of(pair) && word[last + 1 == right_of(pair)])) --last;"
+    assert right in update.read_text()
+    update.write_text(update.read_text().replace(right, wrong))
+    program = sanitized("grid_driver.cpp", "undefined", tmp_path, f"-I{headers}")
+    cases = tmp_path / "cases"
+    caught = {}
+    for word in (b"\0\1\0\1", b"\1\2\1\2"):
+        cases.write_text(case_text((4, 1, 0, 1, 0, 1), {word: 1}))
+        caught[word] = subprocess.run([program, cases], capture_output=True, text=True).stderr
+    assert "differs" in caught[b"\0\1\0\1"]
+    assert caught[b"\1\2\1\2"] == ""

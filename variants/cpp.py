@@ -20,8 +20,10 @@ from typing import Any
 
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 from variants.incremental import index_words
+from variants.native import built, why_missing
 from variants.words import count_pairs
 
+OPENMP = ("openmp_lock", "openmp_critical", "openmp_slots", "openmp_region")
 SCHEDULES = ("static", "dynamic", "guided", "auto")
 PUSHES = ("all", "grown")
 PASSED_AS = ("columns", "objects", "indexed")
@@ -42,7 +44,13 @@ MODULES = {
     "absl": "variants.native._grid_absl",
     "openmp": "variants.native._grid_openmp",
 }
-HASH_MAPS = ("std", "dense", "boost", "absl")
+CHOICES = {
+    "hash_map": ("std", "dense", "boost", "absl"),
+    "hash": ("weak", "boost", "strong", "absl"),
+    "index": ("node_set", "dense_set", "inline_set"),
+    "maximum": ("iterator_scan", "bucket_scan", "copied_scan", "heap", *OPENMP),
+    "update": ("coarse", "fine_grained"),
+}
 
 
 def train(
@@ -69,18 +77,15 @@ def train(
     Raises Unavailable where its library was absent when this was built, ValueError for what does not exist or was not
     compiled, with what was, and for a table that cannot be trained on.
     """
-    for name, value, allowed in (
-        ("hash_map", hash_map, HASH_MAPS),
-        ("push", push, PUSHES),
-        ("schedule", schedule, SCHEDULES),
-        ("words", words, PASSED_AS),
-    ):
+    named = (hash_map, hash, index, maximum, update)
+    choices = (*CHOICES.items(), ("push", PUSHES), ("schedule", SCHEDULES), ("words", PASSED_AS))
+    for (name, allowed), value in zip(choices, (*named, push, schedule, words)):
         if value not in allowed:
             raise ValueError(f"{name} is {value!r}; it is one of {', '.join(allowed)}")
     for name, number in (("threads", threads), ("chunk", chunk)):
         if not 1 <= number < 2**31:
             raise ValueError(f"{name} is {number}; it is 1 or more, and below 2**31")
-    grid, capsule, point = _point((hash_map, hash, index, maximum, update))
+    grid, capsule, point = _point(named)
     return grid.train(  # type: ignore[no-any-return]
         capsule,
         point,
@@ -100,21 +105,19 @@ def train(
 
 def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
     """The door, the module that holds a point, and its place there."""
-    library = "openmp" if names[3].startswith("openmp") else names[0]
+    library = "openmp" if names[3] in OPENMP else names[0]
+    grid = built("_grid")
     try:
-        grid = importlib.import_module("variants.native._grid")
         capsule = importlib.import_module(MODULES[library]).members
     except ImportError as error:
-        raise Unavailable(MISSING.get(library, f"the compiled part is not built; {BUILD}")) from error
+        raise Unavailable(MISSING.get(library) or why_missing(f"_grid_{library}")) from error
     points = grid.points(capsule)
     if not points:
         raise Unavailable(MISSING[library])
     if names not in points:
-        nearest = sorted(points, key=lambda point: -sum(map(str.__eq__, point, names)))
-        raise ValueError(
-            f"{'/'.join(names)} is not compiled; add a line to variants/native/grid_{library}.cpp and build again. "
-            f"There are: {', '.join(map('/'.join, nearest))} (hash_map/hash/index/maximum/update)"
-        )
+        nearest = "/".join(max(points, key=lambda point: sum(map(str.__eq__, point, names))))
+        how = f"A line in variants/native/grid_{library}.cpp and a build add it"  # tables show all of it
+        raise ValueError(f"{'/'.join(names)} is not compiled; the nearest is {nearest}. {how}")
     return grid, capsule, points.index(names)
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 from variants.contract import Unavailable
 
+FOLDER = Path(__file__).parent
+
 
 def built(module: str) -> Any:
-    """The compiled module of that name. Raises Unavailable, with the command that builds it, where it is missing."""
+    """The compiled module of that name. Raises Unavailable, with what would bring it, where it is missing."""
     try:
         return importlib.import_module(f"variants.native.{module}")
     except ImportError as error:
-        raise Unavailable("the compiled part is not built; python -m pip install -e . builds it") from error
+        raise Unavailable(why_missing(module)) from error
+
+
+def why_missing(module: str) -> str:
+    """Why a compiled module cannot be had: it was built for another interpreter than this one, or not at all."""
+    builds = sorted(path.name.split(".")[1] for path in FOLDER.glob(f"{module}.*.so"))
+    this = str(sys.implementation.cache_tag)
+    if builds and not any(build.startswith(f"{this}-") for build in builds):
+        known = ", ".join(builds)
+        return f"the compiled part is built for {known} and this is {this}; only Python stages run under others"
+    return "the compiled part is not built; python -m pip install -e . builds it"

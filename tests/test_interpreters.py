@@ -1,0 +1,64 @@
+"""Another interpreter runs a trainer's merging; one that cannot is told why, each by itself."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from workbench import TEXT
+
+from harness import registry, run
+
+SMALL = "vocab_size=270"
+
+
+def test_another_interpreter_runs_the_trainer_and_one_that_cannot_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    (tmp_path / "old").write_text("#!/bin/sh\necho CPython 3.7.16 3 7\n")
+    (tmp_path / "old").chmod(0o755)
+    none = "/".join(Path(str(shutil.which("true"))).parts[-3:])
+    asked = f"{sys.executable},no-such-python,./none/python,./old,{shutil.which('true')}"
+    count, found, *others = run("-m", "variant=heap", "data.path=text", SMALL, f"interpreter={asked}")
+    assert (count["status"], found["status"]) == ("ok", "ok")
+    assert found["proof"]["state"] == "reference"
+    assert found["interpreter"].startswith(f"{platform.python_implementation()} {platform.python_version()} (")
+    assert [(other["status"], other["interpreter"], other["reason"]) for other in others] == [
+        (
+            "skipped",
+            "no-such-python",
+            "there is no interpreter 'no-such-python' here; apt-get install no-such-python, or say interpreter=PATH",
+        ),
+        ("skipped", "none/python", "there is no interpreter 'none/python' here; say another path"),
+        ("error", "old", "'old' is CPython 3.7.16; trainers run under 3.9 or later"),
+        ("error", none, f"'{none}' is no Python; interpreter= names one, such as pypy3"),
+    ]
+
+
+@pytest.mark.slow
+def test_every_stage_in_python_is_proved_under_pypy_and_none_that_is_compiled_runs_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("pypy3") is None:
+        pytest.skip("pypy3 is not installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    records = run("variants=[python,cpp,cython]", "data.path=text", SMALL, "interpreter=pypy3")
+    trained = {record["variant"]: record for record in records if record["cell"] == "train"}
+    cards = registry.variants()
+    for name, record in trained.items():
+        assert record["interpreter"].startswith("PyPy")
+        if record["status"] == "ok":
+            assert "python" in cards[name].tags
+            assert record["proof"]["state"] in ("reference", "confirmed", "unconfirmed")
+        else:
+            assert record["status"] == "skipped"
+            assert "only Python stages run under others" in record["reason"] or name == "heap_max"
+    assert {name for name, card in cards.items() if "python" in card.tags} - {"heap_max"} <= {
+        name for name, record in trained.items() if record["status"] == "ok"
+    }
