@@ -37,6 +37,11 @@ class Entry:
     def record(self) -> Record:
         return self.head["record"]  # type: ignore[no-any-return]
 
+    @property
+    def attempt(self) -> int:
+        """How often the run had been begun or gone on with by then."""
+        return self.head["attempt"]  # type: ignore[no-any-return]
+
 
 class Journal:
     """The folder of one unfinished run, which nobody else has."""
@@ -48,11 +53,12 @@ class Journal:
         self.entries = list(entries)
         self.continued = bool(entries)
         self.number = len(self.entries)
+        self.attempt = 1 + max((entry.attempt for entry in self.entries), default=0)
 
     def add(self, head: Mapping[str, Any], merges: bytes | None) -> None:
         """Put a measurement on disk. Raises Refusal if that is full."""
         self.number += 1
-        line = json.dumps({**head, "has_merges": merges is not None}).encode() + b"\n"
+        line = json.dumps({**head, "attempt": self.attempt, "has_merges": merges is not None}).encode() + b"\n"
         try:
             write_whole(self.folder / f"{self.number:06}", line + (merges or b""))
         except OSError as error:

@@ -95,6 +95,7 @@ def restore(run: Run, entries: Sequence[Entry]) -> None:
     """Put the measurements of the journal into a run that has measured nothing yet."""
     cells = {cell.key(): cell for cell in run.cells}
     count_cells = {(cell.reading.key(), cell.key()): cell for cell in run.count_cells(run.cells)}
+    attempts: list[int] = []
     for entry in entries:
         head = entry.head
         block = Block(head["block"], head["warm_up"])
@@ -112,13 +113,27 @@ def restore(run: Run, entries: Sequence[Entry]) -> None:
             trained = Trained(cell, block, head["started"], head["answer"], counted, merges)
             trained.beside_others = head["beside_others"]
             run.trained.append(trained)
+            attempts.append(entry.attempt)
             run.counts[cell.reading.key(), cell.count.key()] = counted
+    mark_attempts(run, attempts)
     mark_cut_short(run)
 
 
 def restored_count(head: dict[str, Any], reading: Any) -> Counted:
     words = kept.words_of(reading) if head["has_words"] else None
     return Counted(head["counted"], head["counts_reused"], words, head["failed_by"])
+
+
+def mark_attempts(run: Run, attempts: Sequence[int]) -> None:
+    """Mark what was not measured in one go: a block that was begun again whole has its earlier beginnings in it too."""
+    several = len(run.blocks()) > 1
+    for block in run.blocks():
+        there = [
+            (attempt, trained) for attempt, trained in zip(attempts, run.trained, strict=True) if trained.block == block
+        ]
+        begun = {attempt for attempt, _ in there}
+        for attempt, trained in there:
+            trained.cut_short = len(begun) > 1 and not (several and attempt == max(begun))
 
 
 def mark_cut_short(run: Run) -> None:

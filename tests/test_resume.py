@@ -227,6 +227,36 @@ def test_the_order_in_which_cells_are_said_does_not_matter(tmp_path: Path) -> No
     assert plan_key(cells, settings_for(tmp_path), "m") == plan_key(cells[::-1], settings_for(tmp_path), "m")
 
 
+# Ended twice.
+
+
+@pytest.mark.parametrize("after", list(itertools.product(range(3), repeat=2)))
+def test_a_block_that_was_interrupted_twice_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: tuple[int, int]
+) -> None:
+    cells = three(tmp_path)
+    for number in after:
+        interrupted(tmp_path, monkeypatch, cells, number, repeat=2)
+    finished(tmp_path, cells, repeat=2)
+    whole = Counter(key for key in moments(stored(tmp_path)).elements() if key[3])
+    assert whole == Counter(itertools.product(("heap", "naive", "heap_again"), (False,), (0, 1), (True,)))
+    assert len(stored(tmp_path)) == 6 + sum(after)
+
+
+def test_a_single_block_in_pieces_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is measured when the second attempt ends, and a third has only to record it."""
+    cells = three(tmp_path)
+    interrupted(tmp_path, monkeypatch, cells, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "prove", lambda *_, **__: (_ for _ in ()).throw(Stop))
+        patched.setattr(running, "append_once", lambda *_: None)
+        with pytest.raises(Stop):
+            finished(tmp_path, cells)
+    finished(tmp_path, cells)
+    assert {each["block_whole"] for each in stored(tmp_path)} == {False}
+    assert len(stored(tmp_path)) == 3
+
+
 # Between any two steps.
 
 
@@ -316,18 +346,39 @@ def measured_so_far(folder: Path) -> int:
     return len(list((folder / "results" / UNFINISHED).glob("*/0*[0-9]")))
 
 
-@pytest.mark.parametrize(("number", "entries"), [(signal.SIGKILL, 1), (signal.SIGKILL, 4), (signal.SIGINT, 3)])
-def test_a_run_that_is_ended_from_outside_is_gone_on_with(tmp_path: Path, number: signal.Signals, entries: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "moments"),
+    [(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])],
+)
+def test_a_run_that_is_ended_from_outside_is_gone_on_with(
+    tmp_path: Path, number: signal.Signals, moments: Sequence[int]
+) -> None:
+    """Ended when so many measurements are on disk, once or again after going on; then it is left to finish."""
     reading_of(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{TESTS}"}
-    arguments = command(tmp_path, "variants=[heap,naive,incremental]", "vocab_size=270", "repeat=2")
-    process = subprocess.Popen(
-        arguments, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    journals = tmp_path / "results" / UNFINISHED
+    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{TESTS}", "UNRULY_JOURNAL": str(journals)}
+    trainers = "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
+    arguments = command(tmp_path, "-m", trainers, "vocab_size=270", "repeat=2")
+    for entries in moments:
+        process = subprocess.Popen(
+            arguments,
+            env={**environment, "UNRULY_ENOUGH": str(entries)},
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda at=entries: measured_so_far(tmp_path) >= at, f"{entries} measurements")  # type: ignore[misc]
+        assert process.poll() is None
+        process.send_signal(number)
+        process.wait()
+    again = subprocess.run(
+        arguments,
+        env={**environment, "UNRULY_ENOUGH": "1000"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    wait_until(lambda: measured_so_far(tmp_path) >= entries or process.poll() is not None, f"{entries} measurements")
-    process.send_signal(number)
-    process.wait()
-    again = subprocess.run(arguments, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     records = read_records([tmp_path / "results"])
     assert "skipped" not in again.stderr
@@ -335,6 +386,6 @@ def test_a_run_that_is_ended_from_outside_is_gone_on_with(tmp_path: Path, number
     assert len(identities) == len(set(identities))
     trained = [each for each in records if each["cell"] == "train"]
     whole = Counter((each["variant"], each["block"]) for each in trained if each["block_whole"])
-    assert whole == Counter(itertools.product(("heap", "naive", "incremental"), range(2)))
-    assert len(trained) - sum(whole.values()) <= 2
+    assert sorted(whole.values()) == [1] * 6
+    assert len(trained) - 6 <= 2 * len(moments)
     assert not (tmp_path / "results" / UNFINISHED).exists()

@@ -120,14 +120,21 @@ def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Met
 
 
 def merges_slowly(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Right, and 0.06 s a merge."""
+    """Right, and at least 0.02 s a merge."""
     merges: list[Merge] = []
     meter.follow(merges)
     for merge in honest(word_counts, num_merges):
-        time.sleep(0.06)
+        time.sleep(0.02)
         merges.append(merge)
         meter.lap("update")
     return merges
+
+
+def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Goes on only while few measurements are in a run's journal, so that the run cannot finish before it is ended."""
+    if len(list(Path(os.environ["UNRULY_JOURNAL"]).glob("*/0*[0-9]"))) >= int(os.environ["UNRULY_ENOUGH"]):
+        time.sleep(A_LONG_TIME)
+    return honest(word_counts, num_merges)
 
 
 def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[Merge]:

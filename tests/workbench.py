@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.corpora import CorpusFile
-from harness.measure import Limits
+from harness.measure import Attended, Limits, OnProgress
 from harness.plan import CountCell, Reading, TrainCell
 from harness.registry import CounterCard, VariantCard
 from harness.settings import Preset, Settings
@@ -25,7 +25,8 @@ SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
 HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
 QUICK = Preset("quick")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
-SECONDS_TO_BE_GONE = 20.0
+SECONDS_TO_BE_GONE = 60.0
+BRIEF = Limits(wall_seconds=0.3)
 
 
 def unruly(name: str, family: str = "") -> VariantCard:
@@ -71,6 +72,36 @@ def settings_for(folder: Path, **others: Any) -> Settings:
         "measure": QUICK,
     }
     return Settings(**{**known, **others})
+
+
+class LimitsInWaiting:
+    """Limits of which that on time holds from when something was seen: a slow machine gets as far as a fast one."""
+
+    def __init__(self, limits: Limits, until: Callable[[int], bool]) -> None:
+        self.limits = limits
+        self.until = until
+        self.merges = 0
+        self.memory_bytes = limits.memory_bytes
+
+    @property
+    def wall_seconds(self) -> float | None:
+        return self.limits.wall_seconds if self.until(self.merges) else None
+
+
+def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
+    """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
+    attend = Attended.attend
+
+    def patiently(attended: Attended, limits: Limits, on_progress: OnProgress) -> None:
+        waiting: Any = LimitsInWaiting(limits, until)
+
+        def seen(done: int) -> None:
+            waiting.merges = done
+            on_progress(done)
+
+        attend(attended, waiting, seen)
+
+    monkeypatch.setattr(Attended, "attend", patiently)
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
