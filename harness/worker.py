@@ -117,6 +117,7 @@ class Measured:
         self.peak_private = 0
         self.from_file = False
         self.writing = threading.Lock()
+        self.begun = False
         self.started = clock()
         self.before = account()
 
@@ -185,6 +186,7 @@ class Measured:
         self.before = account()
         self.meter._mark = time.perf_counter()
         self.started = clock()
+        self.begun = True
         self.mark()
 
     def mark(self) -> None:
@@ -273,7 +275,9 @@ class Measured:
                 self.sample()
 
     def stopped(self) -> dict[str, Any]:
-        """The answer for a call that goes on, with the merges made so far."""
+        """The answer for a call that goes on, with the merges made so far; one that has not begun has no figures."""
+        if not self.begun:
+            return {"status": "stopped", "reason": None}
         answer = {**self.figures(), "status": "stopped"}
         if self.job["kind"] == "train":
             merges = list(self.meter.followed)

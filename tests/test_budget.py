@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, NAIVE, TESTS, cell_of, reading_of, settings_for, unruly
+from workbench import BRIEF, HEAP, TESTS, cell_of, limits_wait, reading_of, settings_for, unruly
 
 from harness import budget, kept_costs, word_store
 from harness.budget import Slices, of_stopped, predicted
@@ -16,14 +16,17 @@ from harness.extrapolation import Estimate
 from harness.kept_costs import expected_cost, keep_cost
 from harness.measure import Limits
 from harness.plan import TrainCell
+from harness.registry import VariantCard
 from harness.running import exit_code
 from harness.schedule import Run
 from harness.settings import Preset
 from variants.contract import WordCounts
 
+INCREMENTAL = VariantCard("incremental", "variants.incremental:train", family="indexed")
 runs = itertools.count()
-WALL = Limits(wall_seconds=2.0)
 LIMITED = Limits(wall_seconds=60.0)
+MANY_MERGES = 2000
+"""Of `merges_slowly` in BRIEF's time there are only some."""
 MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
 
 
@@ -68,21 +71,29 @@ def test_what_is_predicted_to_be_over_is_left_out_of_warm_up_and_runs_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading = reading_of(tmp_path)
-    cells = [cell_of(reading, HEAP, limits=WALL), cell_of(reading, unruly("merges_slowly"), 40, limits=WALL)]
+    cells = [cell_of(reading, HEAP, limits=LIMITED), cell_of(reading, unruly("hangs"), limits=BRIEF)]
     dear = cells[1].key()
     monkeypatch.setattr(Run, "predicted", lambda _, cell: estimated(9.0 if cell.key() == dear else 0.01))
     run = run_of(tmp_path, cells, repeat=2, measure=Preset("paired", warm_up=1))
     moments = [(each.cell.variant.name, each.block.warm_up, each.block.number) for each in run.trained]
-    assert [moment for moment in moments if moment[0] == "merges_slowly"] == [("merges_slowly", False, 0)]
+    assert [moment for moment in moments if moment[0] == "hangs"] == [("hangs", False, 0)]
     assert len(moments) == 4
 
 
 # What was stopped.
 
 
-def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    cells = [cell_of(reading, variant, 40, limits=WALL) for variant in (HEAP, NAIVE, unruly("merges_slowly"))]
+def stopped_after_some_merges(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrainCell:
+    """A cell that is over its limit, but not before some merges were seen."""
+    limits_wait(monkeypatch, lambda merges: merges >= 20)
+    return cell_of(reading_of(folder, MANY_WORDS), unruly("merges_slowly"), MANY_MERGES, limits=BRIEF)
+
+
+def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = stopped_after_some_merges(tmp_path, monkeypatch)
+    cells = [over, *(cell_of(over.reading, variant, MANY_MERGES) for variant in (HEAP, INCREMENTAL))]
     run = run_of(tmp_path, cells, repeat=2)
     slow = [each for each in run.records() if each["variant"] == "merges_slowly"]
     assert len(slow) == 1  # it would only show the same again
@@ -91,23 +102,24 @@ def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(t
     assert record["merges"] is None
     assert record["seconds"]["total"] is None
     told = record["extrapolated"]
-    assert 8 <= told["merges_done"] == record["merges_done"] < 40
-    assert 2.0 <= told["low_seconds"] <= told["total_seconds"] <= told["high_seconds"]
-    # Its 40 merges take 0.06 s each, at least: how much longer is the machine's doing.
-    assert told["high_seconds"] >= 40 * 0.06
+    assert 20 <= told["merges_done"] == record["merges_done"] < MANY_MERGES
+    # It had slept so long already.
+    assert 20 * 0.02 <= told["low_seconds"] <= told["total_seconds"] <= told["high_seconds"]
     assert exit_code(run.records(), []) == 0
     assert exit_code(slow, []) == 22
 
 
-def test_a_cell_alone_that_is_over_the_limit_is_proved_against_judges(tmp_path: Path) -> None:
-    cell = cell_of(reading_of(tmp_path), unruly("merges_slowly"), 40, limits=WALL)
+def test_a_cell_alone_that_is_over_the_limit_is_proved_against_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = stopped_after_some_merges(tmp_path, monkeypatch)
     (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
     assert (record["status"], record["proof"]["state"]) == ("extrapolated", "reference")
     assert len(record["proof"]["by"]) > 1
 
 
 def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
-    cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=WALL)
+    cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=BRIEF)
     (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
     assert (record["status"], record["extrapolated"]) == ("timeout", None)
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,12 +15,14 @@ from typing import Any
 
 import forgers
 import pytest
-from workbench import CHECKOUT, TESTS, is_running, wait_until
+from workbench import BRIEF, CHECKOUT, TESTS, is_running, limits_wait, wait_until
 
 from harness import word_store
 from harness.calling import arguments_for, packed
+from harness.channel import Channel
 from harness.measure import Answer, Limits, measure
 from harness.record import merges_from_bytes
+from harness.worker import Measured
 from variants.contract import Meter, TieBreak, WordCounts
 from variants.heap import train
 
@@ -115,21 +118,30 @@ def test_an_interpreter_that_is_none_is_an_error(measured: Measure) -> None:
 # Limits.
 
 
-def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(measured: Measure) -> None:
-    answer, output = measured("hangs_after_some_merges", Limits(wall_seconds=0.6))
-    assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.6 s")
+def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda merges: merges == 5)
+    answer, output = measured("hangs_after_some_merges", BRIEF)
+    assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.3 s")
     assert answer["merges_done"] == 5
     assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:5]
 
 
-def test_a_native_trainer_that_stops_when_told_is_no_finished_one(measured: Measure) -> None:
-    answer, output = measured("stops_when_told", Limits(wall_seconds=0.6))
+def test_a_native_trainer_that_stops_when_told_is_no_finished_one(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda merges: merges == 3)
+    answer, output = measured("stops_when_told", BRIEF)
     assert (answer["status"], answer["merges_done"]) == ("timeout", 3)
     assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:3]
 
 
-def test_a_trainer_that_has_everything_when_told_to_stop_is_a_finished_one(measured: Measure) -> None:
-    answer, _ = measured("stops_too_late", Limits(wall_seconds=0.6))
+def test_a_trainer_that_has_everything_when_told_to_stop_is_a_finished_one(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda merges: merges == NUM_MERGES)
+    answer, _ = measured("stops_too_late", BRIEF)
     assert (answer["status"], answer["merges_done"]) == ("ok", NUM_MERGES)
 
 
@@ -145,6 +157,19 @@ def test_a_trainer_that_holds_the_interpreter_lock_is_ended_all_the_same(measure
 def test_a_limit_that_is_over_at_once_is_a_timeout(measured: Measure) -> None:
     answer, _ = measured("hangs", Limits(wall_seconds=0.001))
     assert answer["status"] == "timeout"
+
+
+def test_a_limit_that_is_over_before_the_call_begins_is_a_timeout_without_figures(measured: Measure) -> None:
+    answer, _ = measured("slow_to_import:train", Limits(wall_seconds=0.001))
+    assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.001 s")
+    assert not {"total", "seconds", "merges_done"} & set(answer)
+
+
+def test_a_call_that_is_stopped_while_its_beginning_is_witnessed_has_no_figures() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        about_to_begin = Measured({"kind": "train", "output": "none"}, Channel(theirs.fileno()))
+        assert about_to_begin.stopped() == {"status": "stopped", "reason": None}
 
 
 @pytest.mark.slow
@@ -263,29 +288,44 @@ def test_odd_manners_cost_nothing(measured: Measure, trainer: str) -> None:
     assert merges_from_bytes((output / "merges").read_bytes()) == MERGES
 
 
+def started_in(folder: Path) -> list[int]:
+    """The processes whose numbers a trainer has left."""
+    told = folder / "child"
+    return [int(line) for line in told.read_text().split()] if told.exists() else []
+
+
 @pytest.mark.parametrize(
     "trainer",
     ["leaves_a_child", "leaves_a_child_in_a_session_of_its_own", "leaves_a_daemon", "leaves_a_child_and_hangs"],
 )
-def test_no_process_is_left_behind(measured: Measure, trainer: str, tmp_path: Path) -> None:
-    answer, _ = measured(trainer, Limits(wall_seconds=0.8))
-    assert answer["status"] == ("timeout" if trainer.endswith("hangs") else "ok")
-    child = int((tmp_path / "child").read_text())
+def test_no_process_is_left_behind(
+    measured: Measure, trainer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda _: bool(started_in(tmp_path)))
+    hangs = trainer.endswith("hangs")
+    answer, _ = measured(trainer, BRIEF if hangs else None)
+    assert answer["status"] == ("timeout" if hangs else "ok")
+    (child,) = started_in(tmp_path)
     wait_until(lambda: not is_running(child), f"the end of the process that {trainer}")
 
 
-def test_processes_that_multiply_are_all_ended(measured: Measure, tmp_path: Path) -> None:
-    answer, _ = measured("multiplies", Limits(wall_seconds=1.5))
+def test_processes_that_multiply_are_all_ended(
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda _: len(started_in(tmp_path)) > 20)
+    answer, _ = measured("multiplies", BRIEF)
     assert answer["status"] == "timeout"
-    started = [int(line) for line in (tmp_path / "child").read_text().split()]
-    assert len(started) > 20
+    started = started_in(tmp_path)
     wait_until(lambda: not any(map(is_running, started)), "the end of every process that was started")
 
 
-def test_a_child_without_mark_and_session_is_ended_too(measured: Measure, tmp_path: Path) -> None:
-    answer, _ = measured("lets_a_stranger_allocate", Limits(wall_seconds=0.8))
+def test_a_child_without_mark_and_session_is_ended_too(
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_wait(monkeypatch, lambda _: bool(started_in(tmp_path)))
+    answer, _ = measured("lets_a_stranger_allocate", BRIEF)
     assert answer["status"] == "timeout"
-    wait_until(lambda: not is_running(int((tmp_path / "child").read_text())), "the end of the stranger")
+    wait_until(lambda: not any(map(is_running, started_in(tmp_path))), "the end of the stranger")
 
 
 @pytest.mark.usefixtures("measured")
