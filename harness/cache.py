@@ -33,7 +33,10 @@ def folder(*parts: str) -> Path:
 
 
 def unusable(path: Path, error: OSError) -> Refusal:
-    return Refusal(f"cannot use the cache {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED)
+    why = error.strerror
+    return Refusal(
+        f"cannot use the cache {path} ({why}); set {VARIABLE} to a folder that can be written and has room", UNMEASURED
+    )
 
 
 @contextlib.contextmanager

@@ -6,8 +6,10 @@ import collections
 import hashlib
 import itertools
 import math
+import shutil
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -311,6 +313,16 @@ def test_another_digest_than_the_cards_is_the_generators_fault(name: str) -> Non
     card = {**card_of(name), "facts": {"sha256": "0" * 64}}
     with pytest.raises(Refusal, match="that is a fault of the generator on this machine, please report it"):
         prepare(card, [])
+
+
+@pytest.mark.parametrize(("name", "needs"), [("one_word", "1.00 MB"), ("zipf_tinystories", "1.44 MB")])
+def test_room_is_asked_for_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, cache_folder: Path, name: str, needs: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    with pytest.raises(Refusal, match=rf"{name} needs {needs} in .*, and 100 kB are free; make room"):
+        prepare(card_of(name), [])
+    assert list((cache_folder / "generated").iterdir()) == []
 
 
 def test_an_interrupted_making_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> None:

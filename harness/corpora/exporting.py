@@ -112,7 +112,7 @@ def placed(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        why = error.strerror or str(error)
+        why = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's own text names its call
         raise Refusal(f"cannot write {path} ({why}); say another place with --parquet FILE", UNMEASURED) from error
     finally:
         temporary.unlink(missing_ok=True)

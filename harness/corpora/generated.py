@@ -12,11 +12,13 @@ from typing import Any
 from harness import cache, registry
 from harness.corpora import generators
 from harness.corpora.files import digest_of
+from harness.corpora.room import check_room
 from harness.errors import UNMEASURED, Refusal
 from harness.progress import bar
 
 Card = Mapping[str, Any]
 KIND = "generator"
+BYTES_BESIDE_A_WORD = 16  # in a table: its offset and its count
 
 
 def as_said(card: Card) -> Card:
@@ -54,6 +56,7 @@ def text_of(card: Card) -> Path:
         pass
     shutil.rmtree(place, ignore_errors=True)  # what is there has been damaged
     blocks = generators.made(card["source"])
+    check_room_at(place, card)
     hasher, done = hashlib.sha256(), 0
     with cache.placing(place) as temporary, bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
         temporary.mkdir()
@@ -65,6 +68,13 @@ def text_of(card: Card) -> Path:
         (temporary / digest.name).write_text(hasher.hexdigest())
     check(card, hasher.hexdigest())
     return text
+
+
+def check_room_at(place: Path, card: Card) -> None:
+    """Raises Refusal if there is no room there for what the card's generator will make."""
+    number, unit = generators.size_of(card["source"])
+    needed = number if unit == "bytes" else card["facts"].get("bytes", 0) + BYTES_BESIDE_A_WORD * number
+    check_room(place.parent, needed, card["name"])
 
 
 def check(card: Card, made: str) -> None:

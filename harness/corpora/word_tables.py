@@ -83,6 +83,7 @@ def table_key(path: Path) -> str:
 
 
 def from_generator(card: Card, folder: Path) -> None:
+    generated.check_room_at(generated.place_of(card), card)
     with Columns(folder) as columns, bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
         for block in generators.made(card["source"]):
             columns.append(block)
