@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from workbench import wait_until
 
 from harness import registry
 from harness.file_cases import FILE_CASES, FileCase
-from variants import heap
+from variants import heap, peers
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
-from variants.peers import gigatoken, huggingface, installed, rustbpe
+from variants.peers import any_other_computes, gigatoken, huggingface, installed, rustbpe, wait_for_other_threads
 from variants.peers.rustbpe import merges_of
 
 REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
@@ -158,6 +161,31 @@ def test_an_absent_package_is_named_with_the_command_that_installs_it(
 def test_what_is_not_installed_is_nothing_and_no_error() -> None:
     assert installed("there_is_no_such_package") is None
     assert installed("json") is not None
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads do")
+def test_a_thread_that_computes_is_seen_until_it_has_ended() -> None:
+    stop = threading.Event()
+
+    def compute() -> None:
+        while not stop.is_set():
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 100_000)  # without the interpreter's lock
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        wait_until(any_other_computes, "the thread that computes")
+    finally:
+        stop.set()
+        thread.join()
+    wait_until(lambda: not any_other_computes(), "the end of all computing")
+
+
+def test_what_a_package_leaves_to_other_threads_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([True, True, False])
+    monkeypatch.setattr(peers, "any_other_computes", lambda: next(looks))
+    wait_for_other_threads()
+    assert list(looks) == []
 
 
 # Its own words for its merges.

@@ -7,8 +7,12 @@ any other question is refused, because an answer to it would only look like a co
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import importlib
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -52,6 +56,25 @@ def expect_no_minimum(package: str, min_count: int) -> None:
 def use_threads(threads: int) -> None:
     """Give a package's pool of threads its width; to be called before the pool is first used."""
     os.environ["RAYON_NUM_THREADS"] = str(threads)
+
+
+def wait_for_other_threads() -> None:
+    """Return when no other thread of this process computes: what a package leaves to its pool is its own work as well.
+
+    Where the system does not tell, it returns at once.
+    """
+    while any_other_computes():
+        time.sleep(0.001)
+
+
+def any_other_computes() -> bool:
+    """Whether a thread besides this one runs, or would if it had a processor."""
+    for thread in glob.glob("/proc/self/task/*/stat"):  # noqa: PTH207
+        with contextlib.suppress(OSError), open(thread, "rb") as file:  # noqa: PTH123
+            number, _, rest = file.read().partition(b" ")
+            if int(number) != threading.get_native_id() and rest.rpartition(b")")[2].split()[0] in (b"R", b"D"):
+                return True
+    return False
 
 
 def documents(corpus: Corpus) -> Iterator[str]:

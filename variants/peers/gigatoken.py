@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
-from variants.peers import expect, expect_no_minimum, expect_tie_break, installed, use_threads
+from variants.peers import expect, expect_no_minimum, expect_tie_break, installed, use_threads, wait_for_other_threads
 
 NAME = "gigatoken"
 gigatoken = installed("gigatoken")
@@ -42,5 +42,6 @@ def train(
     source = gigatoken.TextFileSource([corpus.path], separator)
     specials = list(corpus.special_tokens)
     _, merges = gigatoken.train_bpe(source, 256 + len(specials) + num_merges, specials, tie_breaking=RULES[tie_break])
+    wait_for_other_threads()  # with more than one, some go on freeing memory for seconds
     meter.follow(merges)
     return merges  # type: ignore[no-any-return]
