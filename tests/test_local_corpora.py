@@ -294,6 +294,8 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
     assert "rows.parquet has no column 'text', there are: id, body; say data.column=NAME" in sentence
     assert "rows.parquet, row 1: column 'id' holds int, not text" in refusal_of(tmp_path / "rows.parquet", column="id")
     assert "its rows are joined by" in refusal_of(tmp_path / "rows.parquet", ())
+    parquet.write_table(pyarrow.table({"word": ["low"], "count": [1]}), tmp_path / "words.parquet")
+    assert "say data.column=NAME, or data=words to train on its counts" in refusal_of(tmp_path / "words.parquet")
 
 
 def test_a_row_without_text_is_named(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             if column not in names:
-                raise no_column(path, column, names)
+                counted = {"word", "count"} <= set(names)
+                raise no_column(path, column, names, otherwise=", or data=words to train on its counts" * counted)
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=[column]):
                 values = batch.column(0)
                 for place in range(len(values)):
