@@ -159,7 +159,7 @@ def _extrapolation_text(row: Row) -> str:
         return ""
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
     source = f", from its {expected['from']}" if expected.get("from") else ""
-    exponent = f", exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
+    exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges up to then are the reference's" if proved else ""
     return f"; all of them would take {total} ({low} to {high}{source}{exponent}){merges}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from harness import kept
+from harness.budget import MOST_SECONDS, SHARE_OF_LIMIT
 from harness.extrapolation import Estimate
 from harness.kept_costs import expected_cost
 from harness.plan import CountCell, TrainCell
@@ -54,11 +55,22 @@ def cost_text(cell: TrainCell, cost: Estimate | None) -> str:
     """What a cell takes in one block, and whether limits.wall lets it."""
     if cost is None:
         return UNKNOWN
-    told = f"{took_text(cost.seconds)} ({took_text(cost.low)} to {took_text(cost.high)})"
+    told = took_text(cost.seconds)
+    if (between := f"{took_text(cost.low)} to {took_text(cost.high)}") != f"{told} to {told}":
+        told += f" ({between})"
     wall = cell.limits.wall_seconds
     if wall is not None and cost.low > wall:
         return f"{told}; stops at limits.wall={wall:g} s, once"
     return told
+
+
+def longest(cells: Sequence[TrainCell], settings: Settings) -> float | None:
+    """What all of it can take where every cell has a limit: slices to predict it, and then every block."""
+    walls = [cell.limits.wall_seconds for cell in cells if cell.limits.wall_seconds is not None]
+    if len(walls) < len(cells):
+        return None
+    predicting = sum(min(SHARE_OF_LIMIT * wall, MOST_SECONDS) for wall in walls)
+    return predicting + sum(walls) * (settings.repeat + settings.measure.warm_up)
 
 
 def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settings: Settings) -> str:
@@ -77,4 +89,7 @@ def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settin
     told = f"about {took_text(seconds)} for the trainers" if missing < len(cells) else f"cost {UNKNOWN}"
     if 0 < missing < len(cells):
         told += f" whose cost is known, {missing} are not"
+    most = longest(cells, settings)
+    if missing and most is not None:
+        told += f", trainers at most {took_text(most)} by limits.wall"
     return f"{len(cells)} cells, {blocks}, {told}; nothing was run (plan=true)"

@@ -14,8 +14,8 @@ from harness.command_line import Composed
 from harness.environment import environment
 from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.journal import Journal, append_once, open_journal, others
-from harness.outcome import Block, Trained
-from harness.plan import TrainCell, cells_of
+from harness.outcome import Block, Counted, Trained
+from harness.plan import CountCell, TrainCell, cells_of
 from harness.plan_shown import show_plan
 from harness.record import Record, RecordFile
 from harness.schedule import Run, distinct, machine, now
@@ -198,6 +198,13 @@ def notes(run: Run) -> list[str]:
             f"{run.restless} of the measurements were begun although something else wanted the processors, or nobody "
             "could tell; wait for a quiet hour, or see python -m harness.doctor"
         )
+    for counter in run.counted:
+        lent = run.counts[counter.cell.reading.key(), counter.cell.key()].words is not None
+        if counter.counted.answer["status"] == "timeout" and lent:
+            said.append(
+                f"counting={counter.cell.counter.name} was {counter.counted.failed_by} on "
+                f"{counter.cell.reading.file.name}; trainers went on with words that another counter made"
+            )
     for trained in run.trained:
         if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
             said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
@@ -237,9 +244,23 @@ def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
     return OK
 
 
+def why_not_counted(cell: CountCell, counted: Counted) -> str:
+    """The counter's own reason; of one that was too slow also what could be done."""
+    if counted.answer["status"] != "timeout":
+        return str(counted.failed_by)
+    return (
+        f"counting {cell.reading.file.name} with counting={cell.counter.name} was {counted.failed_by}; raise that, "
+        "take a slice (data.bytes=64MB), or say another counter"
+    )
+
+
 def refuse_if_nothing_counted(run: Run) -> None:
     """One sentence instead of a table of dashes when no words could be had."""
-    reasons = {counted.failed_by for counted in run.counts.values() if counted.words is None}
+    reasons = {
+        why_not_counted(cell, counted)
+        for cell in run.count_cells(run.cells)
+        if (counted := run.counts.get((cell.reading.key(), cell.key()))) is not None and counted.words is None
+    }
     if reasons and all(counted.words is None for counted in run.counts.values()):
         code = MISMATCH if run.disagreements else UNMEASURED
-        raise Refusal("; ".join(run.disagreements or sorted(str(reason) for reason in reasons)), code)
+        raise Refusal("; ".join(run.disagreements or sorted(reasons)), code)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import alone, kept, resume
+from harness.borrowed_words import patient, with_borrowed_words
 from harness.budget import Forecast, extrapolated, of_stopped
 from harness.cell_record import count_record, train_record
 from harness.corpora.counted_facts import counted_otherwise
@@ -40,9 +41,6 @@ from harness.settings import Settings
 from harness.time_left import seconds_left
 from variants.contract import Merge
 
-# A trainer that is run for a reference is not measured; it may take longer than those that are.
-PATIENCE_WITH_JUDGES = 10
-
 
 class Run:
     """One command's measurements, those of an unfinished run before it among them."""
@@ -63,6 +61,7 @@ class Run:
         self.counted: list[CountRun] = []
         self.trained: list[Trained] = []
         self.disagreements: list[str] = []
+        self.without_words: set[str] = set()
         self.restless = 0
         self.jobs = 0
         self.forecast = Forecast(self.machine, folder / "slices", self.run_slice)
@@ -88,7 +87,7 @@ class Run:
             due = self.due(block)
             for count_cell in shuffled(self.count_cells(due), order):
                 counted = self.counted_in(block, count_cell) or self.count(count_cell, block)
-                self.counts[count_key(count_cell)] = with_kept_words(counted, count_cell)
+                self.counts[count_key(count_cell)] = with_borrowed_words(self, counted, count_cell)
             ordered = self.in_order(due, block, order)
             for place, cell in enumerate(ordered):
                 self.display.seconds_left = seconds_left(self, block, ordered[place:])
@@ -278,10 +277,8 @@ class Run:
         words = kept.words_of(cell.reading)
         assert words is not None, "the words were there when the cell was measured"
         label = f"reference for {cell.reading.file.name} ({judge.name})"
-        wall = cell.limits.wall_seconds
-        limits = replace(cell.limits, wall_seconds=wall and wall * PATIENCE_WITH_JUDGES)
-        patient = replace(cell, count=replace(cell.count, limits=limits))
-        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), patient, measure)
+        unhurried = replace(cell, count=replace(cell.count, limits=patient(cell.limits)))
+        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), unhurried, measure)
         if answer["status"] != "ok" or merges is None:
             return None
         return Claim(judge.name, judge.family, merges, num_merges, whole=True)
@@ -312,13 +309,6 @@ class Run:
     def next_folder(self) -> Path:
         self.jobs += 1
         return self.folder / str(self.jobs)
-
-
-def with_kept_words(counted: Counted, cell: CountCell) -> Counted:
-    """What trainers go on with: where their counter was over the wall limit, the words that another has left."""
-    if counted.answer["status"] != "timeout" or (words := kept.words_of(cell.reading)) is None:
-        return counted
-    return Counted({"status": "ok", "reason": None}, reused=True, words=words)
 
 
 def is_over(cell: TrainCell, cost: Estimate | None) -> bool:

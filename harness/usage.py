@@ -37,12 +37,12 @@ the same merges, and prints where the time went.
 
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes  errors=strict|replace
-  variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB
-  counts=kept|fresh  results=FOLDER  save=FOLDER  plan=true  rerun=true
-  concurrent=true  affinity=[0,1]  interpreter=pypy3
+  variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB  interpreter=pypy3
+  counts=kept|fresh  results=FOLDER  save=FOLDER  affinity=[0,1] (keep to these cores)
+  plan=true (run nothing)  rerun=true (anew)  concurrent=true (beside other timed runs)
 
-Exit code: 0 all measured and equal, 2 usage, 21 mismatch, 22 could not measure,
-130 interrupted. Records go to results/local; then python -m harness.table, .plot.
+Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
+not measure, 130 interrupted. Records: results/local. Then harness.table, .plot, .doctor
 Also: harness.conformance TARGET, .corpora list. Hydra's help: --hydra-help, --cfg job.
 bpe-harness is the same command; eval "$(bpe-harness -sc install=bash)" completes it."""
 

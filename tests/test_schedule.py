@@ -13,17 +13,17 @@ import regex
 from rich.console import Console
 from workbench import BRIEF, HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
 
-from harness import kept, schedule, word_store
+from harness import borrowed_words, kept, registry, schedule, word_store
 from harness.budget import SECONDS_TO_START
 from harness.corpora import Part
 from harness.environment import environment
 from harness.errors import Refusal
 from harness.extrapolation import Estimate
-from harness.jobs import read_merges
+from harness.jobs import count_job, read_merges
 from harness.kept_costs import keep_cost
 from harness.measure import Limits
 from harness.outcome import Block, Counted, Trained
-from harness.plan import Reading, TrainCell
+from harness.plan import CountCell, Reading, TrainCell
 from harness.progress import Display
 from harness.record import Record, read_records
 from harness.registry import CounterCard, VariantCard
@@ -32,7 +32,8 @@ from harness.running import exit_code, measured, notes, refuse_if_nothing_counte
 from harness.schedule import Run
 from harness.settings import Preset
 from harness.time_left import seconds_left
-from variants.contract import GPT2_PATTERN, Merge, WordCounts
+from variants.contract import GPT2_PATTERN, Corpus, Merge, WordCounts
+from variants.counting.pretokenize import serial
 
 runs = itertools.count()
 ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
@@ -264,6 +265,45 @@ def test_trainers_go_on_with_kept_words_where_their_counter_was_over_the_limit(
     trained = [each for each in run.records() if each["cell"] == "train"]
     assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
     assert exit_code(run.records(), run.disagreements) == 0
+
+
+def test_a_corpus_too_large_for_its_counter_is_counted_by_a_compiled_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(borrowed_words, "PATIENCE", 1000)
+    monkeypatch.setattr(TrainCell, "limits", property(lambda _: Limits()))  # it is the counter that is slow
+    slow = unruly_counter("counter_that_stops_when_told")
+    reading = reading_of(tmp_path)
+    run = run_of(tmp_path, [cell_of(reading, counter=slow, limits=BRIEF)], repeat=2)
+    assert [each["status"] for each in run.records() if each["cell"] == "count"] == ["timeout"]
+    trained = [each for each in run.records() if each["cell"] == "train"]
+    assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
+    assert any("was over limits.wall=0.3 s on text.txt; trainers went on with words" in note for note in notes(run))
+    words = kept.words_of(reading)
+    assert words is not None
+    by_definition = serial(Corpus(str(reading.file.path), reading.special_tokens, reading.pattern))
+    assert dict(word_store.read(words)[0]) == dict(by_definition)
+
+
+def test_where_the_compiled_counter_is_too_slow_as_well_nothing_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = unruly_counter("counter_that_stops_when_told")
+    other = replace(slow, name="other", tags=("compiled",))
+    monkeypatch.setattr(registry, "counters", lambda: {"other": other})
+    monkeypatch.setattr(borrowed_words, "PATIENCE", 1)
+    tried: list[str] = []
+
+    def count_job_seen(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
+        tried.append(cell.counter.name)
+        return count_job(cell, affinity)
+
+    monkeypatch.setattr(borrowed_words, "count_job", count_job_seen)
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
+    assert tried == ["other"]
+    assert {each["status"] for each in run.records()} == {"timeout"}
+    with pytest.raises(Refusal, match=r"^counting text.txt with counting=\S+ was over limits.wall=0.3 s; raise that"):
+        refuse_if_nothing_counted(run)
 
 
 # Counters that disagree, fail, or meet a file that changes.
