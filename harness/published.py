@@ -1,5 +1,7 @@
 """The published figures beside ours, and what they claim held against records: `harness.table --against published`.
 
+`python -m harness.published` prints which variant each published program is, as Markdown.
+
 `results/published/series.yaml` maps every program of the series to a variant and carries its figures, `claims.yaml`
 says which of two programs must be faster in what, and by which factor at least. Seconds of two machines and two corpora
 cannot be compared, ratios can: a claim holds if ours reaches the factor, whatever theirs was.
@@ -7,7 +9,9 @@ cannot be compared, ratios can: a claim holds if ours reaches the factor, whatev
 
 from __future__ import annotations
 
+import argparse
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +23,7 @@ from harness import registry
 from harness.errors import OK, REGRESSION, UNMEASURED, Refusal
 from harness.legend import NOT_MEASURED
 from harness.rows import Row, rows
-from harness.sheet import Column, Sheet
+from harness.sheet import Column, Sheet, sheet_to_markdown
 from harness.units import rate_text
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "published"
@@ -41,6 +45,8 @@ class Program:
     variant: str
     params: Mapping[str, Any]
     figures: Sequence[Mapping[str, Any]]
+    counting: str = ""
+    note: str = ""
 
     def is_measured_by(self, row: Row) -> bool:
         """Whether a row shows this program: its variant with its parameters, those it does not name at their defaults.
@@ -61,7 +67,7 @@ class Program:
         for row in self.figures:
             runs = row.get(quantity)
             if quantity == "merge" and runs is None and "total" in row:
-                counted = [0] * len(row["total"]) if self.name.startswith(MERGE_ONLY) else row.get("count", [])
+                counted = [0] * len(row["total"]) if _merges_only(self) else row.get("count", [])
                 runs = [total - count for total, count in zip(row["total"], counted, strict=False)]
             if row["data"] == data and runs:
                 return float(statistics.median(runs))
@@ -116,6 +122,10 @@ class Judgement:
         return "held" if self.ours >= self.claim.factor else "refuted"
 
 
+def _merges_only(program: Program) -> bool:
+    return program.name.startswith(MERGE_ONLY)
+
+
 def _several(value: Any) -> bool:
     return type(value) is int and value > 1
 
@@ -139,7 +149,8 @@ def programs() -> dict[str, Program]:
     """Every published program by name. Raises Refusal where the file is missing or an entry cannot be understood."""
     return {
         said["program"]: Program(
-            said["program"], said["part"], said["variant"], said.get("params", {}), said.get("figures", [])
+            *(said["program"], said["part"], said["variant"], said.get("params", {}), said.get("figures", [])),
+            *(said.get("counting", ""), said.get("note", "")),
         )
         for said in _entries("series.yaml", "programs")
     }
@@ -260,3 +271,49 @@ def _text_of(seconds: float | None) -> str:
 
 def _factor(value: float | None) -> str:
     return NOT_MEASURED if value is None else rate_text(value)
+
+
+def mapping() -> Sheet:
+    """Every published program with the variant it is here, and the medians of its first figures on each corpus."""
+    known = list(programs().values())
+    columns = [
+        Column("program", [program.name for program in known], figures=False),
+        Column("part", [str(program.part) for program in known]),
+        Column("variant", [program.variant for program in known], figures=False),
+        Column("parameters", [_parameters(program) for program in known], figures=False),
+        Column("published seconds", [_figures(program) for program in known], figures=False),
+        Column("differences", [" ".join(program.note.split()) for program in known], figures=False),
+    ]
+    return Sheet([], columns, ["" for _ in known], [])
+
+
+def _parameters(program: Program) -> str:
+    named = dict(program.params) | ({"counting": program.counting} if program.counting else {})
+    return ", ".join(f"{name}={value}" for name, value in named.items())
+
+
+def _figures(program: Program) -> str:
+    shown = []
+    for data in program.data:
+        quantities = ("merge", "copy", "max", "update") if _merges_only(program) else ("total", *SHOWN)
+        found = ((quantity, program.seconds(quantity, data)) for quantity in quantities)
+        told = ", ".join(f"{quantity} {_text_of(seconds)}" for quantity, seconds in found if seconds is not None)
+        if told:
+            shown.append(f"{data}: {told}")
+    return "; ".join(shown)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    description = "Which variant each program of the series is here, as a table in Markdown."
+    argparse.ArgumentParser(prog="python -m harness.published", description=description).parse_args(argv)
+    try:
+        sys.stdout.write(sheet_to_markdown(mapping()))
+    except Refusal as refusal:
+        print(refusal, file=sys.stderr)  # noqa: T201
+        return refusal.exit_code
+    return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,8 @@
 """python -m harness.splice README.md: fill in the tables that a page shows, from records, by the commands it names.
 
-A block stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`. With --check nothing
-is written and the exit code is 21 if the page is not what its commands print.
+A block stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published is
+the other command that may stand there. With --check nothing is written and the exit code is 21 if the page is not what
+its commands print.
 """
 
 from __future__ import annotations
@@ -15,25 +16,31 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import table
+from harness import published, table
 from harness.errors import MISMATCH, OK, Refusal
 
 BLOCK = re.compile(
-    r"(<!-- BEGIN (?P<name>\w+): python -m harness\.table (?P<arguments>.*?) -->\n).*?(<!-- END (?P=name) -->)", re.S
+    r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published)(?P<arguments>.*?) -->\n)"
+    r".*?(<!-- END (?P=name) -->)",
+    re.S,
 )
+
+COMMANDS = {"table": table.main, "published": published.main}
 
 
 def spliced(page: str) -> str:
     """The page with every block filled in anew. Raises Refusal if a block's command fails."""
-    return BLOCK.sub(lambda block: block[1] + "\n" + printed(block["arguments"]) + "\n" + block[4], page)
+    return BLOCK.sub(
+        lambda block: block[1] + "\n" + printed(block["command"], block["arguments"]) + "\n" + block[5], page
+    )
 
 
-def printed(arguments: str) -> str:
-    """What `python -m harness.table` prints for these arguments."""
+def printed(command: str, arguments: str) -> str:
+    """What a command of COMMANDS prints for these arguments."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        code = table.main(shlex.split(arguments))
+        code = COMMANDS[command](shlex.split(arguments))
     if code != OK:
-        raise Refusal(f"python -m harness.table {arguments} ended with {code}", code)
+        raise Refusal(f"python -m harness.{command}{arguments} ended with {code}", code)
     return output.getvalue()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import registry
+from harness import published, registry, splice
 
 SERIES = Path(__file__).parent.parent / "results" / "published" / "series.yaml"
 PROGRAMS: list[dict[str, Any]] = yaml.safe_load(SERIES.read_text())["programs"]
@@ -35,6 +35,28 @@ COLUMNS = {
 CONDITIONS = {
     *("data", "threads", "vocab_size", "interpreter", "parallel_max", "chunk_bytes", "schedule", "chunk"),
 }
+
+CONF = SERIES.parent.parent.parent / "conf"
+README = SERIES.with_name("README.md")
+
+
+def test_the_page_shows_every_program_with_its_variant() -> None:
+    assert splice.main([str(README), "--check"]) == 0
+    rows = [line.split(" | ") for line in README.read_text().splitlines() if line.startswith(("| bpe_", "| cppstep2"))]
+    shown = {row[0].removeprefix("| ").replace("\\", ""): row[2].replace("\\", "") for row in rows}
+    assert shown.items() >= {
+        (program["program"], program["variant"]) for program in PROGRAMS if not program["program"].startswith("dump_")
+    }
+
+
+def test_every_claim_is_measured_by_the_experiments_of_the_series() -> None:
+    listed = {
+        name: yaml.safe_load((CONF / "experiment" / f"{name}.yaml").read_text())["variants"]
+        for name in ("series_python", "series_cpp")
+    }
+    for claim in published.claims(published.programs()):
+        for program in (claim.slow, claim.fast):
+            assert any(program.variant in variants for variants in listed.values()), claim.says
 
 
 def test_every_program_of_the_series_is_there_once() -> None:
