@@ -208,3 +208,13 @@ def test_a_table_of_instructions_says_nothing_of_times_that_were_not_taken() -> 
     record = {**timed("one", [1.0])[0], "seconds": {"count": None, "total": None}, "cpu_seconds": None}
     counted = {**record, "instructions": {"count": 5, "tool": "callgrind", "path": "x86_64"}, "measure": "instructions"}
     assert explanations([counted]) == ["instructions: those of the trainer's call alone, by callgrind on x86_64."]
+
+
+def test_of_many_rows_that_are_told_of_alike_only_some_are_named() -> None:
+    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
+    names = [f"each{number}" for number in range(20)]
+    pressed = [record for name in names for record in timed(name, [1.0], **busy)]
+    told = next(note for note in explanations(pressed) if note.startswith("Something waited"))
+    assert told.endswith("all runs of all 20 rows.")
+    told = next(note for note in explanations([*pressed, *timed("calm", [1.0])]) if note.startswith("Something waited"))
+    assert told.endswith("each7 in 1 of 1 runs; and 12 more.")
