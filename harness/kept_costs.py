@@ -29,6 +29,7 @@ def keep_cost(cell: TrainCell, machine: str, estimate: Estimate) -> None:
         return
     told = {
         **mine,
+        "corpus": cell.reading.file.name,
         "bytes": cell.reading.file.bytes,
         "seconds": estimate.seconds,
         "low": estimate.low,
@@ -42,11 +43,15 @@ def keep_cost(cell: TrainCell, machine: str, estimate: Estimate) -> None:
 
 
 def expected_cost(cell: TrainCell, machine: str) -> Estimate | None:
-    """What is known of this cell, or follows from other sizes of corpus with as many merges; None if nothing."""
+    """What is known of this cell, or follows from other slices of its corpus with as many merges; None if nothing.
+
+    Other corpora say nothing: a small one in Chinese may cost more than a large one in English.
+    """
     exact = exact_cost(cell, machine)
     if exact is not None:
         return exact
-    alike = [each for each in known_costs(cell, machine) if each["num_merges"] == cell.num_merges]
+    mine = {"corpus": cell.reading.file.name, "num_merges": cell.num_merges}
+    alike = [each for each in known_costs(cell, machine) if each.items() >= mine.items()]
     sizes = {each["bytes"]: estimate_of(each) for each in alike if each["source"] == MEASURED}
     return from_slices(sorted(sizes.items(), key=lambda each: each[0]), cell.reading.file.bytes)
 
@@ -67,7 +72,7 @@ def known_costs(cell: TrainCell, machine: str) -> list[dict[str, Any]]:
     try:
         kept = json.loads(_file(cell, machine).read_text())
         for each in kept:
-            estimate_of(each), each["reading"], each["num_merges"], each["bytes"]
+            estimate_of(each), each["reading"], each["num_merges"], each["corpus"], each["bytes"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return []  # half a file is none
     return kept  # type: ignore[no-any-return]

@@ -241,11 +241,12 @@ def test_what_was_measured_is_kept_and_not_given_up_for_a_guess(tmp_path: Path) 
     assert expected_cost(cell_of(cell.reading, num_merges=11), "m") is None
 
 
-def test_other_sizes_say_what_a_corpus_would_cost(tmp_path: Path) -> None:
+def test_other_slices_say_what_a_corpus_would_cost_and_other_corpora_do_not(tmp_path: Path) -> None:
     for size in (1000, 2000, 4000):
-        cell = cell_of(reading_of(tmp_path, "x" * size, f"{size}"))
+        cell = cell_of(reading_of(tmp_path, "x" * size))
         keep_cost(cell, "m", Estimate(size**1.5, size**1.5, size**1.5, None, kept_costs.MEASURED))
-    known = expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000, "large")), "m")
+    assert expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000, "another")), "m") is None
+    known = expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000)), "m")
     assert known is not None
     assert known.exponent == pytest.approx(1.5, abs=0.1)
     assert known.low <= 16_000**1.5 <= known.high
