@@ -90,7 +90,14 @@ class FrontDoor:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
+            preexec_fn=heed_signals,
         )
+
+
+def heed_signals() -> None:
+    """Whoever runs these tests may be in the background or under nohup, and what is ignored there is inherited."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
