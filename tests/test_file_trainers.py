@@ -33,6 +33,7 @@ def trained(folder: Path, *cells: TrainCell) -> list[Record]:
 def test_it_comes_to_the_merges_that_the_words_of_a_counter_give(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     by_words, by_file = trained(tmp_path, cell_of(reading, HEAP), cell_of(reading, BY_FILE))
+    assert (by_file["status"], by_file["reason"]) == ("ok", None)
     assert by_file["merges_sha256"] == by_words["merges_sha256"]
     assert by_file["proof"]["state"] == "reference"
     assert by_file["data"] == by_words["data"]
