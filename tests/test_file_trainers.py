@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from workbench import HEAP, cell_of, reading_of, settings_for, unruly
+from workbench import HEAP, TESTS, cell_of, reading_of, settings_for, unruly
 
 from harness import conformance, registry
 from harness.calling import reads_corpus
@@ -21,6 +21,11 @@ from harness.schedule import Run
 
 BY_FILE = unruly("trains_from_a_file")
 SILENT = replace(BY_FILE, name="silent", params={"silent": True})
+
+
+@pytest.fixture(autouse=True)
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
 def trained(folder: Path, *cells: TrainCell) -> list[Record]:
