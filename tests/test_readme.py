@@ -26,6 +26,10 @@ def test_every_table_of_the_readme_is_what_its_command_prints() -> None:
     assert len(splice.BLOCK.findall(README.read_text())) == 3
 
 
+def test_the_table_of_counting_is_what_its_command_prints() -> None:
+    assert splice.main(["results/counting/README.md", "--check"]) == 0
+
+
 def test_every_file_the_readme_links_to_is_there() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text())
     assert links
