@@ -186,11 +186,15 @@ class Attended:
                     tell(self.process, "stop")
                 if asked_at is not None and now - asked_at > SECONDS_TO_STOP:
                     return
+            if self.channel in listening:
+                self.listen(on_progress)  # what it said last
 
     def listen(self, on_progress: OnProgress) -> bool:
         """Take what the process said, of which a trainer may have said some; whether there may be more."""
         try:
             block = self.channel.recv(65536)
+        except BlockingIOError:
+            return True
         except ConnectionResetError:
             return False
         *lines, rest = (self.heard + block).split(b"\n")
@@ -198,9 +202,10 @@ class Attended:
         progress = [line for line in lines if re.fullmatch(rb"\d{1,18}", line)]
         if progress:
             on_progress(int(progress[-1]))
-        for line in lines:
-            if line in (BEGIN, END):
-                (self.witness.begin if line == BEGIN else self.witness.end)(self.processes)
+        # At most once each: a trainer may say both without end, and the limits are still to be held.
+        for moment, note in ((BEGIN, self.witness.begin), (END, self.witness.end)):
+            if moment in lines:
+                note(self.processes)
                 self.processes.weigh(None)
                 with contextlib.suppress(OSError):  # it has not waited
                     self.channel.send(b".")

@@ -176,7 +176,8 @@ def test_a_call_that_is_stopped_while_its_beginning_is_witnessed_has_no_figures(
 @pytest.mark.parametrize("trainer", ["hangs_with_every_descriptor_closed", "talks_without_end", "prints_without_end"])
 def test_a_limit_on_time_holds_whatever_is_said_meanwhile(measured: Measure, trainer: str) -> None:
     answer, output = measured(trainer, Limits(wall_seconds=0.8))
-    assert answer["status"] == "timeout"
+    # The one that says the clock's own words without end may find that they are held against it.
+    assert answer["status"] in (("timeout", "rejected") if trainer == "talks_without_end" else ("timeout",))
     assert len(answer["stderr_tail"]) <= 2000
     assert sum(file.stat().st_size for file in output.rglob("*")) < 1 << 30
 
