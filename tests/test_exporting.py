@@ -13,7 +13,8 @@ from test_word_tables import as_text, card_of
 
 from harness import kept, word_store
 from harness.corpora import prepare
-from harness.corpora.exporting import add_arguments, counted_words, export, write_parquet
+from harness.corpora.exporting import add_arguments, export, write_parquet
+from harness.counted_words import counted_words
 from harness.errors import UNMEASURED, Refusal
 from harness.measure import Answer
 from variants.contract import WordCounts

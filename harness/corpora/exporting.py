@@ -5,26 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from harness import kept, word_store
-from harness.command_line import compose
+from harness import word_store
 from harness.corpora.extras import extra
+from harness.counted_words import counted_words
 from harness.errors import OK, UNMEASURED, Refusal
-from harness.outcome import Block
-from harness.plan import TrainCell, cells_of
 from harness.progress import bar
-from harness.schedule import Run
-from harness.settings import settings_of
 from variants.contract import WordCounts
 
 ABOUT = "the words of a data set with their counts as Parquet; counted first if they are not kept"
 WORDS_IN_A_ROW_GROUP = 1 << 20
-# What counts for an export unless --set counting=NAME says otherwise: the time does not matter to anyone.
-COUNTER = "native"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,32 +42,6 @@ def export(arguments: argparse.Namespace) -> int:
         f"sha256 of the counts {manifest['sha256']}"
     )
     return OK
-
-
-def counted_words(said: Sequence[str]) -> Path:
-    """The folder of the words that a run of these overrides would train on: kept ones, or counted now and kept."""
-    cell, config = only_cell(said)
-    words = kept.words_of(cell.reading)
-    if words is not None and config["counts"] == "kept":
-        return words
-    if cell.reading.file.table:
-        raise Refusal(f"{cell.reading.file.name}: its words were damaged meanwhile; run the same again", UNMEASURED)
-    if config["counting"]["_target_"] is None:
-        cell, config = only_cell([*said, f"counting={COUNTER}"])
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        run = Run([cell], settings_of(config), Path(folder))
-        counted = run.count(cell.count, Block(0))
-    if counted.words is None:
-        raise Refusal("; ".join(run.disagreements or [str(counted.failed_by)]), UNMEASURED)
-    return counted.words
-
-
-def only_cell(said: Sequence[str]) -> tuple[TrainCell, dict[str, Any]]:
-    composed = compose(said) or []
-    cells = [(cell, each.config) for each in composed for cell in cells_of(each.config, each.said)]
-    if len({cell.reading.key() for cell, _ in cells}) != 1:
-        raise Refusal("one data set at a time, read in one way, is written to a file")
-    return cells[0]
 
 
 def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:

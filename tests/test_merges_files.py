@@ -1,0 +1,148 @@
+"""Merges files of every form come to the same merges; what is none is refused with the place."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from harness import differential
+from harness.errors import USAGE, Refusal
+from harness.gpt2_form import merges_text, spelled
+from harness.merges_files import read_merges_file
+from variants.contract import Merge, TieBreak
+
+SPELLED = "t h\nth e\n"
+MERGES = [(b"t", b"h"), (b"th", b"e")]
+
+
+def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def ranks_text(merges: list[Merge]) -> str:
+    tokens = [bytes((byte,)) for byte in range(256)] + [left + right for left, right in merges]
+    return "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
+
+
+def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
+    ids = {token: rank for rank, token in enumerate(bytes((byte,)) for byte in range(256))}
+    lines = []
+    for left, right in merges:
+        lines.append(f"{ids[left]} {ids[right]}\n")
+        ids[left + right] = len(ids)
+    return f"minbpe v1\npattern\n{special_tokens}{''.join(lines)}"
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (SPELLED, "GPT-2's merges.txt"),
+        (f"#version: 0.2\n{SPELLED}", "GPT-2's merges.txt"),
+        (f"#version: 0.2\n{SPELLED}".replace("\n", "\r\n"), "GPT-2's merges.txt"),
+        ("\ufeff" + SPELLED + "\n\n", "GPT-2's merges.txt"),
+        (SPELLED.rstrip(), "GPT-2's merges.txt"),
+        ("74 68\n7468 65\n", "hexadecimal lines"),
+        ("74 68\n7468 65", "hexadecimal lines"),
+        (json.dumps({"model": {"type": "BPE", "merges": ["t h", "th e"]}}), "tokenizer.json"),
+        (json.dumps({"model": {"merges": [["t", "h"], ["th", "e"]]}}), "tokenizer.json"),
+        (ranks_text(MERGES), "tiktoken's ranks"),
+        (minbpe_text(MERGES), "minbpe's .model"),
+        (minbpe_text(MERGES, "1\n<|endoftext|> 300\n"), "minbpe's .model"),
+    ],
+)
+def test_every_form_is_told_by_its_content(tmp_path: Path, content: str, form: str) -> None:
+    assert read_merges_file(written(tmp_path, content)) == (MERGES, form)
+
+
+def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
+    written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
+    assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
+    written(tmp_path, SPELLED, "merges.txt")
+    assert read_merges_file(tmp_path).merges == MERGES
+
+
+def test_merges_that_begin_with_a_brace_are_no_json(tmp_path: Path) -> None:
+    assert read_merges_file(written(tmp_path, "{ x\n")).merges == [(b"{", b"x")]
+
+
+@pytest.mark.parametrize("content", ["", "\n", "#version: 0.2\n", "#version: 0.2"])
+def test_a_file_of_no_merges_holds_none(tmp_path: Path, content: str) -> None:
+    assert read_merges_file(written(tmp_path, content)).merges == []
+
+
+@given(
+    some.dictionaries(
+        some.lists(some.sampled_from([0, 10, 32, 97, 98, 173, 255]), min_size=1, max_size=12).map(bytes),
+        some.integers(1, 5),
+        max_size=6,
+    ),
+    some.sampled_from(TieBreak),
+)
+def test_what_is_learned_comes_back_from_every_form(
+    tmp_path_factory: pytest.TempPathFactory, words: dict[bytes, int], tie_break: TieBreak
+) -> None:
+    folder = tmp_path_factory.mktemp("forms")
+    merges = list(differential.defined_merges(tuple(words.items()), 60, tie_break, 1))
+    pairs = [[spelled(left), spelled(right)] for left, right in merges]
+    for content in (
+        merges_text(merges),
+        "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges),
+        json.dumps({"model": {"type": "BPE", "merges": pairs}}),
+        ranks_text(merges),
+        minbpe_text(merges),
+    ):
+        assert read_merges_file(written(folder, content)).merges == merges
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("t h\nthe\n", "line 2 is not a merge: 'the'"),
+        ("#version: 0.2\nt h\n\nth e\n", "line 3 is not a merge: ''"),
+        ("t h e\n", "line 1 is not a merge"),
+        ("▁ t\n", "line 1 is not a merge"),
+        (b"\xff\xfe\x00t h", "line 1 is not a merge"),
+        ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
+        ("74 68\n\n7468 65\n", "line 2 is not two tokens in hexadecimal digits: ''"),
+        (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
+        (json.dumps({"model": {"vocab": {}}}), "no JSON object with model.merges"),
+        (json.dumps({"model": {"merges": {"a": "b"}}}), "model.merges is no list"),
+        (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is no pair of tokens: 'a b c'"),
+        (json.dumps({"model": {"merges": [["a", 1]]}}), "merge 1 is no pair of tokens"),
+        (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 joins an empty token"),
+        (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' stands for no byte; only byte-level"),
+        (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
+        ("dGg= 0\n", "byte 0 has no rank"),
+        (ranks_text(MERGES) + "dGhl 258\n", "line 259 holds a token that stood before: 'dGhl 258'"),
+        (ranks_text(MERGES) + "YWI= 257\n", "two tokens have the same rank"),
+        (ranks_text(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
+        (ranks_text(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
+        (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of tokens made before: '97 900'"),
+        ("minbpe v1\npattern\nmany\n", "line 3 is no number of special tokens"),
+    ],
+)
+def test_what_is_broken_is_refused_with_its_place(tmp_path: Path, content: str | bytes, why: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(
+        Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"
+    ) as refused:
+        read_merges_file(path)
+    assert refused.value.exit_code == USAGE
+
+
+def test_what_is_named_json_and_is_none_is_not_taken_for_lines(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"tokenizer.json: it is no JSON object with model.merges"):
+        read_merges_file(written(tmp_path, SPELLED, "tokenizer.json"))
+
+
+def test_a_folder_without_merges_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; name a file of merges"):
+        read_merges_file(tmp_path)
