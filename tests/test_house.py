@@ -168,8 +168,8 @@ def test_links_between_the_papers_lead_somewhere() -> None:
 
 
 def test_the_recipe_for_a_variant_works(tmp_path: Path) -> None:
-    (source,) = blocks("CONTRIBUTING.md", "python")
-    described = yaml.safe_load(blocks("CONTRIBUTING.md", "yaml")[0])
+    _, source = blocks("docs/how-to/variant.md", "python")
+    described = yaml.safe_load(blocks("docs/how-to/variant.md", "yaml")[0])
     (tmp_path / "my_stage.py").write_text(source)
     specification = importlib.util.spec_from_file_location("my_stage", tmp_path / "my_stage.py")
     assert specification
@@ -184,7 +184,7 @@ def test_the_recipe_for_a_variant_works(tmp_path: Path) -> None:
 
 
 def test_the_recipe_for_a_data_set_says_what_the_others_say() -> None:
-    described = yaml.safe_load(blocks("CONTRIBUTING.md", "yaml")[1])
+    described = yaml.safe_load(blocks("docs/how-to/corpus.md", "yaml")[0])
     other = card(REPOSITORY / "conf/data/big_txt.yaml")
     assert list(described) == list(other)
     assert list(described["source"]) == list(other["source"])

@@ -1,0 +1,69 @@
+"""What MkDocs does beside rendering: parts of pages are generated, and files that pages link to become pages.
+
+A line `<!-- generated: NAME ARGUMENTS -->` in a page is replaced by what that generator writes when the site is built,
+so it cannot be out of date. Pages link to source code by its path in the repository, which works there as well.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import generated_parts
+import outside_files
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+MARKER = re.compile(r"^<!-- generated: (?P<name>[\w-]+)(?P<arguments>[^>]*?) -->$", re.MULTILINE)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add a page for every file outside docs/ that a page links to."""
+    from mkdocs.structure.files import File, InclusionLevel
+
+    # MkDocs finds what stands beside a hook only while it imports the hook; griffe imports its extension later.
+    sys.path.append(str(Path(__file__).parent))
+    docs = Path(config["docs_dir"])
+    pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]
+    for path in outside_files.linked_from(pages, REPOSITORY, docs):
+        uri = outside_files.uri_of(path)
+        if outside_files.is_picture(path):
+            added = File.generated(config, uri, content=(REPOSITORY / path).read_bytes())
+        else:
+            content = outside_files.page_of(REPOSITORY, path)
+            added = File.generated(config, uri, content=content, inclusion=InclusionLevel.NOT_IN_NAV)
+        files.append(added)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Fill in what is generated, and lead links to where the files are on the site."""
+    uri = page.file.src_uri
+    docs = Path(config["docs_dir"]).relative_to(REPOSITORY).as_posix()
+    published = {file.src_uri for file in files}
+    outside = outside_files.path_of(uri)
+    source = outside or f"{docs}/{uri}"
+
+    def lead(target: str) -> str | None:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        there = path.removeprefix(f"{docs}/") if path.startswith(f"{docs}/") else outside_files.uri_of(path)
+        return posixpath.relpath(there, posixpath.dirname(uri) or ".") if there in published else None
+
+    if outside is None:
+        markdown = filled(markdown)
+    return outside_files.with_links(markdown, lead, strict=outside is None)
+
+
+def filled(markdown: str) -> str:
+    """The page with every marker replaced by what its generator writes."""
+    return MARKER.sub(lambda marker: generator(marker["name"])(*marker["arguments"].split()), markdown)
+
+
+def generator(name: str) -> Callable[..., str]:
+    """The generator of that name. Raises KeyError, with those there are, for a name that none has."""
+    if name not in generated_parts.GENERATORS:
+        raise KeyError(f"nothing generates {name!r}; there are: {', '.join(generated_parts.GENERATORS)}")
+    return generated_parts.GENERATORS[name]

@@ -1,0 +1,274 @@
+"""The parts of pages that are written when the site is built: what exists, as the code and the cards say it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+import record_meanings
+import timing_rules
+
+from harness import cases, file_cases, record_keys, registry
+from harness.configuration import keys_beside
+from harness.study import FILE_NAME, read_study
+from harness.usage import usage
+from variants.contract import TieBreak
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+GRID = "cpp"
+"""The tag of the variants that are presets of one program: so many that they have a table of their own."""
+PROGRAM = re.compile(r'prog="python -m (harness(?:\.\w+)*)"')
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; what would end a cell is escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in lines
+    )
+
+
+def code(text: Any) -> str:
+    """Text as inline code, whatever marks it holds; nothing for nothing."""
+    text = str(text)
+    if not text:
+        return ""
+    marks = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    blank = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{marks}{blank}{text}{blank}{marks}"
+
+
+def value(something: Any) -> str:
+    """A value as it is written on the command line."""
+    if something is None:
+        return "null"
+    return str(something).lower() if isinstance(something, bool) else str(something)
+
+
+def parameters(params: Mapping[str, Any]) -> str:
+    return ", ".join(code(f"{name}={value(default)}") for name, default in params.items())
+
+
+# Configuration
+
+
+def variants(tag: str = "") -> str:
+    """The variants of a tag with what they are and their parameters; of none, those that are no points of a grid."""
+    listed = [card for card in registry.variants().values() if "external" not in card.tags]
+    if tag:
+        rows = [(code(card.name), card.about, str(card.part or "")) for card in listed if tag in card.tags]
+        return table(("name", "what it is", "part"), rows)
+    whole = []
+    for card in listed:
+        if GRID not in card.tags:
+            said = f"{card.about}; {parameters(card.params)}" if card.params else card.about
+            whole.append((code(card.name), said, str(card.part or ""), ", ".join(card.tags)))
+    return table(("name", "what it is; its parameters with their defaults", "part", "tags"), whole)
+
+
+def counters() -> str:
+    rows = [(code(card.name), card.about, parameters(card.params)) for card in registry.counters().values()]
+    return table(("name", "what it is", "parameters"), rows)
+
+
+def data_sets() -> str:
+    """Every data set, as its card tells it; sizes where the card knows them."""
+    rows = []
+    for name, card in registry.cards("data").items():
+        size = (card.get("facts") or {}).get("bytes")
+        told = (card["about"], card.get("language", ""), card.get("licence", ""))
+        rows.append((code(name), *told, f"{size:,}" if size else "", str(card.get("vocab_size", ""))))
+    return table(("name", "what it is", "language", "licence", "bytes", "vocab_size"), rows)
+
+
+def patterns() -> str:
+    rows = [(code(name), code(card.get("regex") or "")) for name, card in registry.cards("pattern").items()]
+    return table(("name", "regular expression"), rows)
+
+
+def cards(group: str) -> str:
+    """A group's files: the name, what the card says of itself, and what it sets."""
+    rows = []
+    for name, card in registry.cards(group).items():
+        said = {key: each for key, each in card.items() if key not in ("name", "about")}
+        rows.append((code(name), str(card.get("about", "")), parameters(said)))
+    return table(("name", "what it is", "sets"), rows)
+
+
+def experiments() -> str:
+    """Each experiment's command and what it shows, which are the comments that its file begins with."""
+    rows = []
+    for name in registry.cards("experiment"):
+        lines = (registry.conf_folder() / "experiment" / f"{name}.yaml").read_text().splitlines()
+        comments = []
+        for line in lines[1:]:
+            if not line.startswith("#"):
+                break
+            comments.append(line.lstrip("# "))
+        rows.append((code(comments[0]), " ".join(comments[1:])))
+    return table(("command", "what it shows"), rows)
+
+
+def defaults() -> str:
+    """The file of everything that can be said, with its comments."""
+    said, _, _ = (registry.conf_folder() / "config.yaml").read_text().partition("\nhydra:")
+    return f"```yaml\n{said.rstrip()}\n```"
+
+
+def keys(section: str) -> str:
+    """The overrides below a key."""
+    return ", ".join(code(key) for key in keys_beside(f"{section}.x"))
+
+
+def variant_parameters(name: str) -> str:
+    """A variant's parameters with what its module's docstring says of each."""
+    card = registry.variants()[name]
+    text = inspect.getdoc(importlib.import_module(card.target.partition(":")[0])) or ""
+    said = {
+        found[1]: " ".join(found[2].split())
+        for found in re.finditer(r"^- `(\w+)`: (.*?)(?=^- |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    }
+    return table(("parameter", "what it does"), [(code(each), said.get(each, "")) for each in card.params])
+
+
+# Records
+
+
+def record() -> str:
+    """Every key with its type, its unit and its meaning."""
+    rows = []
+    for name, key in record_keys.KEYS.items():
+        always = "yes" if key.required else ""
+        kind = key.type.name + (f" ({key.unit})" if key.unit and key.unit not in key.type.name else "")
+        rows.append((code(name), kind, always, record_meanings.MEANINGS[name]))
+    return table(("key", "type", "always there", "meaning"), rows)
+
+
+# Commands
+
+
+class Seen(Exception):
+    """The parser of a command, taken at the moment when it would read its arguments."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        super().__init__(parser)
+        self.parser = parser
+
+
+def programs() -> list[str]:
+    """The modules that are commands with options, by the name that they give themselves."""
+    found = set()
+    for path in sorted((REPOSITORY / "harness").rglob("*.py")):
+        found.update(PROGRAM.findall(path.read_text()))
+    return sorted(found)
+
+
+def parser_of(program: str) -> argparse.ArgumentParser:
+    """The parser that a command makes."""
+
+    def seen(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+        raise Seen(parser)
+
+    module = program if hasattr(importlib.import_module(program), "main") else f"{program}.__main__"
+    with mock.patch.object(argparse.ArgumentParser, "parse_args", seen):
+        try:
+            importlib.import_module(module).main([])
+        except Seen as told:
+            return told.parser
+    raise LookupError(f"{module}.main reads no arguments")
+
+
+def help_of(parser: argparse.ArgumentParser) -> list[str]:
+    """The help of a command and of those below it."""
+    with mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
+        texts = [parser.format_help().rstrip()]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                texts += help_of(below)
+    return texts
+
+
+def commands() -> str:
+    """The help of every command."""
+    parts = ["## python -m harness", f"```text\n{usage()}\n```"]
+    for program in programs():
+        parts.append(f"## python -m {program}")
+        parts += [f"```text\n{text}\n```" for text in help_of(parser_of(program))]
+    return "\n\n".join(parts)
+
+
+# Explanation
+
+
+def shown(words: Mapping[bytes, int], most: int = 6) -> str:
+    """Words with their weights, the first few of them."""
+    listed = [code(f"{short(word)}:{weight}") for word, weight in list(words.items())[:most]]
+    return " ".join([*listed, *(["..."] if len(words) > most else [])]) or "none"
+
+
+def short(word: bytes) -> str:
+    """Bytes as they are written in Python, without the quotes; long ones cut."""
+    text = repr(word)[2:-1]
+    return text if len(text) <= 24 else f"{text[:20]}..."
+
+
+def merge_cases() -> str:
+    rows = []
+    for case in cases.MERGE_CASES:
+        merges = [code(f"{short(left)}+{short(right)}") for left, right in case.merges[:6]]
+        listed = " ".join([*merges, *(["..."] if len(case.merges) > 6 else [])]) or "none"
+        rows.append((case.name, shown(case.words), listed, case.why))
+    return table(("case", "words and weights", "merges", "what it catches"), rows)
+
+
+def file_word_cases() -> str:
+    rows = []
+    for case in file_cases.FILE_CASES:
+        found = f"an error at byte {case.invalid_at}" if case.invalid_at is not None else shown(case.words)
+        specials = " ".join(map(code, case.special_tokens)) or "none"
+        rows.append((case.name, code(short(case.content)) or "empty", specials, found, case.why))
+    return table(("case", "file", "special tokens", "words", "what it catches"), rows)
+
+
+def tie_breaks() -> str:
+    """Each rule with what the contract says of it, which stands below it there."""
+    source = inspect.getsource(TieBreak)
+    rows = [
+        (code(found[1]), " ".join(found[2].split()))
+        for found in re.finditer(r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL)
+    ]
+    assert [code(each.value) for each in TieBreak] == [name for name, _ in rows]
+    return table(("tie_break", "which of several equally frequent pairs is merged"), rows)
+
+
+def rules_of_timing(clock: str, *folders: str) -> str:
+    """What rules say of a program against itself, ten samples a side, in the A/A studies kept in these folders."""
+    studies = [(folder.rpartition("/")[2], read_study(REPOSITORY / folder / FILE_NAME).pairs) for folder in folders]
+    return timing_rules.table(studies, clock, number=10, planted=0.05)
+
+
+GENERATORS: dict[str, Callable[..., str]] = {
+    "variants": variants,
+    "counters": counters,
+    "data-sets": data_sets,
+    "patterns": patterns,
+    "cards": cards,
+    "experiments": experiments,
+    "defaults": defaults,
+    "keys": keys,
+    "variant-parameters": variant_parameters,
+    "record": record,
+    "commands": commands,
+    "merge-cases": merge_cases,
+    "file-cases": file_word_cases,
+    "tie-breaks": tie_breaks,
+    "rules-of-timing": rules_of_timing,
+}

@@ -1,0 +1,168 @@
+"""The pages of docs/ say what is there: what is generated is whole, what is shown works."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import doctest_fences
+import documentation
+import generated_parts
+import outside_files
+import pytest
+import record_meanings
+import timing_rules
+import yaml
+
+from harness import errors, record_keys, registry
+from harness.comparison import Sample
+from harness.conformance import check_trainer
+
+REPOSITORY = Path(__file__).parent.parent
+DOCS = REPOSITORY / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+def text(path: Path) -> str:
+    return path.read_text()
+
+
+def named(path: Path) -> str:
+    return path.relative_to(DOCS).as_posix()
+
+
+def mkdocs_yml() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(text(REPOSITORY / "mkdocs.yml"))
+    return content
+
+
+# What is generated
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_every_marker_of_a_page_is_filled(path: Path) -> None:
+    assert "<!-- generated:" not in documentation.filled(text(path))
+
+
+def test_a_marker_that_nothing_fills_is_an_error_that_names_those_there_are() -> None:
+    with pytest.raises(KeyError, match="experiments"):
+        documentation.filled("<!-- generated: experiment -->")
+
+
+def test_the_configuration_page_names_every_card() -> None:
+    page = documentation.filled(text(DOCS / "reference/configuration.md"))
+    for group in ("variant", "data", "pattern", "measure"):
+        assert [name for name in registry.cards(group) if f"`{name}`" not in page] == []
+    assert [name for name in registry.counters() if f"`{name}`" not in page] == []
+    assert [name for name in registry.cards("experiment") if f"experiment={name}" not in page] == []
+
+
+def test_every_key_of_a_record_has_a_meaning_and_no_other_has() -> None:
+    assert sorted(record_meanings.MEANINGS) == sorted(record_keys.KEYS)
+
+
+def test_the_commands_page_holds_the_help_of_every_command() -> None:
+    page = generated_parts.commands()
+    told = set(re.findall(r"^## python -m (\S+)", page, re.MULTILINE))
+    with_options = {
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__main__")
+        for path in REPOSITORY.glob("harness/**/*.py")
+        if 'if __name__ == "__main__":' in text(path) and "ArgumentParser(" in text(path)
+    }
+    assert with_options
+    assert with_options <= told
+    assert "--relative-to" in page
+    assert "python -m harness.corpora fetch [-h] NAME" in page
+
+
+def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
+    rows = re.findall(r"^\| (\d+) \| `([A-Z]+)` \|", text(DOCS / "reference/exit-codes.md"), re.MULTILINE)
+    codes = {name: code for name, code in vars(errors).items() if isinstance(code, int)}
+    assert {name: int(code) for code, name in rows} == codes
+
+
+def test_rules_of_timing_find_a_difference_that_is_there_and_none_that_is_not() -> None:
+    same = [(Sample("r", n, 1.0, 1.0), Sample("r", n, 1.0, 1.0)) for n in range(40)]
+    rows = timing_rules.table([("quiet", same)], "CPU", number=10, planted=0.06).splitlines()[2:]
+    assert len(rows) == len(timing_rules.RULES)
+    assert [row for row in rows if "| 0 % (0 % to" not in row or not row.endswith("| 100 % |")] == []
+
+
+def test_a_doctest_in_a_docstring_is_a_block_of_its_own() -> None:
+    fenced = doctest_fences.fenced("Adds.\n\n>>> 1 + 1\n2\n\nMore.")
+    assert fenced == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+
+
+# Files outside
+
+
+def test_links_in_code_are_no_links() -> None:
+    page = "[a](b.py)\n```python\nx[0](y)\n```\n[c](https://example.org) [d](#e) [f](g.md#h)"
+    assert list(outside_files.links(page)) == ["b.py", "g.md"]
+
+
+def test_a_link_to_what_is_not_on_the_site_keeps_its_words_only() -> None:
+    lead = {"there.py": "../source/there.py.md"}.get
+    page = "see [this](there.py) and [that](gone.py#x)"
+    assert outside_files.with_links(page, lead, strict=False) == "see [this](../source/there.py.md) and that"
+    assert (
+        outside_files.with_links(page, lead, strict=True) == "see [this](../source/there.py.md) and [that](gone.py#x)"
+    )
+
+
+def test_code_that_holds_a_fence_is_shown_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
+    assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
+
+
+# What is shown works
+
+
+def test_the_page_of_flat_holds_a_program_that_conforms() -> None:
+    (source,) = re.findall(r"<!-- model -->\n```python\n(.*?)^```", text(DOCS / "explanation/flat.md"), re.M | re.S)
+    model = ModuleType("model")
+    exec(source, model.__dict__)
+    check_trainer(model.train)
+
+
+def test_nothing_is_fetched_from_elsewhere() -> None:
+    configuration = mkdocs_yml()
+    assert configuration["theme"]["font"] is False
+    assert configuration["strict"] is True
+    assert not re.search(r"https?://", (DOCS / "assets/extra.css").read_text())
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def leaves(node: Any) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        return [leaf for each in (node.values() if isinstance(node, dict) else node) for leaf in leaves(each)]
+
+    assert sorted(leaves(mkdocs_yml()["nav"])) == sorted(named(path) for path in PAGES)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
+    if importlib.util.find_spec("material") is None and "CI" not in os.environ:
+        pytest.skip("the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs")
+    site = tmp_path / "site"
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
+    assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
+    fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
+    assert [name for name, page in pages.items() if fetched.search(page)] == []
+    assert "check_trainer" in pages["reference/api.html"]
+    assert "psi_cpu_seconds" in pages["reference/records.html"]
+    assert "Occurrence lists" in pages["source/variants/native/flat.hpp.html"]
