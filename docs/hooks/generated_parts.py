@@ -162,21 +162,21 @@ class Seen(Exception):
         self.parser = parser
 
 
-def programs() -> list[str]:
-    """The modules that are commands with options, by the name that they give themselves."""
-    found = set()
+def programs() -> dict[str, str]:
+    """The commands with options, by the name that they give themselves, each with the module that makes its parser."""
+    found = {}
     for path in sorted((REPOSITORY / "harness").rglob("*.py")):
-        found.update(PROGRAM.findall(path.read_text()))
-    return sorted(found)
+        module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+        found.update(dict.fromkeys(PROGRAM.findall(path.read_text()), module))
+    return dict(sorted(found.items()))
 
 
-def parser_of(program: str) -> argparse.ArgumentParser:
-    """The parser that a command makes."""
+def parser_of(module: str) -> argparse.ArgumentParser:
+    """The parser that a command's `main` reads its arguments with."""
 
     def seen(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
         raise Seen(parser)
 
-    module = program if hasattr(importlib.import_module(program), "main") else f"{program}.__main__"
     with mock.patch.object(argparse.ArgumentParser, "parse_args", seen):
         try:
             importlib.import_module(module).main([])
@@ -199,9 +199,9 @@ def help_of(parser: argparse.ArgumentParser) -> list[str]:
 def commands() -> str:
     """The help of every command."""
     parts = ["## python -m harness", f"```text\n{usage()}\n```"]
-    for program in programs():
+    for program, module in programs().items():
         parts.append(f"## python -m {program}")
-        parts += [f"```text\n{text}\n```" for text in help_of(parser_of(program))]
+        parts += [f"```text\n{text}\n```" for text in help_of(parser_of(module))]
     return "\n\n".join(parts)
 
 
