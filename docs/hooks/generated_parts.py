@@ -177,7 +177,11 @@ def parser_of(module: str) -> argparse.ArgumentParser:
     def seen(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
         raise Seen(parser)
 
-    with mock.patch.object(argparse.ArgumentParser, "parse_args", seen):
+    # All that reads arguments goes through one of these two.
+    with (
+        mock.patch.object(argparse.ArgumentParser, "parse_known_args", seen),
+        mock.patch.object(argparse.ArgumentParser, "parse_known_intermixed_args", seen),
+    ):
         try:
             importlib.import_module(module).main([])
         except Seen as told:
