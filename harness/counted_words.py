@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import kept
+from harness import kept, registry
 from harness.command_line import compose
 from harness.errors import UNMEASURED, Refusal
 from harness.outcome import Block
@@ -21,14 +22,18 @@ COUNTER = "native"
 
 def counted_words(said: Sequence[str]) -> Path:
     """The folder of the words: kept ones, or counted now and kept."""
-    cell, config = only_cell(said)
+    return words_of(*only_cell(said))
+
+
+def words_of(cell: TrainCell, config: Mapping[str, Any]) -> Path:
+    """The folder of a cell's words. Raises Refusal if they cannot be had."""
     words = kept.words_of(cell.reading)
     if words is not None and config["counts"] == "kept":
         return words
     if cell.reading.file.table:
         raise Refusal(f"{cell.reading.file.name}: its words were damaged meanwhile; run the same again", UNMEASURED)
     if config["counting"]["_target_"] is None:
-        cell, config = only_cell([*said, f"counting={COUNTER}"])
+        cell = replace(cell, count=replace(cell.count, counter=registry.counters()[COUNTER]))
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         run = Run([cell], settings_of(config), Path(folder))
         counted = run.count(cell.count, Block(0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import registry, word_store
-from harness.counted_words import counted_words, only_cell
+from harness.counted_words import only_cell, words_of
 from harness.errors import Refusal
 from harness.plan import Reading, TrainCell
 from harness.units import bytes_text, count_text
@@ -70,8 +70,7 @@ def words_asked(asked: argparse.Namespace) -> WordsAsked:
         if "=" not in override:
             raise Refusal(f"{override!r} is not of the form NAME=VALUE")
     cell, config = only_cell(said)
-    folder = counted_words(said)
-    return WordsAsked(word_store.read(folder)[0], cell, config, tuple(said))
+    return WordsAsked(word_store.read(words_of(cell, config))[0], cell, config, tuple(said))
 
 
 def data_override(data: str | None) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from harness import differential, errors, registry
@@ -22,6 +22,7 @@ Words = dict[bytes, int]
 GREATEST = TieBreak.GREATEST_BYTES
 TEXT = "low low low low low lower lower widest widest widest newest newest newest newest newest newest"
 
+patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 words_of_few_letters = some.dictionaries(
     some.lists(some.sampled_from(differential.ALPHABET), min_size=1, max_size=12).map(bytes),
     some.integers(1, 6) | some.integers(2**40, 2**40 + 2),
@@ -73,6 +74,7 @@ def trained(words: Words, tie_break: TieBreak = GREATEST) -> list[Merge]:
     return list(differential.defined_merges(tuple(words.items()), 1000, tie_break, 1))
 
 
+@patiently
 @given(words_of_few_letters, some.sampled_from(TieBreak))
 def test_what_the_definition_learns_is_right_under_its_tie_break(words: Words, tie_break: TieBreak) -> None:
     replayed = replay(WordCounts.from_items(words.items()), trained(words, tie_break))
@@ -81,7 +83,7 @@ def test_what_the_definition_learns_is_right_under_its_tie_break(words: Words, t
     assert (replayed.rest, replayed.stops_too_early(1000)) == (Best(0, 0, {}), False)
 
 
-@settings(max_examples=150)
+@patiently
 @given(words_of_few_letters, some.sampled_from(TieBreak), some.data())
 def test_every_count_and_choice_is_that_of_counting_again(words: Words, tie_break: TieBreak, data: Any) -> None:
     """Lists with merges left out, repeated, swapped, and made of other halves, so that tokens are made twice."""
