@@ -24,8 +24,7 @@ from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
-IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
-ALL_ON = dict.fromkeys(IDEAS, True)
+ALL_ON = dict.fromkeys(flat.IDEAS, True)
 HUGE_GUESS = 1e9
 """Guesses the last merge's count far too high, so that pairs that are needed are left out and found missing."""
 
@@ -40,9 +39,7 @@ def learn(
 ) -> list[Merge]:
     """The compiled function itself, which has settings that the variant does not offer."""
     return flat_native.train(  # type: ignore[no-any-return]
-        word_counts.data,
-        word_counts.offsets,
-        word_counts.counts,
+        [word_counts.data, word_counts.offsets, word_counts.counts],
         num_merges,
         meter or Meter(),
         tie_break=list(TieBreak).index(tie_break),
@@ -79,7 +76,7 @@ def test_learns_what_the_definition_learns(seed: int, tie_break: TieBreak) -> No
         assert flat.train(words, 100, tie_break=tie_break, min_count=min_count) == expected
 
 
-@pytest.mark.parametrize("idea", IDEAS)
+@pytest.mark.parametrize("idea", flat.IDEAS)
 @pytest.mark.parametrize("seed", range(100, 125))
 def test_each_idea_can_be_switched_off(seed: int, idea: str) -> None:
     words = WordCounts.from_items(random_table(seed).items())
@@ -94,7 +91,7 @@ def test_any_mixture_of_settings_gives_the_same_merges(seed: int) -> None:
     tie_break = dice.choice(list(TieBreak))
     expected = naive.train(words, 200, tie_break=tie_break)
     for _ in range(5):
-        settings: dict[str, Any] = {idea: dice.random() < 0.5 for idea in IDEAS}
+        settings: dict[str, Any] = {idea: dice.random() < 0.5 for idea in flat.IDEAS}
         settings["guess_scale"] = dice.choice((1.0, 30.0, HUGE_GUESS))
         settings["wide_symbols"] = dice.random() < 0.5
         settings["wide_positions"] = dice.random() < 0.5
@@ -288,7 +285,7 @@ def test_fuzzed_tables_in_every_setting(seed: int) -> None:
         num_merges = dice.choice((5, 20, 100, 1000))
         expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
         for guess_scale in (1.0, 30.0, HUGE_GUESS):
-            settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in IDEAS}
+            settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
             settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
             learned = learn(words, num_merges, None, tie_break, min_count, guess_scale=guess_scale, **settings)
             assert learned == expected, (number, settings)

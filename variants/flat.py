@@ -34,6 +34,9 @@ from variants.contract import (
 )
 from variants.native import built
 
+IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
+"""The parameters that switch an idea off."""
+
 
 def train(
     word_counts: WordCounts,
@@ -57,16 +60,13 @@ def train(
     the compiled module was not built, ValueError for a table that cannot be trained on, and MemoryError when an
     allocation fails.
     """
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it is 1 or more")
-    merges: list[Merge] = built("_flat").train(
-        word_counts.data,
-        word_counts.offsets,
-        word_counts.counts,
-        min(max(num_merges, 0), LARGEST_COUNT),
+    columns = [word_counts.data, word_counts.offsets, word_counts.counts]
+    return train_on(
+        columns,
+        num_merges,
         meter,
-        tie_break=list(TieBreak).index(tie_break),
-        min_count=min(max(min_count, 1), LARGEST_COUNT),
+        tie_break=tie_break,
+        min_count=min_count,
         threads=threads,
         layout=layout,
         occurrence_lists=occurrence_lists,
@@ -75,6 +75,30 @@ def train(
         bucket_queue=bucket_queue,
         branch_free=branch_free,
         word_order=word_order,
+    )
+
+
+def train_on(
+    columns: list[memoryview],
+    num_merges: int,
+    meter: Meter,
+    *,
+    tie_break: TieBreak,
+    min_count: int,
+    threads: int,
+    **ideas: bool,
+) -> list[Merge]:
+    """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it is 1 or more")
+    merges: list[Merge] = built("_flat").train(
+        columns,
+        min(max(num_merges, 0), LARGEST_COUNT),
+        meter,
+        tie_break=list(TieBreak).index(tie_break),
+        min_count=min(max(min_count, 1), LARGEST_COUNT),
+        threads=threads,
+        **{**dict.fromkeys(IDEAS, True), **ideas},
     )
     return merges
 
@@ -99,13 +123,13 @@ def train_file(
     file cannot be read, and what `train` raises.
     """
     # Here, because counting needs the `regex` package and training does not.
-    from variants.counting.native import native
+    from variants import flat_file
 
     num_merges = vocab_size - 256 - len(special_tokens)
     if num_merges < 0:
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(special_tokens)} bytes and special tokens")
     if "" in special_tokens or len(set(special_tokens)) < len(special_tokens):
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
-    word_counts = native(Corpus(str(path), tuple(special_tokens), pattern, partial=partial), threads=threads)
-    merges = train(word_counts, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
+    corpus = Corpus(str(path), tuple(special_tokens), pattern, partial=partial)
+    merges = flat_file.train(corpus, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
     return vocab_of(merges, special_tokens), merges

@@ -22,4 +22,6 @@ def train(
 ) -> list[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     word_counts = native(corpus, meter, threads=threads)
-    return flat.train(word_counts, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)
+    columns = [word_counts.data, word_counts.offsets, word_counts.counts]
+    del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
+    return flat.train_on(columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)

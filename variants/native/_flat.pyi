@@ -1,9 +1,7 @@
 from variants.contract import Merge, Meter
 
 def train(
-    data: memoryview,
-    offsets: memoryview,
-    counts: memoryview,
+    columns: list[memoryview],
     num_merges: int,
     meter: Meter,
     *,

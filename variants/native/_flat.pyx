@@ -54,13 +54,30 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
     cdef cppclass Answer(Training):
         Tallies tallies
 
-    Answer learn "flat::train"(const Words& words, Options options, Report report, void* context) except +
+    ctypedef void (*WordsRead)(void* context)
+
+    Answer learn "flat::train"(
+        const Words& words, Options options, Report report, void* context, WordsRead words_read
+    ) except +
+
+
+cdef class LearnedFromWords(Learned):
+    """Holds the words until they stand in the text."""
+
+    cdef const unsigned char[::1] data
+    cdef const long long[::1] offsets
+    cdef const unsigned long long[::1] counts
+
+
+cdef void words_read(void* context) noexcept with gil:
+    cdef LearnedFromWords learned = <LearnedFromWords> context
+    learned.data = None
+    learned.offsets = None
+    learned.counts = None
 
 
 def train(
-    const unsigned char[::1] data,
-    const long long[::1] offsets,
-    const unsigned long long[::1] counts,
+    list columns,
     uint64_t num_merges,
     meter,
     *,
@@ -79,11 +96,14 @@ def train(
     bint wide_positions=False,
     size_t part=1 << 20,
 ):
-    """Learn merges from the columns of word counts; see variants/flat.py."""
-    cdef Words words = columns_of(data, offsets, counts)
+    """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py."""
+    cdef Words words
     cdef Options options
     cdef Answer answer
-    cdef Learned learned = Learned(meter, first_byte)
+    cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
+    learned.data, learned.offsets, learned.counts = columns
+    columns.clear()
+    words = columns_of(learned.data, learned.offsets, learned.counts)
     options.num_merges = num_merges
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
@@ -103,7 +123,7 @@ def train(
     if not meter.progress(0):
         return learned.merges
     with nogil:
-        answer = learn(words, options, report, <void*> learned)
+        answer = learn(words, options, report, <void*> learned, words_read)
     if learned.raised is not None:
         raise learned.raised
     begun = time.perf_counter()

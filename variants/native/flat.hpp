@@ -18,7 +18,8 @@
 //    one merge that makes the newer of x and y, for before it one of them stood nowhere; later it can only vanish. So
 //    a list is complete when it is made, and its size is known before it is written: all occurrences of the merge are
 //    noted, counted by neighbour, and written to slices of a pool. They are written from left to right, so lists are
-//    sorted.
+//    sorted. The pairs of bytes, which are all there from the beginning, get their lists in stages (flat_bytes.hpp):
+//    the most frequent first, the others when one of them is the best, and then only of what is left of them.
 //
 // 3. Stale entries need no removal. Claim: if p was listed for (A, B), the pair stands at p now if and only if the
 //    cell at p holds A and the cell at p + |A| holds B. When the token listed at p is merged as a left half, its cell
@@ -51,12 +52,14 @@
 //    as random, so all are copied and the cursor moves by the outcome of the test; new occurrences of pairs that are
 //    not kept are written to an idle cell.
 //
-// Work: one pass over the text to lay it out and two to count it, then a few nanoseconds for every occurrence merged
-// and every stale entry met, and some hundred for every merge; it does not depend on the length of words.
+// Work: one pass over the text to lay it out, one to count it and two or three to list the pairs of bytes, then a few
+// nanoseconds for every occurrence merged and every stale entry met, and some hundred for every merge; it does not
+// depend on the length of words.
 // Threads lay out and count in parts; every part knows beforehand where it writes, so the result is the same at every
 // width. Merges are made by one thread.
 // Memory: two bytes a position (four above 65,278 merges), four for every listed occurrence (eight above 2**32
-// positions), both reported.
+// positions), both reported. The words may be given back when they are laid out. What is touched for the first time
+// can cost more than what is done with it, where a virtual machine has to get every page from its host.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +75,8 @@ constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
 // Learns up to `options.num_merges` merges. Throws Refused for a table that cannot be trained on and std::bad_alloc
 // when memory runs out; `report` may end it early, then the merges are those made so far.
-inline Answer train(const Words& words, Options options, Report report, void* context) {
+inline Answer train(const Words& words, Options options, Report report, void* context,
+                    WordsRead words_read = nullptr) {
     Answer answer;
     Watch watch(answer, report, context);
     try {
@@ -85,11 +89,11 @@ inline Answer train(const Words& words, Options options, Report report, void* co
         const unsigned shift = options.layout ? best_shift(classes.classes(), narrow ? 2 : 4) : 0;
         const std::uint64_t positions = positions_needed(classes.classes(), shift);
         if (options.wide_positions || positions > UINT32_MAX) {
-            train_in<std::uint32_t, std::uint64_t>(words, classes, shift, options, answer, watch);
+            train_in<std::uint32_t, std::uint64_t>(words, classes, shift, options, answer, watch, words_read, context);
         } else if (narrow) {
-            train_in<std::uint16_t, std::uint32_t>(words, classes, shift, options, answer, watch);
+            train_in<std::uint16_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context);
         } else {
-            train_in<std::uint32_t, std::uint32_t>(words, classes, shift, options, answer, watch);
+            train_in<std::uint32_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context);
         }
     } catch (const Stopped&) {
     }

@@ -58,4 +58,7 @@ struct Answer : Training {
     Tallies tallies;
 };
 
+// Called when all words stand in the text: whoever holds them may give their memory back.
+using WordsRead = void (*)(void* context);
+
 }  // namespace flat

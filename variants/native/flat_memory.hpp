@@ -99,8 +99,9 @@ class ListPool {
 
     void give_back(Position* list, std::size_t entries) { push(list, rounded(entries)); }
 
+    // Makes the first chunk as large as is wanted.
     void reserve(std::size_t entries) {
-        if (static_cast<std::size_t>(end_ - next_) < entries) add_chunk(rounded(entries));
+        if (!held_) add_chunk(rounded(entries));
     }
 
     // Forgets every list, keeps no memory.

@@ -53,7 +53,7 @@ class Merger {
         }
         if (const PairKey first = queue.upcoming(0)) {
             const Slot* const slot = pairs_.table().find(first);
-            if (!slot) return;
+            if (!slot || !slot->list) return;
             const std::size_t some = std::min<std::size_t>(slot->entries, 16);
             for (std::size_t place = 0; place < some; ++place)
                 __builtin_prefetch(text_.symbols.data() + slot->list[place]);
@@ -162,14 +162,14 @@ class Merger {
             if (place + 8 < before_.number) pairs_.table().prefetch(key_of(before_.met[place + 8], left_));
             const std::uint32_t token = before_.met[place];
             Neighbour& neighbour = before_.of[token];
-            if (token != separator && token != merged_) pairs_.lose(key_of(token, left_), neighbour.sum.weight, lowest);
+            if (token != separator && token != merged_) lose(neighbour, key_of(token, left_), lowest);
             kept += open(neighbour, token, key_of(token, merged_), tokens_.length(token), lowest);
         }
         for (std::size_t place = 0; place < after_.number; ++place) {
             if (place + 8 < after_.number) pairs_.table().prefetch(key_of(right_, after_.met[place + 8]));
             const std::uint32_t token = after_.met[place];
             Neighbour& neighbour = after_.of[token];
-            if (token != separator) pairs_.lose(key_of(right_, token), neighbour.sum.weight, lowest);
+            if (token != separator) lose(neighbour, key_of(right_, token), lowest);
             if (token == left_) {
                 neighbour.sum.weight -= twice.weight;
                 neighbour.sum.occurrences -= twice.occurrences;
@@ -179,6 +179,10 @@ class Merger {
         if (kept) options_.occurrence_lists ? fill() : fill_growing();
         before_.forget();
         after_.forget();
+    }
+
+    void lose(const Neighbour& neighbour, PairKey key, std::int64_t lowest) {
+        pairs_.lose(key, neighbour.sum.weight, neighbour.sum.occurrences, lowest);
     }
 
     // Turns a neighbour's sums into a place to write to. True if the pair is kept.
@@ -243,11 +247,11 @@ class Merger {
             const std::int64_t weight = text_.weight_at(position);
             tallies_.pair_updates += 1;
             if (before != separator) {
-                pairs_.lose(before == merged_ ? key_of(right_, left_) : key_of(before, left_), weight, lowest);
+                pairs_.lose(before == merged_ ? key_of(right_, left_) : key_of(before, left_), weight, 1, lowest);
                 gain(key_of(before, merged_), weight);
             }
             if (after != separator) {
-                pairs_.lose(key_of(right_, after), weight, lowest);
+                pairs_.lose(key_of(right_, after), weight, 1, lowest);
                 gain(key_of(merged_, after), weight);
             }
         }

@@ -40,29 +40,43 @@ class KeptPairs {
         return list;
     }
 
+    // The same for a pair whose list is to be made later; until then `entries` are its occurrences. True if it is kept.
+    bool open_unlisted(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
+        if (count < lowest) {
+            tallies_.pairs_pruned += 1;
+            return false;
+        }
+        table_.insert(key, count, nullptr, occurrences);
+        keep(key, count);
+        return true;
+    }
+
+    // Room for the lists that are about to be made, in one piece if they are the first.
+    void reserve(std::size_t entries) { lists_.reserve(entries); }
+
+    Position* make_list(Slot& slot) { return slot.list = lists_.take(room_for(slot.entries)); }
+
     // Some occurrences of a pair are gone; one that falls below the threshold is not needed any more.
-    void lose(PairKey key, std::int64_t weight, std::int64_t lowest) {
+    void lose(PairKey key, std::int64_t weight, Position occurrences, std::int64_t lowest) {
         tallies_.table_updates += 1;
         Slot* const slot = table_.find(key);
         if (!slot) return;
         slot->count -= weight;
+        slot->entries -= slot->list ? 0 : occurrences;
         if (slot->count >= lowest) return;
-        give_back(slot->list, slot->entries);
+        if (slot->list) give_back(slot->list, slot->entries);
         table_.erase(slot);
     }
 
-    // Takes the best pair out of queue and table. Its list is the caller's, to be given back. An answer with count 0
-    // means that no pair reaches `lowest`.
-    Slot pop(std::int64_t lowest) {
-        Slot* const slot = queue_->pop(lowest);
-        if (!slot) return {};
-        const Slot best = *slot;
-        table_.erase(slot);
-        return best;
-    }
+    // The best pair, out of the queue; null if no pair reaches `lowest`.
+    Slot* best(std::int64_t lowest) { return queue_->pop(lowest); }
 
-    // Room for this many occurrences in one piece.
-    void reserve(std::size_t entries) { lists_.reserve(entries); }
+    // Takes a pair out of the table. Its list is the caller's, to be given back.
+    Slot take(Slot* slot) {
+        const Slot taken = *slot;
+        table_.erase(slot);
+        return taken;
+    }
 
     void give_back(Position* list, Position entries) { lists_.give_back(list, room_for(entries)); }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "flat_bytes.hpp"
 #include "flat_job.hpp"
 #include "flat_layout.hpp"
 #include "flat_merge.hpp"
@@ -16,12 +17,13 @@ namespace flat {
 
 template <class Symbol, class Position>
 void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
-              Watch& watch) {
+              Watch& watch, WordsRead words_read, void* context) {
     Tallies& tallies = answer.tallies;
     // A thread costs more than it saves where a text is short.
     const std::size_t parts = std::min<std::size_t>(options.threads, 1 + classes.positions() / options.part);
     Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
                                        : lay_out_as_given<Symbol>(words, classes, watch);
+    if (words_read) words_read(context);
     tallies.text_bytes = text.bytes();
     tallies.positions_visited += classes.positions();
     watch.lap(convert);
@@ -29,16 +31,19 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
     Tokens tokens(options.tie_break);
     Threshold threshold(classes, options);
     KeptPairs<Position> pairs(tokens, options, tallies);
-    scan_bytes(text, pairs, threshold.value(), parts, tallies, watch);
+    BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
+    bytes.count(threshold.value());
     Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
     watch.lap(init);
 
     while (answer.merges.size() < options.num_merges) {
         const bool timed = pairs.queue().between_levels();
         if (timed) watch.lap(update);
-        const auto best = pairs.pop(threshold.value());
+        auto* const slot = pairs.best(threshold.value());
         if (timed) watch.lap(max);
-        if (best.count) {
+        if (slot) {
+            if (!slot->list) bytes.list_more();
+            const auto best = pairs.take(slot);
             merger.prefetch(pairs.queue());
             const std::uint64_t finished = merger.merge(best, threshold.value());
             answer.merges.push_back({left_of(best.key), right_of(best.key)});

@@ -1,0 +1,177 @@
+// The pairs of bytes: all born before the first merge, counted once, and given their lists in stages.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "flat_job.hpp"
+#include "flat_layout.hpp"
+#include "flat_memory.hpp"
+#include "flat_pairs.hpp"
+#include "flat_parallel.hpp"
+#include "flat_tokens.hpp"
+
+namespace flat {
+
+// If every pair of bytes had its list at once, the lists would take twice the memory of the text, and most of it would be
+// written in vain: a byte stands in two pairs and is merged once, so what the frequent pairs take, the others lose. So
+// the most frequent pairs are listed first; the next ones when the best pair of all is one that has no list yet, and
+// then with what is left of them. That is known: a pair without a list keeps its number of occurrences up to date.
+//
+// No stage has to step from token to token. Claim: the cell at p holds the id of a byte if and only if that byte is a
+// token still. For merges write holes and new ids only, and one that takes a byte writes one of these to its cell.
+template <class Symbol, class Position>
+class BytePairs {
+  public:
+    BytePairs(const Text<Symbol>& text, KeptPairs<Position>& pairs, std::size_t parts, Tallies& tallies, Watch& watch)
+        : text_(text), pairs_(pairs), parts_(parts), tallies_(tallies), watch_(watch) {}
+
+    // Counts the pairs, puts those that reach `lowest` into table and queue, and makes the first lists. Every part of
+    // the text is counted for itself, and its occurrences go behind those of the parts before it.
+    void count(std::int64_t lowest) {
+        std::vector<Array<Sum>> sums(parts_);
+        in_parallel(parts_, [&](std::size_t part) {
+            sums[part] = Array<Sum>::zeros(side * side);
+            count_part(part, sums[part].data());
+        });
+        for (std::uint32_t left = first_byte; left < first_merge; ++left) {
+            for (std::uint32_t right = first_byte; right < first_merge; ++right) {
+                Sum sum{};
+                for (const Array<Sum>& of_part : sums) {
+                    sum.weight += of_part[cell(left, right)].weight;
+                    sum.occurrences += of_part[cell(left, right)].occurrences;
+                }
+                tallies_.pair_updates += sum.occurrences;
+                if (!sum.occurrences) continue;
+                const PairKey key = key_of(left, right);
+                if (pairs_.open_unlisted(key, sum.weight, static_cast<Position>(sum.occurrences), lowest))
+                    unlisted_.push_back(key);
+            }
+        }
+        list_next(parts_, init, [&](std::size_t part, PairKey key) {
+            return sums[part][cell(left_of(key), right_of(key))].occurrences;
+        });
+    }
+
+    // Makes the next lists: those of the best pair and of the most frequent others that have none.
+    void list_more() {
+        list_next(1, update, [](std::size_t, PairKey) { return 0; });
+    }
+
+  private:
+    using Slot = typename KeptPairs<Position>::Slot;
+    struct Sum {
+        std::int64_t weight;
+        std::uint64_t occurrences;
+    };
+    struct List {
+        Position* next;
+        std::size_t step;
+    };
+    struct alignas(64) Idle {   // a cache line each, for the threads write to it all the time
+        Position cell;
+    };
+    static constexpr std::size_t side = first_merge + 1;   // all that is no byte shares the last row and column
+    static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
+    static constexpr std::size_t piece = 16;
+
+    static std::size_t cell(std::uint32_t left, std::uint32_t right) {
+        constexpr std::uint32_t no_byte = first_merge;
+        return std::min(left, no_byte) * side + std::min(right, no_byte);
+    }
+
+    // Where a part begins; the last position of the text is a separator and begins no pair.
+    std::size_t cut(std::size_t part, std::size_t parts) const {
+        const std::size_t blocks = (text_.size() - text_.begin) >> text_.shift;
+        return part < parts ? text_.begin + (blocks * part / parts << text_.shift) : text_.size() - 1;
+    }
+
+    void count_part(std::size_t part, Sum* sums) {
+        const Symbol* const symbols = text_.symbols.data();
+        const std::size_t end = cut(part + 1, parts_), block = std::size_t{1} << text_.shift;
+        for (std::size_t begin = cut(part, parts_); begin < end; begin += block) {
+            const std::int64_t weight = text_.weight_at(begin);
+            for (std::size_t at = begin; at < std::min(begin + block, end); ++at) {
+                Sum& sum = sums[symbols[at] * side + symbols[at + 1]];
+                sum.weight += weight;
+                sum.occurrences += 1;
+            }
+            if (part + 1 == parts_) watch_.worked(block, init);
+        }
+        if (part + 1 == parts_) tallies_.positions_visited += text_.size() - text_.begin;
+    }
+
+    // Lists the most frequent pairs until they hold a good part of all occurrences. `in_part` tells how many of a pair's
+    // occurrences are in one of several parts.
+    template <class InPart>
+    void list_next(std::size_t parts, Phase phase, InPart in_part) {
+        struct Candidate {
+            Slot* slot;
+            std::int64_t count;
+        };
+        std::vector<Candidate> candidates;
+        std::uint64_t occurrences = 0;
+        for (const PairKey key : unlisted_) {
+            Slot* const slot = pairs_.table().find(key);
+            if (!slot || slot->list) continue;
+            candidates.push_back({slot, slot->count});
+            occurrences += slot->entries;
+        }
+        std::sort(candidates.begin(), candidates.end(), [](auto& one, auto& other) { return one.count > other.count; });
+        const std::uint64_t wanted = std::max<std::uint64_t>(occurrences / share, text_.size() / smallest_share);
+        std::vector<Array<List>> lists(parts);
+        std::vector<Idle> nowhere(parts);   // occurrences of all other pairs go here, one over the other
+        for (std::size_t part = 0; part < parts; ++part) {
+            lists[part] = Array<List>(side * side);
+            std::fill_n(lists[part].data(), side * side, List{&nowhere[part].cell, 0});
+        }
+        std::size_t chosen = 0;
+        std::uint64_t listed = 0;
+        while (chosen < candidates.size() &&
+               (listed < wanted || candidates[chosen].count == candidates[chosen - 1].count))
+            listed += candidates[chosen++].slot->entries;
+        pairs_.reserve(listed);
+        for (std::size_t number = 0; number < chosen; ++number) {
+            Slot& slot = *candidates[number].slot;
+            Position* list = pairs_.make_list(slot);
+            for (std::size_t part = 0; part < parts; ++part) {
+                lists[part][cell(left_of(slot.key), right_of(slot.key))] = {list, 1};
+                list += in_part(part, slot.key);
+            }
+        }
+        unlisted_.clear();
+        for (; chosen < candidates.size(); ++chosen) unlisted_.push_back(candidates[chosen].slot->key);
+        in_parallel(parts, [&](std::size_t part) {
+            write_lists(cut(part, parts), cut(part + 1, parts), lists[part].data(),
+                        part + 1 == parts ? &watch_ : nullptr, phase);
+        });
+        tallies_.positions_visited += text_.size() - text_.begin;
+    }
+
+    void write_lists(std::size_t begin, std::size_t end, List* lists, Watch* watch, Phase phase) const {
+        const Symbol* const symbols = text_.symbols.data();
+        while (begin < end) {
+            const std::size_t stop = std::min(begin + piece, end);
+            bool any = false;
+            for (std::size_t at = begin; at < stop; ++at)
+                any |= static_cast<std::uint32_t>(symbols[at] - first_byte) < 256;
+            for (std::size_t at = begin; any && at < stop; ++at) {
+                List& list = lists[cell(symbols[at], symbols[at + 1])];
+                *list.next = static_cast<Position>(at);
+                list.next += list.step;
+            }
+            begin = stop;
+            if (watch) watch->worked(piece, phase);
+        }
+    }
+
+    const Text<Symbol>& text_;
+    KeptPairs<Position>& pairs_;
+    std::size_t parts_;
+    Tallies& tallies_;
+    Watch& watch_;
+    std::vector<PairKey> unlisted_;
+};
+
+}  // namespace flat
