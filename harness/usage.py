@@ -43,7 +43,7 @@ the same merges, and prints where the time went.
 
 Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
 not measure, 130 interrupted. Records: results/local. Then harness.table, .plot, .doctor
-Also: harness.conformance, .corpora, .replay, .divergence. Hydra: --hydra-help, --cfg job.
+Also: harness.conformance, .corpora, .replay, .divergence. Hydra: --hydra-help, --cfg X.
 bpe-harness is the same command; eval "$(bpe-harness -sc install=bash)" completes it."""
 
 
