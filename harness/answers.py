@@ -11,6 +11,7 @@ from typing import Any
 
 from harness import word_store
 from harness.record import merges_from_bytes
+from variants.contract import TieBreak
 
 Answer = dict[str, Any]
 
@@ -67,6 +68,8 @@ FIGURES: dict[str, Callable[[Any], bool]] = {
 FURTHER: dict[str, Callable[[Any], bool]] = {
     "merges_done": is_whole,
     "from_file": lambda value: isinstance(value, bool),
+    "tie_break": none_or(lambda value: value in [each.value for each in TieBreak]),
+    "feeding": none_or(each(none_or(is_text))),
     "words": lambda value: isinstance(value, dict),
     "offset": lambda value: is_whole(value) and value >= 0,
 }

@@ -8,12 +8,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import struct
+import sys
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from variants.contract import Meter, WordCounts
+from variants.contract import GREATEST_BYTES, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
+OWN = "own"
+"""What stands for a tie-break where each trainer is to break ties as it does when it is not told."""
 
 
 def resolve(target: str) -> Callable[..., Any]:
@@ -65,6 +68,26 @@ def reads_corpus(trainer: Callable[..., Any]) -> bool:
         return list(inspect.signature(trainer).parameters)[:2] == ["corpus", "num_merges"]
     except ValueError:
         return False
+
+
+def own_tie_break(trainer: Callable[..., Any]) -> str | None:
+    """By which tie-break a trainer goes when it is not told; None if that is none of the contract's.
+
+    >>> own_tie_break(lambda words, num_merges, tie_break=TieBreak.RAW_BYTES: []), own_tie_break(lambda words: [])
+    ('raw_bytes', 'greatest_bytes')
+    """
+    try:
+        keyword = inspect.signature(trainer).parameters.get("tie_break")
+    except ValueError:
+        return GREATEST_BYTES.value
+    default = GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
+    return default.value if isinstance(default, TieBreak) else None
+
+
+def feeding_of(trainer: Callable[..., Any], corpus: Any, params: dict[str, Any]) -> dict[str, Any] | None:
+    """How a trainer's module says that it is fed; None if it does not say."""
+    describe = getattr(sys.modules.get(getattr(trainer, "__module__", "")), "feeding", None)
+    return None if not callable(describe) else dict(describe(corpus, **params)._asdict())
 
 
 def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:

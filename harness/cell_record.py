@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import interpreters
+from harness.calling import OWN
 from harness.clock_cost import clock_cost_seconds
+from harness.identity import as_record
 from harness.kept import manifest_of
 from harness.measure import PACKAGES, Answer
 from harness.outcome import CountRun, Trained
@@ -57,9 +59,13 @@ def train_record(trained: Trained, common: Record) -> Record:
         "threads": cell.threads,
         "data": corpus_facts(cell.reading, counted.words, counted.answer.get("documents")),
         **work(cell),
+        "tie_break": trained.tie_break or OWN,
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
         "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},
+        "identity": as_record(trained.identity),
+        "feeding": answer.get("feeding"),
+        "takes_threads": answer.get("takes_threads"),
         "seconds": seconds,
         "curve": answer.get("curve"),
         "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
@@ -191,6 +197,8 @@ def what_was_seen(answer: Answer) -> Record:
 
 def mismatch_reason(trained: Trained) -> str:
     divergence = trained.verdict.first_divergence
+    if not trained.verdict.by:
+        return str(trained.identity.reason)
     assert divergence is not None
     return f"merge {divergence['merge']} differs from the reference of {', '.join(trained.verdict.by)}"
 

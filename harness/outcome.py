@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from harness.calling import OWN
 from harness.measure import Answer
 from harness.plan import CountCell, TrainCell
 from harness.proof import Verdict
@@ -66,6 +68,13 @@ class Trained:
     verdict: Verdict = field(default_factory=lambda: Verdict("unconfirmed"))
     cut_short: bool = False
     beside_others: bool = False
+    identity: Any = None
+    """How far an outside trainer's merges are those that are defined (identity.py); None where nobody asks."""
+
+    @property
+    def tie_break(self) -> str | None:
+        """How ties were broken; None where a trainer's own way is none of the contract's."""
+        return self.answer.get("tie_break") if self.cell.tie_break == OWN else self.cell.tie_break
 
 
 def stopped_at_the_limit(trained: Iterable[Trained]) -> set[str]:

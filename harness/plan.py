@@ -15,6 +15,7 @@ from typing import Any
 import regex
 
 from harness import corpora, registry
+from harness.calling import OWN
 from harness.choices import at_least, check_type, one_of
 from harness.corpora import CorpusFile
 from harness.errors import Refusal
@@ -117,7 +118,7 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
     """
     at_least("threads", config["threads"])
     at_least("min_count", config["min_count"])
-    one_of("tie_break", config["tie_break"], [tie_break.value for tie_break in TieBreak])
+    one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
     special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
     vocab_size = of_card_unless_said(config, "vocab_size")

@@ -18,13 +18,17 @@ from variants.contract import Merge
 
 @dataclass(frozen=True)
 class Claim:
-    """The merges a variant came to, and how many it was asked for; `whole` unless it was stopped."""
+    """The merges a variant came to, and how many it was asked for; `whole` unless it was stopped.
+
+    An `outside` trainer is judged and does not judge: several of them agree on nothing that none of ours confirms.
+    """
 
     variant: str
     family: str
     merges: Sequence[Merge]
     num_merges: int
     whole: bool
+    outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,18 +73,26 @@ def reach(claim: Claim) -> int:
 
 
 def agreement(claims: Sequence[Claim]) -> Reference | None:
-    """The merges that most families agree on, if those are two or more and no other merges have as many."""
+    """The merges that most families agree on, if those are two or more and no other merges have as many.
+
+    At least one must be ours, and families of ours count before those from outside.
+    """
     by_merges: dict[tuple[Merge, ...], list[Claim]] = {}
     for claim in claims:
         by_merges.setdefault(tuple(claim.merges), []).append(claim)
-    ranked = sorted(by_merges.values(), key=lambda group: len({claim.family for claim in group}), reverse=True)
-    families = [len({claim.family for claim in group}) for group in ranked]
-    if not families or families[0] < 2 or (len(families) > 1 and families[0] == families[1]):
+    ranked = sorted(by_merges.values(), key=voices, reverse=True)
+    heard = [voices(group) for group in ranked]
+    if not heard or heard[0][0] < 1 or heard[0][1] < 2 or (len(heard) > 1 and heard[0] == heard[1]):
         return None
     group = ranked[0]
     first = group[0]
     names = tuple(dict.fromkeys(claim.variant for claim in group))
     return Reference(list(first.merges), len(first.merges) < first.num_merges, names)
+
+
+def voices(claims: Sequence[Claim]) -> tuple[int, int]:
+    """How many families of ours, and how many in all, there are among claims."""
+    return len({claim.family for claim in claims if not claim.outside}), len({claim.family for claim in claims})
 
 
 def verdict(claim: Claim, reference: Reference | None) -> Verdict:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from harness import kept, registry
+from harness.identity import Replays, identify, is_asked, verdict_of
 from harness.outcome import STOPPED, Trained
 from harness.plan import TrainCell
 from harness.proof import Claim, find_reference, reach, verdict
@@ -12,6 +14,8 @@ from harness.registry import VariantCard
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
 PROVABLE = ("ok", *STOPPED)
+OUTSIDE = "peer"
+"""The tag of trainers that are judged here and do not judge."""
 
 RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
 
@@ -23,16 +27,32 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
     """
     groups: dict[tuple[str, str, int], list[Trained]] = {}
     for each in trained:
-        if each.answer["status"] in PROVABLE and each.merges is not None:
-            cell = each.cell
-            groups.setdefault((cell.reading.key(), cell.tie_break, cell.min_count), []).append(each)
-    return [sentence for group in groups.values() for sentence in prove_group(group, run_judge, interrupted)]
+        if each.answer["status"] in PROVABLE and each.merges is not None and each.tie_break is not None:
+            groups.setdefault((each.cell.reading.key(), each.tie_break, each.cell.min_count), []).append(each)
+    sentences = [
+        sentence
+        for (_, tie_break, _), group in groups.items()
+        for sentence in prove_group(group, tie_break, run_judge, interrupted)
+    ]
+    if not interrupted:
+        identify_all(trained)
+    return sentences
 
 
-def prove_group(group: Sequence[Trained], run_judge: RunJudge, interrupted: bool) -> list[str]:
+def identify_all(trained: Sequence[Trained]) -> None:
+    """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has."""
+    replays = Replays()
+    for each in filter(is_asked, trained):
+        each.identity = identify(each, replays)
+        if each.tie_break is None:
+            each.verdict = verdict_of(each.identity, each.verdict)
+
+
+def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, interrupted: bool) -> list[str]:
     """Hold the cells that answer one question against its reference, which is made if need be."""
     claims = [claim_of(trained) for trained in group]
-    cell = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
+    longest = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
+    cell = replace(longest, tie_break=tie_break)
     asked = cell.reading, cell.tie_break, cell.min_count
     reference = kept.reference(*asked)
     needed = max(map(reach, claims))
@@ -57,4 +77,11 @@ def prove_group(group: Sequence[Trained], run_judge: RunJudge, interrupted: bool
 
 def claim_of(trained: Trained) -> Claim:
     cell, whole = trained.cell, trained.answer["status"] == "ok"
-    return Claim(cell.variant.name, cell.variant.family, trained.merges or [], cell.num_merges, whole)
+    return Claim(
+        cell.variant.name,
+        cell.variant.family,
+        trained.merges or [],
+        cell.num_merges,
+        whole,
+        OUTSIDE in cell.variant.tags,
+    )

@@ -17,7 +17,9 @@ STATUSES = (
     "extrapolated",
 )
 CELLS = ("count", "train")
-PROOFS = ("reference", "confirmed", "unconfirmed", "mismatch")
+PROOFS = ("reference", "confirmed", "replayed", "unconfirmed", "mismatch")
+IDENTITIES = ("identical", "identical_up_to_ties", "different_by_design", "wrong")
+FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_design")
 PRESSURES = ("cpu", "memory", "io")
 PHASES = ("read", "count", "convert", "init", "copy", "max", "update", "other")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -107,6 +109,17 @@ KEYS: dict[str, Key] = {
     "proof": Key(MAPPING),
     "proof.state": Key(one_of(*PROOFS), null=False),
     "proof.by": Key(TEXTS, null=False),
+    "identity": Key(MAPPING),
+    "identity.kind": Key(one_of(*IDENTITIES), null=False),
+    "identity.tie_break": Key(TEXT),
+    "identity.reason": Key(TEXT),
+    "identity.merge": Key(WHOLE),
+    **{f"identity.{side}": Key(TEXTS) for side in ("got", "want")},
+    **{f"identity.{side}_count": Key(WHOLE) for side in ("got", "want")},
+    "identity.smallest": Key(MAPPING),
+    "feeding": Key(MAPPING),
+    **{f"feeding.{name}": Key(TEXT) for name in FEEDING},
+    "takes_threads": Key(YES_OR_NO),
     "first_divergence": Key(MAPPING),
     "source_sha256": Key(SHA256),
     **{f"seconds.{phase}": Key(NUMBER, "seconds") for phase in PHASES if phase != "other"},

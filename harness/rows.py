@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.calling import OWN
 from harness.comparison import Sample, sample_of, spread
 
 Record = Mapping[str, Any]
@@ -129,7 +130,7 @@ class Row:
         return self.per_second(self.merges, self.seconds.keys() - {"read", "count"})
 
 
-_PROVED = ("reference", "confirmed")
+_PROVED = ("reference", "confirmed", "replayed")
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
@@ -269,10 +270,11 @@ def _disputes(shown: Sequence[Row]) -> list[Row]:
     """Mark the rows that answer one question with different merges: records of several runs may be joined."""
     answers: dict[str, set[str]] = {}
     for row in shown:
-        if row.status == "ok" and not row.counting_only:
+        if row.status == "ok" and not row.counting_only and row.record.get("tie_break") != OWN:
             answers.setdefault(_key(row.record, _QUESTION), set()).add(row.digest)
     marked = []
     for row in shown:
-        digests = answers.get(_key(row.record, _QUESTION), set()) if row.status == "ok" else set()
+        asked = row.status == "ok" and row.record.get("tie_break") != OWN
+        digests = answers.get(_key(row.record, _QUESTION), set()) if asked else set()
         marked.append(replace(row, disputed=tuple(sorted(digests))) if len(digests) > 1 else row)
     return marked

@@ -163,7 +163,7 @@ def save_one(trained: Trained, place: Path) -> list[str]:
         reading.special_tokens,
         reading.pattern_name,
         reading.pattern,
-        tie_break=cell.tie_break,
+        tie_break=trained.tie_break or cell.tie_break,
         min_count=cell.min_count,
         data_name=reading.file.name,
         data_sha256=reading.file.sha256,

@@ -36,7 +36,8 @@ the same merges, and prints where the time went.
   experiment   {experiment}
 
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
-  tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes  errors=strict|replace
+  tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own
+  errors=strict|replace
   variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB  interpreter=pypy3
   counts=kept|fresh  results=FOLDER  save=FOLDER  affinity=[0,1] (keep to these cores)
   plan=true (run nothing)  rerun=true (anew)  concurrent=true (beside other timed runs)

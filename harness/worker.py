@@ -24,7 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from harness import word_store
-from harness.calling import arguments_for, expect_word_counts, packed, reads_corpus, resolve, shortened
+from harness.calling import (
+    OWN,
+    arguments_for,
+    expect_word_counts,
+    feeding_of,
+    own_tie_break,
+    packed,
+    reads_corpus,
+    resolve,
+    shortened,
+)
 from harness.channel import BEGIN, END, Channel
 from harness.own_account import account, memory_status, since
 from variants.contract import Corpus, InvalidText, LeftOut, Merge, Meter, TieBreak, Unavailable
@@ -116,6 +126,7 @@ class Measured:
         self.curve: list[dict[str, Any]] = []
         self.peak_private = 0
         self.from_file = False
+        self.tie_break: str | None = None
         self.writing = threading.Lock()
         self.begun = False
         self.started = clock()
@@ -152,11 +163,10 @@ class Measured:
 
     def train(self) -> dict[str, Any]:
         trainer = resolve(self.job["target"])
-        offered = {
-            "threads": self.job["threads"],
-            "tie_break": TieBreak(self.job["tie_break"]),
-            "min_count": self.job["min_count"],
-        }
+        offered = {"threads": self.job["threads"], "min_count": self.job["min_count"]}
+        self.tie_break = own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
+        if self.job["tie_break"] != OWN:
+            offered["tie_break"] = TieBreak(self.job["tie_break"])
         self.from_file = reads_corpus(trainer)
         if self.from_file and self.job["corpus"] is None:
             raise Unavailable("it reads text by itself, and here are only words with their counts")
@@ -164,7 +174,7 @@ class Measured:
         asked = [given, self.job["num_merges"]]
         positional, keywords = arguments_for(trainer, asked, self.meter, offered, self.job["params"])
         for name, plain in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
-            if name not in keywords and offered[name] != plain:
+            if name not in keywords and offered.get(name, plain) != plain:
                 raise ValueError(
                     f"{self.job['target']} takes no {name}, so it cannot run with another than the default"
                 )
@@ -173,6 +183,7 @@ class Measured:
         answer = self.figures("threads" in keywords)
         answer["packed_merges"] = packed(merges)
         answer["merges_done"] = len(merges)
+        answer["feeding"] = feeding_of(trainer, given, self.job["params"]) if self.from_file else None
         if self.meter.told and len(merges) < self.job["num_merges"]:
             answer["status"] = "stopped"
         return answer
@@ -228,6 +239,7 @@ class Measured:
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
             "from_file": self.from_file,
+            "tie_break": self.tie_break,
         }
 
     def end_a_copy(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,34 +18,69 @@ from workbench import wait_until
 
 from harness import registry
 from harness.file_cases import FILE_CASES, FileCase
-from variants import heap, peers
+from harness.identity import IDENTICAL, UP_TO_TIES, identity_of
+from harness.replay import replay
+from variants import heap, minbpe, peers
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
-from variants.peers import any_other_computes, gigatoken, huggingface, installed, rustbpe, wait_for_other_threads
-from variants.peers.rustbpe import merges_of
+from variants.peers import (
+    any_other_computes,
+    bpeasy,
+    fast_bpe_rs,
+    gigatoken,
+    huggingface,
+    installed,
+    rustbpe,
+    sentencepiece,
+    tiktoken,
+    turbobpe,
+    wait_for_other_threads,
+)
+from variants.peers.parts import merges_of
 
 REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
 PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
 RULES = {
     "flat_file": list(TieBreak),
+    "minbpe": list(TieBreak),
     "peer_huggingface": [TieBreak.HUGGINGFACE],
     "peer_gigatoken": [TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES],
     "peer_rustbpe": [TieBreak.RAW_BYTES],
+    "peer_bpeasy": [TieBreak.RAW_BYTES],
 }
-PEERS = [name for name in RULES if name.startswith("peer_")]
+FIRST_MET: dict[str, dict[str, Any]] = {"minbpe": {}, "peer_tiktoken": {}, "peer_turbobpe": {"batch_size": 1}}
+"""Those that take the first of several equally frequent pairs, with the parameters under which they do."""
+MODULES: dict[Any, str] = {
+    huggingface: "tokenizers",
+    gigatoken: "gigatoken",
+    rustbpe: "rustbpe",
+    bpeasy: "bpeasy",
+    fast_bpe_rs: "fast_bpe_rs",
+    tiktoken: "educational",
+    turbobpe: "turbobpe",
+    sentencepiece: "sentencepiece",
+}
+"""The modules of peers, and what each calls the package that it finds."""
+FAMILIES = ["bpeasy", "fast_bpe_rs", "gigatoken", "huggingface", "rustbpe", "sentencepiece", "tiktoken", "turbobpe"]
 UNDER_EACH = [pytest.param(name, rule, id=f"{name}-{rule.value}") for name, rules in RULES.items() for rule in rules]
 
 
 def trainer(name: str) -> Callable[..., list[Merge]]:
     """The variant, if it is here; whoever sets up a machine may say that it must be."""
-    train = registry.resolve(registry.variants()[name].target)
-    try:
-        train(Corpus(__file__), 0, tie_break=RULES[name][0])
-    except Unavailable as reason:
+    if reason := why_not_here(name):
         if {name, *registry.variants()[name].tags} & REQUIRED:
             pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
-        pytest.skip(str(reason))
-    return train
+        pytest.skip(reason)
+    return registry.resolve(registry.variants()[name].target)
+
+
+@functools.cache
+def why_not_here(name: str) -> str:
+    try:
+        registry.resolve(registry.variants()[name].target)(Corpus(str(Path(__file__).with_name("meters.py"))), 100)
+    except Unavailable as reason:
+        return str(reason)
+    return ""
 
 
 def expected(corpus: Corpus, num_merges: int, rule: TieBreak) -> list[Merge]:
@@ -81,7 +118,7 @@ def test_merges_of_random_documents_are_identical(
 
 
 @pytest.mark.parametrize("pattern", ["gpt4", "o200k", "line", "document"])
-@pytest.mark.parametrize("name", ["flat_file", "peer_huggingface", "peer_rustbpe"])
+@pytest.mark.parametrize("name", ["flat_file", "minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy"])
 def test_a_peer_that_takes_patterns_splits_as_they_say(name: str, pattern: str, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text(
@@ -90,7 +127,7 @@ def test_a_peer_that_takes_patterns_splits_as_they_say(name: str, pattern: str, 
     agree(trainer(name), Corpus(str(path), ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
 
 
-@pytest.mark.parametrize("name", ["peer_huggingface", "peer_rustbpe"])
+@pytest.mark.parametrize("name", ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy"])
 def test_what_cannot_be_decoded_is_replaced_as_for_everybody(name: str, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"bad \xff bad \xe4\xb8 bad")
@@ -104,6 +141,67 @@ def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Pa
     want = heap.train(serial(corpus), 30, tie_break=TieBreak.HUGGINGFACE, min_count=3)
     assert 0 < len(want) < len(expected(corpus, 30, TieBreak.HUGGINGFACE))
     assert trainer("peer_huggingface")(corpus, 30, min_count=3) == want
+
+
+# Ties broken by no rule of ours: every choice is held against the true counts.
+
+
+def replayed_class(name: str, corpus: Corpus, num_merges: int = 6, **parameters: Any) -> str:
+    """The class of a trainer's merges on a corpus, for as many as there are."""
+    words = serial(corpus)
+    most = len(heap.train(words, num_merges))
+    merges = trainer(name)(corpus, most, **parameters) if most else []
+    return identity_of(replay(words, merges), most).kind
+
+
+@pytest.mark.parametrize("name", FIRST_MET)
+@pytest.mark.parametrize("case", [case for case in FILE_CASES if case.invalid_at is None], ids=lambda case: case.name)
+def test_what_takes_the_first_pair_is_right_up_to_ties_on_the_worked_files(
+    name: str, case: FileCase, tmp_path: Path
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(case.content)
+    corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
+    try:
+        assert replayed_class(name, corpus, **FIRST_MET[name]) in (IDENTICAL, UP_TO_TIES)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("name", FIRST_MET)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents=st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8))
+def test_what_takes_the_first_pair_is_right_up_to_ties_on_random_documents(
+    name: str, tmp_path: Path, documents: list[str]
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes("<|e|>".join(documents).encode())
+    assert replayed_class(name, Corpus(str(path), ("<|e|>",)), **FIRST_MET[name]) in (IDENTICAL, UP_TO_TIES)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents=st.lists(st.text("ab 1\n'", max_size=12), max_size=4))
+def test_the_baseline_takes_the_pairs_that_tiktoken_takes(tmp_path: Path, documents: list[str]) -> None:
+    train, path = trainer("peer_tiktoken"), tmp_path / "text.txt"
+    path.write_bytes("<|e|>".join(documents).encode())
+    corpus = Corpus(str(path), ("<|e|>",))
+    want = minbpe.train(corpus, 20)
+    assert not want or train(corpus, len(want)) == want
+
+
+def test_the_first_of_equals_is_the_one_that_stands_first_in_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("zbacab")
+    assert minbpe.train(Corpus(str(path)), 2) == [(b"z", b"b"), (b"zb", b"a")]
+    assert minbpe.train(Corpus(str(path)), 2, tie_break=TieBreak.RAW_BYTES) == [(b"a", b"b"), (b"a", b"c")]
+
+
+def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("\u4e00\u4e8c \u4e00\u4e8c \u4e00\u4e8c\nlow low lower\n" * 5, "utf-8")
+    merges = trainer("peer_sentencepiece")(Corpus(str(path)), 100)
+    assert ("\u4e00".encode(), "\u4e8c".encode()) in merges
+    assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
 
 
 def test_gigatoken_goes_on_when_no_pair_is_left(tmp_path: Path) -> None:
@@ -136,20 +234,24 @@ def test_gigatoken_goes_on_when_no_pair_is_left(tmp_path: Path) -> None:
         (gigatoken.train, {"pattern": r"\S+"}, {}, "GPT-2's pattern only"),
         (gigatoken.train, {"errors": "replace"}, {}, "leave out errors=replace"),
         (gigatoken.train, {"special_tokens": ("<a>", "<b>")}, {}, "not 2"),
+        (tiktoken.train, {}, {"tie_break": TieBreak.RAW_BYTES}, "say tie_break=own"),
+        (turbobpe.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "say tie_break=own"),
+        (sentencepiece.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "say tie_break=own"),
+        (sentencepiece.train, {"errors": "replace"}, {}, "leave out errors=replace"),
+        (bpeasy.train, {}, {"tie_break": TieBreak.HUGGINGFACE}, "say tie_break=raw_bytes"),
+        (fast_bpe_rs.train, {}, {"min_count": 2}, "leave out min_count=2"),
     ],
 )
 def test_what_a_peer_cannot_be_asked_is_told(
     train: Callable[..., Any], corpus: dict[str, Any], asked: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((huggingface, "tokenizers"), (gigatoken, "gigatoken"), (rustbpe, "rustbpe")):
+    for module, name in MODULES.items():
         monkeypatch.setattr(module, name, object())  # refused before the package is looked at
     with pytest.raises(Unavailable, match=said):
         train(Corpus(__file__, **corpus), 5, **asked)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(huggingface, "tokenizers"), (gigatoken, "gigatoken"), (rustbpe, "rustbpe")]
-)
+@pytest.mark.parametrize(("module", "name"), MODULES.items(), ids=MODULES.values())
 def test_an_absent_package_is_named_with_the_command_that_installs_it(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +302,19 @@ def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> Non
 
 
 def test_each_peer_has_a_card_that_only_it_answers_to() -> None:
-    assert [card.name for card in registry.select(["peer"])] == sorted(PEERS)
-    assert {card.family for card in registry.select(["peer"])} == {"huggingface", "gigatoken", "rustbpe"}
+    cards = registry.select(["peer"])
+    assert [card.name for card in cards] == [f"peer_{family}" for family in FAMILIES]
+    assert [card.family for card in cards] == FAMILIES
+
+
+@pytest.mark.parametrize(
+    "card", [*registry.select(["peer"]), registry.variants()["minbpe"]], ids=lambda card: card.name
+)
+def test_each_peer_says_how_it_is_fed(card: registry.VariantCard) -> None:
+    module = sys.modules[registry.resolve(card.target).__module__]
+    said = module.feeding(Corpus(__file__), **card.params)
+    assert all(said[:-1])
+
+
+def test_the_pattern_of_gpt2_is_the_default() -> None:
     assert PATTERNS["gpt2"] == GPT2_PATTERN

@@ -319,7 +319,8 @@ class FileTrainer(Protocol):
     """Learns merges from a corpus by itself: a trainer that reads, splits and counts in its own way.
 
     It is known by its first parameter, which is called `corpus`, and its second, `num_merges`; all else is as with a
-    Trainer. What it cannot do, such as another tie-break than its own, it answers with Unavailable.
+    Trainer. What it cannot do, such as another tie-break than its own, it answers with Unavailable; one whose own is
+    none of the contract's has None for the default of `tie_break`. Its module may say how it is fed: see feeding.py.
     """
 
     def __call__(

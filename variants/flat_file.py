@@ -9,6 +9,7 @@ from __future__ import annotations
 from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak
 from variants.counting.native import native
+from variants.feeding import Feeding
 
 
 def train(
@@ -25,3 +26,13 @@ def train(
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
     return flat.train_on(columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)
+
+
+def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
+    return Feeding(
+        "here, flat",
+        "the file",
+        "itself, by the pattern",
+        "cut out before; what lies between them is a document",
+        "by tie_break",
+    )

@@ -78,10 +78,7 @@ class WordTable:
             if self.pattern is None:
                 self.raw_words[document] += 1
             else:
-                try:
-                    text = document.decode()
-                except UnicodeDecodeError as error:
-                    raise InvalidText(self.corpus.path, start + offset + error.start) from None
+                text = decoded(document, self.corpus.path, start + offset)
                 if not self.characters and not self.corpus.partial:
                     self.check_nothing_left_out(text, start + offset, LOOKED_AT)
                 self.characters += len(text)
@@ -132,6 +129,36 @@ class WordTable:
         if self.pattern is None:
             return WordCounts.from_columns(self.raw_words.keys(), self.raw_words.values())
         return WordCounts.from_columns((word.encode() for word in self.words), self.words.values())
+
+
+def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:
+    """Every pre-token of a corpus in its place, for who wants to know the text and not only its words.
+
+    Raises what `serial` raises; after the pre-tokens of the first document that the pattern leaves text out of.
+    """
+    table = WordTable(corpus)
+    with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
+        chunks = read_chunks(file, None, corpus.replaces_errors, meter)
+        for document, offset in split_documents(chunks, corpus.special_tokens):
+            if table.pattern is None:
+                yield document
+                continue
+            text = decoded(document, corpus.path, offset)
+            matched = 0
+            for found in table.pattern.finditer(text):
+                matched += len(found.group())
+                if found.group():
+                    yield found.group().encode()
+            if matched != len(text) and not corpus.partial:
+                table.check_nothing_left_out(text, offset)
+
+
+def decoded(document: bytes, path: str, offset: int) -> str:
+    """The text of a document that begins at byte `offset`. Raises InvalidText with the place of its first bad byte."""
+    try:
+        return document.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidText(path, offset + error.start) from None
 
 
 def matched_spans(pattern: regex.Pattern[str], text: str) -> Iterable[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 What they all need is said here once: finding the package, refusing what it cannot do, and the text as it takes it. The
 merges of a peer are its own. Where it has one of the contract's tie-breaks they must be identical to everybody's, and
-any other question is refused, because an answer to it would only look like a comparison.
+any other question is refused, because an answer to it would only look like a comparison. Where its own is none of
+these, the default of `tie_break` is None, and its merges are replayed against the true counts instead.
 """
 
 from __future__ import annotations
@@ -10,20 +11,32 @@ from __future__ import annotations
 import contextlib
 import glob
 import importlib
+import importlib.metadata
+import io
 import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import regex
+
 from variants.contract import NULL_METER, Corpus, TieBreak, Unavailable
 from variants.counting.pretokenize import read_chunks, split_documents
+
+BY_THE_PATTERN = "itself, by the pattern"
+CUT_OUT = "cut out before; what lies between them is a document"
+FIRST_MET = "the pair that stands first in the text"
+SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
+# Private to whoever uses them: what a text does not hold among these can stand between its pre-tokens.
+DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
 
 
 def installed(package: str) -> Any:
     """The package, or None where it is not installed: importing it is no part of what is measured."""
     try:
-        return importlib.import_module(package)
+        with contextlib.redirect_stdout(io.StringIO()):  # some greet
+            return importlib.import_module(package)
     except ImportError:
         return None
 
@@ -47,10 +60,24 @@ def expect_tie_break(package: str, tie_break: TieBreak, own: Iterable[TieBreak])
         raise Unavailable(f"{package} does not break ties by {tie_break.value}; say tie_break={' or '.join(names)}")
 
 
+def expect_own_ties(package: str, tie_break: TieBreak | None, ties: str) -> None:
+    """Raise Unavailable where a tie-break is asked for: the package's own, which takes `ties`, is none of them."""
+    if tie_break is not None:
+        raise Unavailable(f"{package} breaks ties by no rule of tie_break's: it takes {ties}; say tie_break=own")
+
+
 def expect_no_minimum(package: str, min_count: int) -> None:
     """Raise Unavailable for a least count where a package knows none."""
     if min_count > 1:
         raise Unavailable(f"{package} has no least count of a pair; leave out min_count={min_count}")
+
+
+def with_version(distribution: str) -> str:
+    """A package's name with its version."""
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return distribution
 
 
 def use_threads(threads: int) -> None:
@@ -83,3 +110,20 @@ def documents(corpus: Corpus) -> Iterator[str]:
         chunks = read_chunks(file, None, corpus.replaces_errors, NULL_METER)
         for document, _ in split_documents(chunks, corpus.special_tokens):
             yield document.decode()
+
+
+def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
+    """The corpus as one string, with a pattern that finds its pre-tokens there: for a package that takes one string.
+
+    A single document is taken as it is, with the corpus' own pattern. No pre-token may reach from one document into the
+    next, nor look at it, so those of several documents are cut here and divided by a character that none of them holds.
+    """
+    assert corpus.pattern is not None, "raw bytes were refused"
+    texts = list(documents(corpus))
+    if len(texts) < 2:
+        return "".join(texts), corpus.pattern
+    divider = next((each for each in DIVIDERS if not any(each in text for text in texts)), None)
+    if divider is None:
+        raise Unavailable(f"{package} takes one string, and nothing is left to divide its documents by")
+    pre_tokens = regex.compile(corpus.pattern)
+    return divider.join(found.group() for text in texts for found in pre_tokens.finditer(text)), f"[^{divider}]+"

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
-from variants.peers import expect, expect_no_minimum, expect_tie_break, installed, use_threads, wait_for_other_threads
+from variants.feeding import Feeding
+from variants.peers import (
+    expect,
+    expect_no_minimum,
+    expect_tie_break,
+    installed,
+    use_threads,
+    wait_for_other_threads,
+    with_version,
+)
 
 NAME = "gigatoken"
 gigatoken = installed("gigatoken")
@@ -45,3 +54,13 @@ def train(
     wait_for_other_threads()  # with more than one, some go on freeing memory for seconds
     meter.follow(merges)
     return merges  # type: ignore[no-any-return]
+
+
+def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
+    return Feeding(
+        with_version(NAME),
+        "train_bpe with TextFileSource, the file",
+        "itself, GPT-2's pattern built in",
+        "one, as what separates documents",
+        "by tie_breaking, which follows tie_break",
+    )

@@ -12,7 +12,17 @@ import os
 from typing import Any
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
-from variants.peers import documents, expect, expect_text, expect_tie_break, installed, use_threads
+from variants.feeding import Feeding
+from variants.peers import (
+    CUT_OUT,
+    documents,
+    expect,
+    expect_text,
+    expect_tie_break,
+    installed,
+    use_threads,
+    with_version,
+)
 
 NAME = "Hugging Face tokenizers"
 tokenizers = installed("tokenizers")
@@ -49,6 +59,17 @@ def train(
     merges = [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
     meter.follow(merges)
     return merges
+
+
+def feeding(corpus: Corpus) -> Feeding:
+    built_in = "GPT-2's pattern built into ByteLevel" if corpus.pattern == GPT2_PATTERN else "the pattern as a splitter"
+    return Feeding(
+        with_version("tokenizers"),
+        "train_from_iterator, a string for each document",
+        f"itself, {built_in}",
+        CUT_OUT,
+        "the smallest ids, bytes numbered in the order of their GPT-2 characters",
+    )
 
 
 def pre_tokenizer(corpus: Corpus) -> Any:

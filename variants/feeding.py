@@ -1,0 +1,22 @@
+"""How a trainer that reads by itself is given its work, for whoever compares it with others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Feeding(NamedTuple):
+    """What a module says of its trainer in a function `feeding`, which gets the corpus and the trainer's parameters."""
+
+    program: str
+    """Who trains, with its version."""
+    way_in: str
+    """The call, and what it is handed."""
+    pre_tokens: str
+    """Who cuts the text into pre-tokens, and by what."""
+    special_tokens: str
+    """What becomes of special tokens before anything is counted."""
+    ties: str
+    """Which of several equally frequent pairs it merges first."""
+    by_design: str | None = None
+    """Why its merges are meant to be others than those that are defined; None where they are meant to be these."""

@@ -1,0 +1,93 @@
+"""SentencePiece's BPE, fed the file: it reads lines, cuts them at blanks, scripts and digits, and merges characters.
+
+That is its own work and not the one that is defined, so its merges are others by design. What can be made the same is:
+the text as it is, without normalisation and without a blank put before a line, the 256 bytes in the vocabulary, special
+tokens that are never part of a token, and the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.feeding import Feeding
+from variants.peers import expect, expect_no_minimum, expect_own_ties, expect_text, installed, with_version
+from variants.peers.parts import merges_of
+
+NAME = "sentencepiece"
+TIES = "the shorter piece, then the smaller one"
+BLANK = "\u2581"
+BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
+LONGEST_LINE = 1 << 30
+sentencepiece = installed("sentencepiece")
+
+
+def train(
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak | None = None,
+    min_count: int = 1,
+    threads: int = 1,
+) -> list[Merge]:
+    """Train on a file. Raises Unavailable where the package is absent or lacks what is asked.
+
+    The vocabulary holds its characters besides the bytes, so that there is room for fewer merges than asked for.
+    """
+    expect(NAME, sentencepiece)
+    expect_own_ties(NAME, tie_break, TIES)
+    expect_no_minimum(NAME, min_count)
+    expect_text(NAME, corpus)
+    if corpus.errors != "strict":
+        raise Unavailable(f"{NAME} takes the bytes as they are; leave out errors={corpus.errors}")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        input=corpus.path,
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=256 + len(corpus.special_tokens) + num_merges,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        user_defined_symbols=list(corpus.special_tokens),
+        bos_id=-1,
+        eos_id=-1,
+        normalization_rule_name="identity",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        max_sentence_length=LONGEST_LINE,  # it leaves out longer lines
+        num_threads=threads,
+        minloglevel=2,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    merges = merges_behind([processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus)
+    meter.follow(merges)
+    return merges
+
+
+def merges_behind(pieces: list[str], corpus: Corpus) -> list[Merge]:
+    """The merges behind its pieces, which stand in the order in which they were learned, the characters after them."""
+    learned = [
+        piece
+        for piece in pieces[1:]  # the first is what it does not know
+        if len(piece) > 1 and piece not in corpus.special_tokens and not BYTE_PIECE.fullmatch(piece)
+    ]
+    characters = sorted({character for piece in learned for character in piece})
+    return [(spelled(left), spelled(right)) for left, right in merges_of([*characters, *learned], len(characters))]
+
+
+def spelled(piece: str) -> bytes:
+    return piece.replace(BLANK, " ").encode()
+
+
+def feeding(corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG001
+    return Feeding(
+        with_version(NAME),
+        "SentencePieceTrainer.train(input=FILE), line by line",
+        "itself: at blanks, and where script or kind of character changes; tokens of up to 16 characters",
+        "user_defined_symbols, never part of a token",
+        TIES,
+        "it merges characters, not bytes, in words of its own",
+    )

@@ -1,0 +1,52 @@
+"""tiktoken's educational trainer: `bpe_train`, fed one string, without the pictures that it draws of every merge.
+
+It counts every pair of the whole text again at each merge. It tells tokens and not what they were made of.
+"""
+
+from __future__ import annotations
+
+from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.feeding import Feeding
+from variants.peers import (
+    BY_THE_PATTERN,
+    CUT_OUT,
+    FIRST_MET,
+    expect,
+    expect_no_minimum,
+    expect_own_ties,
+    expect_text,
+    installed,
+    whole_text,
+    with_version,
+)
+from variants.peers.parts import merges_of
+
+NAME = "tiktoken"
+educational = installed("tiktoken._educational")
+
+
+def train(
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak | None = None,
+    min_count: int = 1,
+) -> list[Merge]:
+    """Train on a corpus as one string. Raises Unavailable where the package is absent or lacks what is asked.
+
+    When no pair is left it raises ValueError.
+    """
+    expect(NAME, educational)
+    expect_own_ties(NAME, tie_break, FIRST_MET)
+    expect_no_minimum(NAME, min_count)
+    expect_text(NAME, corpus)
+    text, pattern = whole_text(NAME, corpus)
+    learned = educational.bpe_train(text, 256 + num_merges, pattern, visualise=None)
+    merges = merges_of(sorted(learned, key=learned.get))
+    meter.follow(merges)
+    return merges
+
+
+def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
+    return Feeding(with_version(NAME), "_educational.bpe_train, one string", BY_THE_PATTERN, CUT_OUT, FIRST_MET)
