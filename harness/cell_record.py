@@ -168,6 +168,7 @@ def corpus_facts(reading: Reading, words: Path | None, documents: int | None) ->
         "name": reading.file.name,
         "sha256": reading.file.sha256,
         "bytes": reading.file.bytes,
+        "skip": reading.file.skip,
         "documents": documents,
         "pre_tokens": manifest.get("pre_tokens"),
         "words": manifest.get("words"),

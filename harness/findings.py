@@ -69,13 +69,12 @@ def ranking(timed: Sequence[_Named]) -> Iterator[str]:
     same, few, single = [], [], []
     for (row, label), (slower, other) in _neighbours(timed):
         names = f"{label} and {other}"
-        comparison = compare(slower.samples, row.samples)
-        if comparison is not None and comparison.different is not None:
-            if not comparison.different:
-                same.append(f"{names} ({interval_text(comparison).partition(',')[0]})")
-        elif _overlap(row, slower):
+        doubt, comparison = _doubt(row, slower)
+        if doubt == "same" and comparison is not None:
+            same.append(f"{names} ({interval_text(comparison).partition(',')[0]})")
+        elif doubt == "few":
             few.append(f"{names} ({_blocks(comparison)})")
-        elif min(row.runs, slower.runs) == 1 and (slower.total or 0) <= (1 + ONE_RUN_CANNOT_TELL) * (row.total or 0):
+        elif doubt == "single":
             single.append(names)
     if same:
         yield (
@@ -89,6 +88,22 @@ def ranking(timed: Sequence[_Named]) -> Iterator[str]:
             f"One run cannot rank rows within {share_text(ONE_RUN_CANNOT_TELL)} of each other: {_listed(single)}. "
             f"{_MORE_BLOCKS}."
         )
+
+
+def told_apart(row: Row, slower: Row) -> bool:
+    """Whether what was measured shows that the second of two rows, which is no faster, takes longer."""
+    return not _doubt(row, slower)[0]
+
+
+def _doubt(row: Row, slower: Row) -> tuple[str, Comparison | None]:
+    """Why the order of two rows means nothing, if it does: no difference, few blocks or single runs."""
+    comparison = compare(slower.samples, row.samples)
+    if comparison is not None and comparison.different is not None:
+        return "" if comparison.different else "same", comparison
+    if _overlap(row, slower):
+        return "few", comparison
+    close = (slower.total or 0) <= (1 + ONE_RUN_CANNOT_TELL) * (row.total or 0)
+    return "single" if min(row.runs, slower.runs) == 1 and close else "", comparison
 
 
 def _neighbours(timed: Sequence[_Named]) -> Iterator[tuple[_Named, _Named]]:

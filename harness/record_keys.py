@@ -91,6 +91,7 @@ KEYS: dict[str, Key] = {
     "data.name": Key(TEXT, null=False),
     "data.sha256": Key(SHA256),
     "data.bytes": Key(WHOLE, "bytes"),
+    "data.skip": Key(WHOLE, "bytes"),
     "data.documents": Key(WHOLE),
     "data.pre_tokens": Key(WHOLE),
     "data.words": Key(WHOLE),

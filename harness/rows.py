@@ -184,6 +184,11 @@ def latest(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.get("run_id") == newest[_measured(record)].get("run_id")]
 
 
+def asked(row: Row) -> str:
+    """Everything that decides which merges are right: rows of which it is equal have to come to the same."""
+    return _key(row.record, _QUESTION)
+
+
 def measured_phases(shown: Iterable[Row]) -> list[str]:
     """The phases that any row has, in their usual order; any others come after."""
     measured = {phase: None for row in shown for phase in row.seconds}

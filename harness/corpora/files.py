@@ -50,6 +50,7 @@ class CorpusFile:
     table: bool = False  # a word store: the words are counted already
     parameters: Mapping[str, Any] | None = None  # what it was generated of
     parts: tuple[Part, ...] = ()
+    skip: int | None = None  # where in the whole a slice begins
     facts: Mapping[str, int] = field(default_factory=dict)
 
     def is_unchanged(self) -> bool:

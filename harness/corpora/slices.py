@@ -42,7 +42,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
         make(folder, whole, asked, special_tokens)
     start = int((folder / START).read_text())
     path = folder / TEXT
-    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start))
+    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)
 
 
 def make(folder: Path, whole: CorpusFile, asked: dict[str, Any], special_tokens: Sequence[str]) -> None:

@@ -1,0 +1,349 @@
+"""The charts of a page, each as it is said in Vega-Lite: everything but the rows, which the page's script puts in.
+
+In a specification a text that begins with `@` is put in by the page: `@labels` are the labels of the rows that are
+shown, `@ink` a colour of the page's light or dark dress, others what a control of the chart says. A part that `needs`
+something is left out where no row that is shown has it: the path to it in a row's figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.figures import AXES, Figures
+
+Spec = dict[str, Any]
+
+_LEFT = "datum.status == 'ok'"
+_NAMES: Spec = {
+    "orient": "top",
+    "title": None,
+    "columns": "@legend_columns",
+    "values": "@shown_names",
+    "symbolLimit": 40,
+}
+"""The key of a chart whose rows have no axis that names them."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something that a reader may choose in a chart: for each option its label, and what it puts into which places."""
+
+    label: str
+    options: Sequence[tuple[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: what it is called and shows, in Vega-Lite; `of_task` if it has one task's rows and not those of all."""
+
+    name: str
+    title: str
+    about: str
+    spec: Spec
+    of_task: bool = True
+    controls: Sequence[Control] = ()
+
+
+def charts_of(figures: Figures) -> list[Chart]:
+    """Those charts for which the rows have something to show."""
+    drawn = [_phases(figures), _totals()]
+    if figures.counting_only:
+        drawn.append(_throughput())
+    elif any(figure["in_both"] for figure in figures.rows):
+        drawn.append(_memory())
+    if figures.axes:
+        drawn.append(_growth(figures))
+    if any(figure["curve_merges"] for figure in figures.rows):
+        drawn.append(_merging())
+    if figures.tallies:
+        drawn.append(_work(figures))
+    return drawn
+
+
+def _phases(figures: Figures) -> Chart:
+    bars = {
+        "needs": ["seconds", 0],
+        "transform": [
+            {"filter": _LEFT},
+            {"flatten": ["phases", "seconds", "texts", "places"]},
+            {"calculate": "datum.label + ': ' + datum.phases + ' ' + datum.texts + ' s'", "as": "said"},
+        ],
+        "mark": {"type": "bar", "stroke": "@page", "strokeWidth": 0.5},
+        "encoding": {
+            "x": {"field": "seconds", "type": "quantitative", "stack": "@stack", "axis": "@phase_axis"},
+            "color": {
+                "field": "phases",
+                "type": "nominal",
+                "scale": {"domain": "@phases", "range": "@phase_colours"},
+                "legend": {"orient": "top", "title": None, "columns": "@legend_columns"},
+            },
+            "order": {"field": "places", "type": "quantitative"},
+            "tooltip": [_told("label", "row"), _told("phases", "phase"), _told("texts", "seconds"),
+                        _told("total_text", "total")],
+            "description": {"field": "said"},
+        },
+    }  # fmt: skip
+    shares = ("shares of the total", {"@stack": "normalize", "@phase_axis": _axis("share of the total", "%")})
+    seconds = ("seconds", {"@stack": "zero", "@phase_axis": _axis("seconds")})
+    return Chart(
+        "phases",
+        "Where the time went",
+        "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of.",
+        _by_row([bars, _failures()]),
+        controls=[Control("Bars show", [shares, seconds] if figures.far_apart else [seconds, shares])],
+    )
+
+
+def _totals() -> Chart:
+    seconds = _logarithmic("seconds (log scale)")
+    spread = {
+        "needs": ["runs", 0],
+        "transform": [{"filter": f"{_LEFT} && datum.most > datum.least"}],
+        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
+        "encoding": {
+            "x": {"field": "least", **seconds},
+            "x2": {"field": "most"},
+            "color": _by_name(),
+        },
+    }
+    runs = {
+        "needs": ["runs", 0],
+        "transform": [{"filter": f"{_LEFT} && datum.most > datum.least"}, {"flatten": ["runs"]}],
+        "mark": {"type": "tick", "thickness": 1.5, "size": 9, "opacity": 0.75},
+        "encoding": {"x": {"field": "runs", **seconds}, "color": _by_name()},
+    }
+    points = {
+        "needs": ["total"],
+        "transform": [
+            {"filter": f"{_LEFT} && isValid(datum.total)"},
+            {"calculate": "datum.label + ': total ' + datum.total_text + ' s'", "as": "said"},
+        ],
+        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "encoding": {
+            "x": {"field": "total", **seconds},
+            "color": _by_name(),
+            "shape": _shapes(),
+            "tooltip": [_told("label", "row"), _told("total_text", "total, s"), _told("range_text", "runs, s"),
+                        _told("spread_text", "spread"), _told("proof", "proof")],
+            "description": {"field": "said"},
+        },
+    }  # fmt: skip
+    expected = {
+        "needs": ["low"],
+        "transform": [
+            {"filter": "isValid(datum.low)"},
+            {"calculate": "datum.label + ': ' + datum.failure", "as": "said"},
+        ],
+        "mark": {"type": "rule", "strokeWidth": 2, "strokeDash": [4, 3]},
+        "encoding": {
+            "x": {"field": "low", **seconds},
+            "x2": {"field": "high"},
+            "color": {"value": "@faint"},
+            "tooltip": [_told("label", "row"), _told("failure", "extrapolated")],
+            "description": {"field": "said"},
+        },
+    }
+    about = "The median of each row; ticks are single runs. A dashed line is where an extrapolated total should lie."
+    return Chart("totals", "Totals", about, _by_row([spread, runs, points, expected, _failures("!isValid(datum.low)")]))
+
+
+def _throughput() -> Chart:
+    points = {
+        "needs": ["megabytes"],
+        "transform": [
+            {"filter": "isValid(datum.megabytes)"},
+            {"calculate": "datum.label + ': ' + datum.megabytes_text + ' MB/s'", "as": "said"},
+        ],
+        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "encoding": {
+            "x": {"field": "megabytes", **_logarithmic("MB per second (log scale)")},
+            "color": _by_name(),
+            "shape": _shapes(),
+            "tooltip": [_told("label", "row"), _told("megabytes_text", "MB/s"), _told("total_text", "total, s")],
+            "description": {"field": "said"},
+        },
+    }
+    return Chart(
+        "throughput", "Throughput", "Bytes of the corpus by the median of the totals.", _by_row([points, _failures()])
+    )
+
+
+def _memory() -> Chart:
+    across = {"field": "total", **_logarithmic("seconds (log scale)")}
+    up = {"field": "bytes_of_memory", **_logarithmic("peak memory, bytes (log scale)", "~s")}
+    shown = {"filter": f"{_LEFT} && isValid(datum.total) && isValid(datum.bytes_of_memory)"}
+    front = {
+        "transform": [shown, {"filter": "datum.front"}],
+        "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [3, 3], "color": "@faint"},
+        "encoding": {"x": across, "y": up},
+    }
+    said = "datum.label + ': ' + datum.total_text + ' s, ' + datum.memory_text"
+    points = {
+        "transform": [shown, {"calculate": said, "as": "said"}],
+        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+        "encoding": {
+            "x": across,
+            "y": up,
+            "color": _by_name(_NAMES),
+            "shape": _shapes(_NAMES),
+            "tooltip": [_told("label", "row"), _told("total_text", "total, s"), _told("memory_text", "memory")],
+            "description": {"field": "said"},
+        },
+    }
+    names = {
+        "transform": [shown, {"filter": "datum.front"}],
+        "mark": {"type": "text", "align": "left", "dx": 7, "dy": -7, "fontSize": 10.5, "color": "@ink"},
+        "encoding": {"x": across, "y": up, "text": {"field": "name"}},
+    }
+    about = "Rows on the dashed line are those that no other row of the task beats in both; they bear their names."
+    return Chart(
+        "memory", "Time against memory", about, {"needs": ["in_both"], "height": 340, "layer": [front, points, names]}
+    )
+
+
+def _growth(figures: Figures) -> Chart:
+    options: list[tuple[str, Mapping[str, Any]]] = [
+        (AXES[axis].label, {"@axis": axis, "@axis_title": f"{AXES[axis].title} (log scale)"}) for axis in figures.axes
+    ]
+    shared = [
+        {"calculate": "datum.sizes[@axis]", "as": "size"},
+        {"calculate": "datum.lines[@axis]", "as": "line"},
+        {"calculate": "datum.exponents[@axis]", "as": "exponent"},
+        {"filter": f"{_LEFT} && isValid(datum.line) && isValid(datum.total)"},
+        {"calculate": "datum.line + ': ' + datum.total_text + ' s at ' + format(datum.size, ',')", "as": "said"},
+    ]
+    encoding = {
+        "x": {"field": "size", **_logarithmic("@axis_title", "~s")},
+        "y": {"field": "total", **_logarithmic("seconds (log scale)")},
+        "color": _by_name(_NAMES),
+        "detail": {"field": "line"},
+    }
+    line = {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.75}, "encoding": encoding}
+    points = {
+        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "encoding": {
+            **encoding,
+            "shape": _shapes(_NAMES),
+            "tooltip": [_told("line", "row"), {"field": "size", "title": "@axis_title", "format": ","},
+                        _told("total_text", "total, s"), _told("exponent", "exponent")],
+            "description": {"field": "said"},
+        },
+    }  # fmt: skip
+    return Chart(
+        "growth",
+        "Growth",
+        "Totals of cells that differ in one size alone; the exponent is the slope of the straight line through them.",
+        {"needs": ["lines", "@axis"], "height": 340, "transform": shared, "layer": [line, points]},
+        of_task=False,
+        controls=[Control("Against", options)],
+    )
+
+
+def _merging() -> Chart:
+    curve = {
+        "needs": ["curve_merges", 0],
+        "height": 340,
+        "transform": [
+            {"filter": _LEFT},
+            {"flatten": ["curve_merges", "curve_seconds"]},
+            {"filter": "datum.curve_seconds > 0 && datum.curve_merges > 0"},
+            {"calculate": "format(datum.curve_seconds, '.3~g')", "as": "spent"},
+            {"calculate": "datum.label + ': ' + datum.spent + ' s after merge ' + format(datum.curve_merges, ',')",
+             "as": "said"},
+        ],
+        "encoding": {
+            "x": {"field": "curve_merges", **_logarithmic("merges made (log scale)", ",")},
+            "y": {"field": "curve_seconds", **_logarithmic("seconds of training so far (log scale)")},
+            "color": _by_name(_NAMES),
+            "detail": {"field": "label"},
+        },
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 1.75}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.9},
+                "encoding": {
+                    "tooltip": [_told("label", "row"), {"field": "curve_merges", "title": "merges", "format": ","},
+                                _told("spent", "seconds so far")],
+                    "description": {"field": "said"},
+                },
+            },
+        ],
+    }  # fmt: skip
+    about = (
+        "Seconds of training, counting left out, after so many merges: a steep end is a stage that pays for each merge."
+    )
+    return Chart("merging", "While it merges", about, curve)
+
+
+def _work(figures: Figures) -> Chart:
+    options: list[tuple[str, Mapping[str, Any]]] = [
+        (name.replace("_", " "), {"@tally": place}) for place, name in enumerate(figures.tallies)
+    ]
+    points = {
+        "needs": ["work", "@tally"],
+        "transform": [
+            {"calculate": "datum.work[@tally]", "as": "number"},
+            {"filter": f"{_LEFT} && datum.number > 0"},
+            {"calculate": "datum.label + ': ' + format(datum.number, ',')", "as": "said"},
+        ],
+        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "encoding": {
+            "x": {"field": "number", **_logarithmic("how often (log scale)", "~s")},
+            "color": _by_name(),
+            "shape": _shapes(),
+            "tooltip": [_told("label", "row"), {"field": "number", "title": "times", "format": ","}],
+            "description": {"field": "said"},
+        },
+    }
+    about = "Deterministic counts: equal on every machine, so they say why one row is faster than another."
+    return Chart("work", "Work", about, _by_row([points]), controls=[Control("Count of", options)])
+
+
+def _by_row(layers: Sequence[Spec]) -> Spec:
+    """Layers that share a band for each row, from top to bottom in the order of the table."""
+    axis = {"title": None, "labelLimit": "@label_limit", "ticks": False, "domain": False}
+    place = {"field": "label", "type": "nominal", "scale": {"domain": "@labels"}, "axis": axis}
+    return {"height": "@height", "encoding": {"y": place}, "layer": list(layers)}
+
+
+def _failures(condition: str = "true") -> Spec:
+    """What has no time says so in its place, in words."""
+    return {
+        "needs": ["failure"],
+        "transform": [
+            {"filter": f"datum.status != 'ok' && {condition}"},
+            {"calculate": "datum.label + ': ' + datum.failure", "as": "said"},
+        ],
+        "mark": {"type": "text", "align": "left", "fontStyle": "italic", "limit": "@text_limit"},
+        "encoding": {
+            "x": {"value": 4},
+            "text": {"field": "failure"},
+            "color": {"value": "@faint"},
+            "tooltip": [_told("label", "row"), _told("failure", "outcome")],
+            "description": {"field": "said"},
+        },
+    }
+
+
+def _by_name(legend: Spec | None = None) -> Spec:
+    """A name's own colour, the same wherever it is drawn."""
+    return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@colours"}, "legend": legend}
+
+
+def _shapes(legend: Spec | None = None) -> Spec:
+    return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@shapes"}, "legend": legend}
+
+
+def _logarithmic(title: str, form: str = "~g") -> Spec:
+    scale = {"type": "log", "nice": False, "padding": 12}
+    return {"type": "quantitative", "scale": scale, "axis": {**_axis(title, form), "labelOverlap": "greedy"}}
+
+
+def _axis(title: str, form: str = "~g") -> Spec:
+    return {"title": title, "format": form, "tickCount": "@ticks"}
+
+
+def _told(name: str, title: str) -> Spec:
+    return {"field": name, "title": title, "type": "nominal"}

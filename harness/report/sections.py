@@ -1,0 +1,248 @@
+"""What a page says around its table and charts: who is fastest, which merges agree, whence corpora and machines are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness import registry
+from harness.calling import OWN
+from harness.columns import mark_of
+from harness.findings import told_apart
+from harness.legend import divergence_text, failure_text, status_text
+from harness.report.shown import Shown
+from harness.rows import Row, asked
+from harness.units import bytes_text, count_text, decimals_for, ratio_text
+
+STATUSES = {
+    "ok": "measured to the end, its merges those of the reference; only these rows have times",
+    "mismatch": "its merges are wrong, or its runs contradict each other, so no time is shown",
+    "error": "the trainer or counter failed",
+    "timeout": "over limits.wall, too early to say what all of it would take",
+    "out_of_memory": "over limits.memory",
+    "killed": "ended by a signal from outside",
+    "rejected": "its clock and those of its witnesses contradict each other, so its time is worth nothing",
+    "skipped": "could not run here, for the reason given",
+    "extrapolated": "ended by limits.wall; what all of it would take is foretold from how far it came",
+}
+UNCONFIRMED = "ok, but no variant of another family has come to the same merges; figures bear a question mark"
+_NO_CARD = "not known: no card of conf/data has this name"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The fastest row of a task, and those that what was measured cannot tell from it; places of rows."""
+
+    task: str
+    timed: int
+    fastest: int
+    seconds: str
+    rivals: Sequence[int]
+    slowest: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A list of merges by its digest, and who came to it."""
+
+    digest: str
+    state: str
+    places: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was asked, every answer to it, and what went wrong; more than one answer is a contradiction."""
+
+    question: str
+    answers: Sequence[Answer]
+    wrong: Sequence[tuple[int, str]]
+
+
+def best_of_each_task(shown: Shown) -> list[Best]:
+    """For each task with several times the fastest row; nobody is called so whom one run cannot rank."""
+    groups: dict[str, list[int]] = {}
+    for place, row in enumerate(shown.rows):
+        if row.total is not None:
+            groups.setdefault(shown.tasks[place], []).append(place)
+    found = []
+    for task, places in groups.items():
+        ordered = sorted(places, key=lambda place: shown.rows[place].total or 0.0)
+        first, last = (shown.rows[place] for place in (ordered[0], ordered[-1]))
+        # On other machines or in another set a row is no rival: nothing compares the two.
+        alike = [place for place in ordered[1:] if _beside(shown, ordered[0], place)]
+        rivals = [place for place in alike if not told_apart(first, shown.rows[place])]
+        least, most = first.total or 0.0, last.total or 0.0
+        decimals = decimals_for([least])
+        slowest = f"{shown.labels[ordered[-1]]}, {ratio_text(most / least)} times as long" if len(alike) > 0 else ""
+        found.append(Best(task, len(places), ordered[0], f"{least:,.{decimals}f}{mark_of(first)}", rivals, slowest))
+    return found
+
+
+def _beside(shown: Shown, place: int, other: int) -> bool:
+    same_host = shown.rows[place].record.get("host") == shown.rows[other].record.get("host")
+    return same_host and shown.sets[place] == shown.sets[other]
+
+
+def proofs_of(shown: Shown) -> list[Proof]:
+    """Which rows came to the same merges, question by question."""
+    questions: dict[str, list[int]] = {}
+    for place, row in enumerate(shown.rows):
+        if not row.counting_only and row.status in ("ok", "mismatch"):
+            questions.setdefault(asked(row), []).append(place)
+    return [_proof(shown, places) for places in questions.values()]
+
+
+def _proof(shown: Shown, places: Sequence[int]) -> Proof:
+    right: dict[str, list[int]] = {}
+    for place in places:
+        if shown.rows[place].status == "ok":
+            right.setdefault(str(shown.rows[place].record.get("merges_sha256")), []).append(place)
+    own_ties = shown.rows[places[0]].record.get("tie_break") == OWN
+    contradicted = len(right) > 1 and not own_ties
+    answers = [
+        Answer(digest, _state([shown.rows[place] for place in who], contradicted), who) for digest, who in right.items()
+    ]
+    wrong = [(place, divergence_text(shown.rows[place])) for place in places if shown.rows[place].status == "mismatch"]
+    return Proof(_question(shown.rows[places[0]]), answers, wrong)
+
+
+def _state(rows: Sequence[Row], contradicted: bool) -> str:
+    if contradicted:
+        return "contradicted: these rows differ in their merges, so not all are right"
+    families = {str(row.record.get("family") or row.name) for row in rows}
+    if any(row.confirmed for row in rows):
+        return "confirmed by variants of different families" if len(families) > 1 else "confirmed"
+    return "unconfirmed: no variant of another family has come to the same merges"
+
+
+def _question(row: Row) -> str:
+    record, tokens = row.record, row.record.get("special_tokens")
+    vocab_size = record.get("vocab_size")
+    parts = [
+        str(row.corpus.get("name")),
+        f"sha256 {str(row.corpus.get('sha256'))[:8]}",
+        f"vocabulary {count_text(vocab_size)}" if vocab_size is not None else "",
+        f"pattern {record['pattern']}" if record.get("pattern") is not None else "",
+        f"special tokens {' '.join(tokens) or 'none'}" if tokens is not None else "",
+        f"tie-break {record['tie_break']}" if record.get("tie_break") else "",
+        f"min_count {record['min_count']}" if record.get("min_count") not in (None, 1) else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def corpora_of(shown: Shown) -> list[dict[str, str]]:
+    """Every corpus with its facts, its licence and whence it comes, as its card says."""
+    cards = registry.cards("data")
+    found: dict[str, dict[str, str]] = {}
+    for row in shown.rows:
+        corpus = row.corpus
+        if not corpus:
+            continue
+        name = str(corpus.get("name"))
+        card = cards.get(name.partition("(")[0] if corpus.get("generated") else name, {})
+        facts = found.setdefault(
+            str(corpus.get("sha256")),
+            {
+                "corpus": name,
+                "licence": str(card.get("licence") or _NO_CARD),
+                "about": str(card.get("about") or ""),
+                "language": str(card.get("language") or ""),
+                "sha256": str(corpus.get("sha256")),
+            },
+        )
+        for fact in ("bytes", "documents", "pre_tokens", "words"):
+            if corpus.get(fact) is not None:
+                facts.setdefault(fact, count_text(corpus[fact]))
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Environments:
+    """What machines and software the records say of themselves: what all share, and in what each differs.
+
+    `heads` name the environments; `differing` has a text for each of them.
+    """
+
+    heads: Sequence[str]
+    shared: Sequence[tuple[str, str]]
+    differing: Sequence[tuple[str, Sequence[str]]]
+
+
+def environments_of(shown: Shown) -> Environments:
+    """Every environment of the rows, in order of first appearance."""
+    found: dict[str, tuple[dict[str, str], list[Row]]] = {}
+    for row in shown.rows:
+        environment = {"host": row.record.get("host"), **(row.record.get("environment") or {})}
+        key = json.dumps(environment, sort_keys=True, default=str)
+        found.setdefault(key, (dict(_flat(environment)), []))[1].append(row)
+    told = [facts for facts, _ in found.values()]
+    names = list(dict.fromkeys(name for facts in told for name in facts))
+    values = {name: [facts.get(name, "-") for facts in told] for name in names}
+    heads = [f"{_days(rows)}, {len(rows)} {_plural('row', len(rows))}" for _, rows in found.values()]
+    return Environments(
+        heads,
+        [(name, texts[0]) for name, texts in values.items() if len(set(texts)) == 1],
+        [(name, texts) for name, texts in values.items() if len(set(texts)) > 1],
+    )
+
+
+def _flat(values: Mapping[str, Any], outer: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{outer}{name}.")
+        elif value is None or isinstance(value, bool):
+            yield f"{outer}{name}", {None: "-", True: "yes", False: "no"}[value]
+        elif name.endswith("memory_bytes") and isinstance(value, int):
+            yield f"{outer}{name.removesuffix('_bytes')}", bytes_text(value)
+        elif isinstance(value, list):
+            yield f"{outer}{name}", "; ".join(map(_item, value))
+        else:
+            yield f"{outer}{name}", str(value)
+
+
+def _item(value: Any) -> str:
+    """An item of a list of facts on one line."""
+    return ", ".join(f"{name} {text}" for name, text in _flat(value)) if isinstance(value, Mapping) else str(value)
+
+
+def _days(rows: Sequence[Row]) -> str:
+    days = sorted(str(row.record["started"])[:10] for row in rows if row.record.get("started"))
+    return " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "at an unknown time"
+
+
+def statuses_of(shown: Shown) -> list[tuple[str, str, list[tuple[int, str]]]]:
+    """Each status that occurs: its name, what it means, and the rows that have it, with what became of each."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for place, row in enumerate(shown.rows):
+        if row.status == "ok":
+            found.setdefault("ok" if row.confirmed else "unconfirmed", [])
+        else:
+            found.setdefault(row.status, []).append((place, failure_text(row)))
+    meanings = {**STATUSES, "unconfirmed": UNCONFIRMED}
+    return [(name.replace("_", " "), meanings.get(name, ""), rows) for name, rows in found.items()]
+
+
+def tiles_of(shown: Shown, number_of_records: int) -> list[tuple[str, str]]:
+    """The page in a few numbers."""
+    rows = shown.rows
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = "unconfirmed" if row.status == "ok" and not row.confirmed else status_text(row)
+        counts[name] = counts.get(name, 0) + 1
+    kind = "counter" if rows and all(row.counting_only for row in rows) else "variant"
+    numbers = [
+        (len(rows), "row"),
+        (len({row.name for row in rows}), kind),
+        (len({row.corpus.get("sha256") for row in rows if row.corpus}), "corpus"),
+        (len({row.record.get("host") for row in rows}), "machine"),
+        (number_of_records, "record"),
+    ]
+    plain = [(count_text(number), _plural(noun, number)) for number, noun in numbers]
+    return [*plain, *((count_text(number), name) for name, number in counts.items())]
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else {"corpus": "corpora"}.get(noun, f"{noun}s")

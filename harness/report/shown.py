@@ -1,0 +1,64 @@
+"""What a page is about: the rows of one set of records, or of two side by side, each row with its name and its task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.legend import NOT_MEASURED, Legend
+from harness.rows import Row, rows
+
+_OF_THE_TASK = ("data", "vocab size", "pattern")
+"""The settings that tell one question from another."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Rows in the order of the table; every list has an item for each of them.
+
+    `labels` name them, no two alike. `tasks` are what they were to do: the times of rows of one task are there to be
+    compared. `sets` say whose they are, empty where there is one set alone.
+    """
+
+    rows: Sequence[Row]
+    legend: Legend
+    labels: Sequence[str]
+    tasks: Sequence[str]
+    sets: Sequence[str]
+
+
+def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
+    """The rows of sets of records, by the name of each set; cells of two sets never become one row."""
+    named = [(name, row) for name, records in sets.items() for row in rows(records)]
+    everything = [row for _, row in named]
+    legend = Legend(everything)
+    owners = [name for name, _ in named]
+    labels = [f"{label} · {name}" if name else label for label, name in zip(legend.short_labels(), owners, strict=True)]
+    tasks = [_task(legend, place) for place in range(len(everything))]
+    return Shown(everything, legend, _told_apart(labels), tasks, owners)
+
+
+def _task(legend: Legend, place: int) -> str:
+    """A task in words: its corpus, and of other settings those in which the rows differ."""
+    row = legend.rows[place]
+    parts = [str(row.corpus.get("name"))] if "data" not in legend.columns else []
+    for title in _OF_THE_TASK:
+        text = legend.columns[title][place] if title in legend.columns else NOT_MEASURED
+        if text != NOT_MEASURED:
+            parts.append(f"vocabulary {text}" if title == "vocab size" else text)
+    return ", ".join(parts)
+
+
+def _told_apart(labels: Sequence[str]) -> list[str]:
+    """The labels with a number behind those that have occurred before.
+
+    >>> _told_apart(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    seen: dict[str, int] = {}
+    apart = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        apart.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return apart

@@ -1,0 +1,298 @@
+"""The page says what the records say, and nothing in a record is taken for anything but text."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_reading import Element, drawing, read
+
+from harness import registry
+from harness.columns import seconds_columns
+from harness.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.legend import Legend
+from harness.record import read_records
+from harness.report import __main__ as report
+from harness.report.library import library
+from harness.report.page import page
+from harness.reproduction import command_of
+from harness.rows import PHASES, rows
+from harness.table import explanations
+
+RECORDS = Path(__file__).parent / "records"
+SETS = {name: read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")}
+FORMS, REPEATS, COUNTING, SWEEP = SETS.values()
+NO_LIBRARY = "/* draws nothing */"
+
+Record = dict[str, Any]
+
+
+def page_of(records: list[Record], **options: Any) -> Element:
+    return read(page({"": records}, NO_LIBRARY, **options))
+
+
+def table_cells(tree: Element) -> list[dict[str, Element]]:
+    """The rows of the table: for each its cells by heading."""
+    table = tree.one("table", id="rows")
+    headings = [head.text for head in table.one("thead").all("th")]
+    lines = [body.all("tr")[0] for body in table.all("tbody")]
+    return [dict(zip(headings, line.all("th") + line.all("td"), strict=True)) for line in lines]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_table_has_a_row_for_each_cell_with_the_texts_of_harness_table(name: str) -> None:
+    shown = rows(SETS[name])
+    cells = table_cells(page_of(SETS[name]))
+    always = [phase for phase in PHASES if phase not in ("convert", "copy")]
+    expected = seconds_columns(shown, ["read", "count"] if name == "counting" else always)
+    assert [next(iter(line.values())).text for line in cells] == Legend(shown).names
+    for column in expected:
+        assert [line[column.heading].text for line in cells] == [cell.strip() for cell in column.cells]
+
+
+def test_cells_are_sorted_by_raw_figures_and_what_is_not_known_has_none() -> None:
+    for row, line in zip(rows(FORMS), table_cells(page_of(FORMS)), strict=True):
+        key = line["total"].attributes["data-key"]
+        expected = row.total if row.total is not None else row.extrapolated.get("low_seconds")
+        assert key == ("" if expected is None else str(expected))
+
+
+def test_every_row_has_the_command_that_measures_it_again() -> None:
+    commands = [each.one("code").text for each in page_of(FORMS).all("div", class_="command")]
+    assert commands == [" ".join(command_of(row.record).split()) for row in rows(FORMS)]
+    assert all(shlex.split(command)[:3] == ["python", "-m", "harness"] for command in commands)
+
+
+def test_what_failed_is_named_with_its_status_and_shows_no_time() -> None:
+    tree = page_of(FORMS)
+    told = tree.one("section", id="statuses").text
+    for place, (row, line) in enumerate(zip(rows(FORMS), table_cells(tree), strict=True)):
+        if row.status == "ok":
+            continue
+        assert row.status.replace("_", " ") in told
+        assert line["status"].text == row.status.replace("_", " ")
+        assert not re.match(r"[\d.]+$", line["total"].text)
+        figures = drawing(tree)["rows"][place]
+        assert (figures["total"], figures["seconds"], figures["work"]) == (None, [], [])
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_notes_are_those_of_harness_table(name: str) -> None:
+    tree = page_of(SETS[name])
+    expected = [" ".join(note.split()) for note in explanations(SETS[name])]
+    notes = [note.text for section in tree.all("section", id="notes") for note in section.all("li")]
+    assert [note for note in expected if note not in notes] == []
+
+
+def test_a_row_that_one_run_cannot_rank_is_not_called_slower() -> None:
+    close = [copy.deepcopy(record) for record in SWEEP[1:4]]
+    (best,) = page_of(close).one("section", id="summary").one("tbody").all("tr")
+    fastest, rivals = best.all("td")[1].text, best.all("td")[3].text
+    by_total = sorted(rows(close), key=lambda row: row.total or 0)
+    assert fastest == by_total[0].name
+    assert rivals.split(", ") == [row.name for row in close_to(by_total)]
+
+
+def close_to(by_total: list[Any]) -> list[Any]:
+    least = by_total[0].total
+    return [row for row in by_total[1:] if row.total <= 1.1 * least]
+
+
+def test_proofs_group_rows_by_their_merges_and_name_the_first_that_differs() -> None:
+    tree = page_of(FORMS)
+    proofs = tree.one("section", id="proofs").all("article")
+    digests = {code.text for proof in proofs for code in proof.all("code")}
+    assert digests == {row.record["merges_sha256"] for row in rows(FORMS) if row.status == "ok"}
+    wrong = [each.text for proof in proofs for each in proof.all("p", class_="mismatch")]
+    assert any("@merge 12: got 'a'+'b', want 'a'+'c'" in text for text in wrong)
+    named = {link.text for proof in proofs for link in proof.all("a")}
+    assert {row.name for row in rows(FORMS) if row.status in ("ok", "mismatch")} <= {
+        text.partition(",")[0] for text in named
+    }
+
+
+def test_two_answers_to_one_question_contradict_each_other() -> None:
+    contradicted = copy.deepcopy(SWEEP[1:4])
+    contradicted[0]["merges_sha256"] = "0" * 64
+    (proof,) = page_of(contradicted).one("section", id="proofs").all("article")
+    states = [each.text for each in proof.all("strong")]
+    assert len(states) == 2
+    assert all(state.startswith("contradicted") for state in states)
+
+
+def test_the_licence_of_a_corpus_is_that_of_its_card() -> None:
+    (corpus,) = page_of(SWEEP).one("section", id="corpora").all("article")
+    assert registry.cards("data")["stdlib"]["licence"] in corpus.text
+    assert SWEEP[0]["data"]["sha256"] in corpus.text
+    own = [{**record, "data": {**record["data"], "name": "my.txt"}} for record in SWEEP]
+    (corpus,) = page_of(own).one("section", id="corpora").all("article")
+    assert "not known: no card" in corpus.text
+
+
+def test_what_environments_differ_in_stands_beside_each_other() -> None:
+    other = copy.deepcopy(SWEEP[1:3])
+    other[1]["environment"]["packages"]["regex"] = "2030.1.1"
+    section = page_of(other).one("section", id="environment")
+    line = next(line for line in section.all("tr") if "packages.regex" in line.text)
+    assert [cell.text for cell in line.all("td")] == ["2026.11.15", "2030.1.1"]
+    assert "AMD EPYC 7B13" in section.one("dl", class_="facts").text
+
+
+def test_equal_records_give_equal_pages() -> None:
+    for records in SETS.values():
+        assert page({"": records}, NO_LIBRARY) == page({"": copy.deepcopy(records)}, NO_LIBRARY)
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&@ink {{7*7}}"
+
+
+def hostile(value: Any, name: str = "") -> Any:
+    """The record with every text of its own replaced by one that a page must not take at its word."""
+    kept = ("status", "cell", "started", "run_id", "state", "sha256", "merges_sha256", "key", "schema")
+    if isinstance(value, dict):
+        opened = {each: hostile(inner, each) for each, inner in value.items()}
+        return {**opened, HOSTILE: 7} if name in ("params", "tallies", "environment") else opened
+    if isinstance(value, list):
+        return [hostile(inner, name) for inner in value] if name != "curve" else value
+    return HOSTILE if isinstance(value, str) and name not in kept and not name.startswith("run_") else value
+
+
+def test_whatever_a_record_holds_is_text() -> None:
+    for records in (SWEEP[:2], COUNTING[:1], [FORMS[-1]]):
+        content = page({"": [hostile(record) for record in records]}, NO_LIBRARY)
+        tree = read(content)
+        assert len(tree.all("script")) == 4
+        assert tree.all("img") == []
+        assert [element for element in tree.all() if any(name.startswith("on") for name in element.attributes)] == []
+        assert HOSTILE in "".join(tree.one("h1")._texts())
+        assert any(row["name"] == HOSTILE for row in drawing(tree)["rows"])
+        specifications = [chart["spec"] for chart in drawing(tree)["charts"]]
+        assert "alert" not in str(specifications)
+
+
+def test_a_page_may_fetch_nothing_and_run_nothing_but_its_own_scripts() -> None:
+    tree = page_of(SWEEP)
+    (policy,) = [each.attributes["content"] for each in tree.all("meta") if "http-equiv" in each.attributes]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "'unsafe-eval'" not in policy
+    fetching = [each for each in tree.all() if {"src", "srcset", "poster", "data", "action"} & set(each.attributes)]
+    assert fetching == []
+    assert tree.all("link") + tree.all("iframe") + tree.all("object") + tree.all("base") == []
+    (style,) = tree.all("style")
+    assert not re.search(r"url\(|@import", "".join(part for part in style.inside if isinstance(part, str)))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_link_leads_somewhere_in_the_page(name: str) -> None:
+    tree = page_of(SETS[name])
+    places = [element.attributes["id"] for element in tree.all() if "id" in element.attributes]
+    assert len(places) == len(set(places))
+    targets = [link.attributes["href"] for link in tree.all("a")]
+    assert targets
+    assert [target for target in targets if target.removeprefix("#") not in places] == []
+    described = [each for element in tree.all() for name in ("aria-labelledby", "aria-controls", "for")
+                 for each in element.attributes.get(name, "").split()]  # fmt: skip
+    assert [place for place in described if place not in places] == []
+
+
+def test_everything_that_is_used_has_a_name() -> None:
+    tree = page_of(FORMS)
+    labelled = {label.attributes["for"] for label in tree.all("label")}
+    used = tree.all("select") + tree.all("input")
+    assert used
+    assert [element for element in used if element.attributes["id"] not in labelled] == []
+    assert [button for button in tree.all("button") if not button.text] == []
+    heads = tree.one("table", id="rows").one("thead").all("th")
+    assert [head for head in heads if head.attributes.get("scope") != "col" or not head.all("button")] == []
+
+
+def test_only_columns_that_differ_have_a_filter() -> None:
+    filters = page_of(FORMS).one("form", id="filters")
+    (status,) = [label.attributes["for"] for label in filters.all("label") if label.text == "status"]
+    options = [option.text for option in filters.one("select", id=status).all("option")]
+    assert options == ["all", *sorted(options[1:])]
+    assert {"ok", "unconfirmed", "mismatch", "timeout", "out of memory"} <= set(options)
+    assert "data" not in [label.text for label in filters.all("label")]
+
+
+def test_cells_that_differ_in_one_size_are_a_line_with_its_exponent() -> None:
+    grown = []
+    for times in (1, 2, 4):
+        record = copy.deepcopy(SWEEP[1])
+        record["data"] |= {"bytes": 1000 * times, "sha256": str(times) * 64}
+        record["seconds"] = {"update": 0.5 * times**2, "total": 0.5 * times**2}
+        grown.append(record)
+    figures = drawing(page_of(grown))
+    assert {row["lines"][0] for row in figures["rows"]} == {"incremental, stdlib"}
+    assert {row["exponents"][0] for row in figures["rows"]} == {"2.00"}
+    assert "growth" in [chart["name"] for chart in figures["charts"]]
+    assert "growth" not in [chart["name"] for chart in drawing(page_of(SWEEP))["charts"]]
+
+
+def test_ratios_to_a_variant_are_a_column() -> None:
+    cells = table_cells(page_of(SWEEP, relative_to="incremental"))
+    assert cells[1]["total / incremental"].text == "1.00"
+    with pytest.raises(Refusal, match="no time of 'nobody' to compare with"):
+        page_of(SWEEP, relative_to="nobody")
+
+
+def test_a_script_that_would_end_itself_is_refused() -> None:
+    with pytest.raises(Refusal, match="cannot stand in a page"):
+        page({"": SWEEP}, "'</script>'")
+
+
+@pytest.fixture
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command with a script that draws nothing: the one that does is not needed to look at what is written."""
+    monkeypatch.setattr(report, "library", lambda: NO_LIBRARY)
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK)])
+def test_the_command_says_where_it_wrote(
+    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "new folder" / "report.html"
+    assert report.main([str(RECORDS / f"{name}.jsonl"), "--output", str(output)]) == code
+    assert capsys.readouterr().out == f"wrote {output}\n"
+    assert output.read_text(encoding="utf-8") == page({"": SETS[name]}, NO_LIBRARY)
+    assert [path.name for path in output.parent.iterdir()] == ["report.html"]
+
+
+@pytest.mark.usefixtures("without_library")
+def test_bad_requests_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = str(RECORDS / "sweep.jsonl")
+    assert report.main([records, "--output", str(tmp_path / "report.pdf")]) == USAGE
+    assert capsys.readouterr().err.endswith("report.pdf; name a file that ends in .html\n")
+    (tmp_path / "file").touch()
+    assert report.main([records, "--output", str(tmp_path / "file" / "report.html")]) == USAGE
+    assert capsys.readouterr().err.endswith("choose another place with --output\n")
+    (tmp_path / "records.jsonl").touch()
+    assert report.main([str(tmp_path), "--output", str(tmp_path / "report.html")]) == UNMEASURED
+    assert "python -m harness makes some" in capsys.readouterr().err
+    (tmp_path / "in the way.html").mkdir()
+    assert report.main([records, "--output", str(tmp_path / "in the way.html")]) == USAGE
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "in the way.html", "records.jsonl"]
+
+
+def test_without_its_library_the_command_says_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported = builtins.__import__
+
+    def absent(name: str, *arguments: Any, **named: Any) -> Any:
+        if name == "vl_convert":
+            raise ImportError(name)
+        return imported(name, *arguments, **named)
+
+    library.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", absent)
+    output = tmp_path / "report.html"
+    assert report.main([str(RECORDS / "sweep.jsonl"), "--output", str(output)]) == UNMEASURED
+    assert "pip install -e '.[report]'" in capsys.readouterr().err
+    assert not output.exists()
