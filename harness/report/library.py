@@ -18,4 +18,4 @@ def library() -> str:
         import vl_convert
     except ImportError as error:
         raise Refusal(absent("vl-convert-python"), UNMEASURED) from error
-    return str(vl_convert.javascript_bundle(None))
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
