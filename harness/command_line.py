@@ -19,12 +19,14 @@ import hydra
 import hydra.errors
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness import configuration, registry
 from harness.choices import split_list
 from harness.errors import Refusal
+from harness.quick_yaml import quick_yaml
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = ("data.path", "data.column", "data.separator", "save", "results", "pattern.regex")
@@ -153,7 +155,7 @@ def check_names(argument: str) -> None:
 
 def existing(group: str) -> list[str]:
     """The names that there are in a group of configuration."""
-    return list(registry.variants() if group == "variant" else registry.cards(group))
+    return list(registry.variants() if group == "variant" else registry.names(group))
 
 
 def chosen_data(arguments: Sequence[str]) -> str:
@@ -187,7 +189,14 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
     sys.argv = argv
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with lenient_help(), without_migration_warnings(), replaced("error", refuse):
+        with (
+            lenient_help(),
+            without_migration_warnings(),
+            quick_yaml(),
+            replaced(argparse.ArgumentParser, "error", refuse),
+            # It composes every point beforehand, so that none is launched in vain; ours only go on a list.
+            replaced(Sweeper, "validate_batch_is_legal", lambda *_: None),
+        ):
             yield
     finally:
         sys.argv = before[0]
@@ -219,7 +228,7 @@ def lenient_help() -> Iterator[None]:
         if isinstance(action.help, str):
             check(parser, action)
 
-    with replaced("_check_help", check_text):
+    with replaced(argparse.ArgumentParser, "_check_help", check_text):
         yield
 
 
@@ -229,11 +238,11 @@ def refuse(_: argparse.ArgumentParser, message: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def replaced(name: str, method: Callable[..., Any]) -> Iterator[None]:
-    """Another method of argparse's parsers, for a while: Hydra makes its own, so there is no other way to them."""
-    before = getattr(argparse.ArgumentParser, name)
-    setattr(argparse.ArgumentParser, name, method)
+def replaced(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None]:
+    """Another method of a class, for a while: Hydra makes its own parsers and sweepers, so there is no other way."""
+    before = getattr(kind, name)
+    setattr(kind, name, method)
     try:
         yield
     finally:
-        setattr(argparse.ArgumentParser, name, before)
+        setattr(kind, name, before)

@@ -147,7 +147,7 @@ def register() -> None:
     """Tell Hydra the schema, and the variants that other packages announce."""
     store = ConfigStore.instance()
     store.store(name="schema", node=HarnessConfig)
-    listed = registry.cards("variant")
+    listed = registry.names("variant")
     for name, card in registry.variants().items():
         if name not in listed:
             known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}

@@ -6,6 +6,7 @@ point in the group `harness.variants` whose value is `package.module:function`.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 import importlib.metadata
@@ -18,6 +19,7 @@ from omegaconf import OmegaConf
 
 from harness import calling
 from harness.errors import Refusal
+from harness.quick_yaml import quick_yaml
 
 ENTRY_POINTS = "harness.variants"
 
@@ -64,7 +66,16 @@ def conf_folder() -> Path:
 
 def cards(group: str) -> dict[str, dict[str, Any]]:
     """The YAML files of one configuration group, by name. Raises Refusal for one that cannot be read."""
-    return {file.stem: _card(file) for file in sorted((conf_folder() / group).glob("*.yaml"))}
+    return {file.stem: copy.deepcopy(_card(file, file.stat().st_mtime_ns)) for file in _files(group)}
+
+
+def names(group: str) -> list[str]:
+    """The names of one configuration group, without a look into its files."""
+    return [file.stem for file in _files(group)]
+
+
+def _files(group: str) -> list[Path]:
+    return sorted((conf_folder() / group).glob("*.yaml"))
 
 
 @functools.cache
@@ -143,9 +154,12 @@ def resolve(target: str) -> Callable[..., Any]:
     return function
 
 
-def _card(file: Path) -> dict[str, Any]:
+@functools.cache
+def _card(file: Path, _written: int) -> dict[str, Any]:
+    """One file, read once for each time that it was written."""
     try:
-        card = OmegaConf.to_container(OmegaConf.load(file))
+        with quick_yaml():
+            card = OmegaConf.to_container(OmegaConf.load(file))
     except Exception as error:  # of PyYAML's, of OmegaConf's, or of decoding
         raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(card, dict):

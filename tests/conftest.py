@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,15 +14,23 @@ from harness import alone, cache
 from harness.corpora import python_files
 
 
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A new folder at every call of next: pytest's own look through all there are, thousands of times over."""
+    above = tmp_path_factory.mktemp("caches")
+    return (above / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that this test's cache lies in."""
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    locks = tmp_path_factory.mktemp("locks")
-    monkeypatch.setenv(alone.VARIABLE, str(locks))
+    own = next(folders)
+    own.mkdir()
+    monkeypatch.setenv(cache.VARIABLE, str(own / "cache"))
+    monkeypatch.setenv(alone.VARIABLE, str(own))
     python_files.standard_library.cache_clear()
     python_files.site_packages.cache_clear()
-    return tmp_path / "cache"
+    return own / "cache"
 
 
 @pytest.fixture

@@ -331,7 +331,7 @@ def test_a_plan_writes_nothing_where_it_runs(
     monkeypatch.chdir(tmp_path)
     assert __main__.main(["-m", book, "plan=true", "threads=1,2"]) == 0
     assert capsys.readouterr().out.count("hello") == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["book.txt", "cache"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["book.txt"]
 
 
 def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:

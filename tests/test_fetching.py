@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from fetched import CONTENT, END, IMPATIENT, card, facts, get, left, refusal_of, url
 from local_server import Server, corrupted, cut_after, stall_after
-from workbench import CHECKOUT, wait_until
+from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.corpora.fetching import fetch
 from harness.errors import UNMEASURED, Refusal
@@ -132,12 +132,14 @@ def test_a_fetch_that_was_killed_goes_on(server: Server, cache_folder: Path) -> 
 
 def test_a_fetch_that_is_interrupted_says_that_it_goes_on(server: Server, cache_folder: Path) -> None:
     server.script[:] = [stall_after(20_000)]
-    asked = in_another_process(url(server))
-    with subprocess.Popen(asked, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as process:
+    process = subprocess.Popen(
+        in_another_process(url(server)), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
+    )
+    with process:
         part = cache_folder / "downloads" / "known" / "000-known.txt.part"
         wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate()
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
     assert get(url(server))[0].read_bytes() == CONTENT

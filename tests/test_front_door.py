@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, TESTS, TEXT, is_running, processes_that_mention, wait_until
+from workbench import CHECKOUT, TESTS, TEXT, heed_signals, is_running, processes_that_mention, wait_until
 
 from harness import __main__ as front_door
 from harness import run, tokenizer
@@ -92,12 +92,6 @@ class FrontDoor:
             encoding="utf-8",
             preexec_fn=heed_signals,
         )
-
-
-def heed_signals() -> None:
-    """Whoever runs these tests may be in the background or under nohup, and what is ignored there is inherited."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, TESTS, cell_of, reading_of, settings_for, wait_until
+from workbench import CHECKOUT, HEAP, NAIVE, TESTS, cell_of, heed_signals, reading_of, settings_for, wait_until
 
 from harness import journal, kept, running, source_digest
 from harness.journal import UNFINISHED, Journal
@@ -366,11 +366,12 @@ def test_a_run_that_is_ended_from_outside_is_gone_on_with(
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=heed_signals,
         )
         wait_until(lambda at=entries: measured_so_far(tmp_path) >= at, f"{entries} measurements")  # type: ignore[misc]
         assert process.poll() is None
         process.send_signal(number)
-        process.wait()
+        process.wait(timeout=60)
     again = subprocess.run(
         arguments,
         env={**environment, "UNRULY_ENOUGH": "1000"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,12 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
         if time.monotonic() > until:
             pytest.fail(f"waited {SECONDS_TO_BE_GONE:g} s for: {what}")
         time.sleep(0.02)
+
+
+def heed_signals() -> None:
+    """For a process that is to be interrupted: in the background or under nohup, what is ignored there is inherited."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def is_running(process: int) -> bool:
