@@ -10,7 +10,7 @@ import functools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 CONFIDENCE = 0.95
@@ -26,7 +26,10 @@ _OF_ONE_THREAD = 1.1
 
 @dataclass(frozen=True)
 class Sample:
-    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own."""
+    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own.
+
+    `training_seconds` are those of `wall_seconds` in which nothing was read or counted.
+    """
 
     run: str
     block: int
@@ -35,6 +38,7 @@ class Sample:
     threads: int = 1
     pressure: float | None = None
     steal: float | None = None
+    training_seconds: float | None = None
 
     @property
     def one_thread(self) -> bool:
@@ -51,7 +55,8 @@ class Sample:
 class Comparison:
     """The median over `pairs` blocks of one time by the other; `low` and `high` are None where blocks are too few.
 
-    `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it.
+    `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it, and
+    `ratios` those of the others.
     """
 
     ratio: float
@@ -60,6 +65,7 @@ class Comparison:
     pairs: int
     left_out: int
     clock: str
+    ratios: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def different(self) -> bool | None:
@@ -87,14 +93,16 @@ def within_margin(low: float, high: float) -> bool:
 
 def sample_of(record: Mapping[str, Any]) -> Sample | None:
     """The sample that a record holds; None for one without a total."""
-    wall = (record.get("seconds") or {}).get("total")
+    seconds = record.get("seconds") or {}
+    wall = seconds.get("total")
     if not wall:
         return None
+    training = wall - sum(seconds.get(phase) or 0.0 for phase in ("read", "count"))
     disturbance = record.get("disturbance") or {}
     lasted = (record.get("witness") or {}).get("wall_seconds") or wall
-    shares = [_share(disturbance.get(name), lasted) for name in ("psi_cpu_seconds", "steal_seconds")]
+    pressure, steal = (_share(disturbance.get(name), lasted) for name in ("psi_cpu_seconds", "steal_seconds"))
     block, threads = record.get("block") or 0, record.get("threads") or 1
-    return Sample(str(record.get("run_id")), block, wall, record.get("cpu_seconds"), threads, *shares)
+    return Sample(str(record.get("run_id")), block, wall, record.get("cpu_seconds"), threads, pressure, steal, training)
 
 
 def _share(seconds: float | None, of: float) -> float | None:
@@ -120,6 +128,7 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison
         len(usable),
         len(pairs) - len(usable),
         "CPU" if clock is cpu_time else "wall",
+        tuple(map(math.exp, log_ratios)),
     )
 
 

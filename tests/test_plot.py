@@ -1,4 +1,4 @@
-"""Pictures say what the records say: their text and the lengths of their bars are read back."""
+"""What pictures say in words, what they look like in the light and in the dark, and the command that draws them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from drawn import Drawing
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from measured import measured
 
+from harness.colours import PHASES, dark_of
 from harness.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
-from harness.plot import COLOURS, draw, main, save
+from harness.pictures.files import save
+from harness.pictures.request import Request
+from harness.pictures.theme import DARK
+from harness.plot import draw, main
 from harness.record import read_records
-from harness.rows import PHASES, rows
 
 RECORDS = Path(__file__).parent / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
@@ -33,13 +34,8 @@ Record = dict[str, Any]
 
 def svg_texts(records: list[Record], folder: Path, **options: Any) -> list[str]:
     path = folder / "picture.svg"
-    save(draw(records, **options), path)
-    return [text for element in ElementTree.parse(path).iter() if (text := (element.text or "").strip())]
-
-
-def bars(figure: Figure) -> list[Rectangle]:
-    """The bars' parts, row by row, in the order in which they were stacked."""
-    return [patch for patch in figure.axes[-1].patches if isinstance(patch, Rectangle)]
+    save(draw(records, request=Request(**options)), path)
+    return Drawing(path).texts
 
 
 def test_the_picture_names_every_row_and_writes_its_total(tmp_path: Path) -> None:
@@ -58,26 +54,16 @@ def test_the_title_says_what_was_measured_on_what_and_when(tmp_path: Path) -> No
     assert "My own" in svg_texts(ALIKE, tmp_path, title="My own")
 
 
-def test_bars_are_as_long_as_the_phases_were() -> None:
-    drawn = iter(bars(draw(ALIKE)))
-    for row in rows(ALIKE):
-        start = 0.0
-        for phase in (phase for phase in PHASES if phase in row.seconds):
-            bar = next(drawn)
-            assert [bar.get_x(), bar.get_width()] == pytest.approx([start, row.seconds[phase]])
-            assert to_hex(bar.get_facecolor()) == COLOURS[phase].lower()
-            start += row.seconds[phase]
-    assert next(drawn, None) is None
+def test_a_phase_has_its_colour() -> None:
+    for patch in draw(ALIKE).axes[-1].patches:
+        phase = (patch.get_gid() or "").rpartition("-")[2]
+        assert to_hex(patch.get_facecolor()) == PHASES[phase].light
 
 
 def test_a_wide_spread_puts_totals_on_a_log_axis_beside_shares(tmp_path: Path) -> None:
     figure = draw(SWEEP)
     totals, shares = figure.axes
     assert totals.get_xscale() == "log"
-    points = np.asarray(totals.collections[0].get_offsets())
-    measured = [row for row in rows(SWEEP) if row.total is not None]
-    assert points[:, 0].tolist() == pytest.approx([row.total for row in measured])
-    assert sum(bar.get_width() for bar in bars(figure)) == pytest.approx(len(measured))
     assert shares.get_xlim() == (0, 1)
     texts = svg_texts(SWEEP, tmp_path)
     assert {"34.334 s", "0.965 s", "1.464 s?", "0%", "100%", "total, seconds (log scale)"} <= set(texts)
@@ -86,7 +72,7 @@ def test_a_wide_spread_puts_totals_on_a_log_axis_beside_shares(tmp_path: Path) -
 
 @pytest.mark.parametrize(("records", "log", "panels"), [(ALIKE, False, 1), (ALIKE, True, 2), (SWEEP, False, 2)])
 def test_the_log_axis_is_for_wide_spreads_or_on_demand(records: list[Record], log: bool, panels: int) -> None:
-    assert len(draw(records, log=log).axes) == panels
+    assert len(draw(records, request=Request(log=log)).axes) == panels
 
 
 def test_what_has_no_time_stands_by_name_with_its_status_instead_of_a_bar(tmp_path: Path) -> None:
@@ -140,13 +126,62 @@ def test_names_in_any_script_and_with_dollars_are_text(tmp_path: Path) -> None:
     save(draw([{**record, "data": corpus} for record in ALIKE]), tmp_path / "picture.png")
 
 
-def test_a_picture_stands_on_a_light_card(tmp_path: Path) -> None:
-    """So that its dark text is legible on GitHub's dark page as well."""
-    assert to_hex(draw(ALIKE).get_facecolor()) == "#ffffff"
+def test_a_picture_follows_what_its_reader_prefers(tmp_path: Path) -> None:
+    """Light for a program that knows no style sheets, dark by a style sheet that maps every colour that is drawn."""
     save(draw(ALIKE), tmp_path / "picture.svg")
-    elements = ElementTree.parse(tmp_path / "picture.svg").iter()
-    card = next(element for element in elements if element.get("id") == "patch_1")
-    assert "fill: #ffffff" in (card[0].get("style") or "")
+    picture = (tmp_path / "picture.svg").read_text()
+    sheet = re.search(r"@media \(prefers-color-scheme: dark\) \{\n(.*?)\n\}", picture, re.DOTALL)
+    assert sheet
+    assert '[style*="fill: #ffffff"]{fill:#0d1117 !important}' in sheet[1]
+    drawn = set(re.findall(r'style="[^"]*(?:fill|stroke): (#[0-9a-f]{6})', picture))
+    mapped = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", sheet[1]))
+    assert drawn - mapped <= {"#111418", "#fefefe"}  # text in a bar, whose colour is nearly the same in both
+    assert set(dark_of()) & drawn <= mapped
+
+
+def test_a_theme_can_be_settled(tmp_path: Path) -> None:
+    assert main([str(RECORDS / "sweep.jsonl"), "--theme", "dark", "--output", str(tmp_path / "dark.svg")]) == OK
+    assert main([str(RECORDS / "sweep.jsonl"), "--theme", "light", "--output", str(tmp_path / "light.svg")]) == OK
+    assert 'fill: #0d1117"' in (tmp_path / "dark.svg").read_text()
+    assert "@media" not in (tmp_path / "light.svg").read_text() + (tmp_path / "dark.svg").read_text()
+    assert to_hex(draw(ALIKE, request=Request(DARK)).get_facecolor()) == "#0d1117"
+
+
+def test_small_numbers_in_words_are_not_cut_with_the_coordinates(tmp_path: Path) -> None:
+    texts = svg_texts([measured("flat", 0.00001234), measured("heap", 0.00012)], tmp_path)
+    assert {"0.000012 s", "0.000120 s"} <= set(texts)
+
+
+def test_only_rows_that_meet_every_condition_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = [str(RECORDS / "sweep.jsonl"), "--output", str(tmp_path / "picture.svg")]
+    assert main([*line, "--where", "variant=heap*,naive", "--where", "data=stdlib"]) == OK
+    texts = Drawing(tmp_path / "picture.svg").texts
+    assert "naive" in texts
+    assert "incremental" not in texts
+    assert main([*line, "--where", "variant=nobody"]) == UNMEASURED
+    assert "no row has variant=nobody; there are: naive, " in capsys.readouterr().err
+    for bad in ("heap", "colour=red"):
+        assert main([*line, "--where", bad]) == USAGE
+        assert f"--where {bad} is no condition; write NAME=VALUE with one of data, bytes" in capsys.readouterr().err
+
+
+def test_all_kinds_that_records_support_are_drawn_and_the_others_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(RECORDS / "sweep.jsonl"), "--kind", "all", "--output", str(tmp_path / "all")]) == OK
+    said = capsys.readouterr()
+    drawn = sorted(path.stem for path in (tmp_path / "all").iterdir())
+    assert {"phases", "ladder", "memory"} <= set(drawn)
+    assert sorted(re.findall(r"wrote .*/(\w+)\.svg", said.out)) == drawn
+    assert "no size: the size of the corpus: no variant was measured at two" in said.err
+    assert "no counting: counting: no record is of counting alone" in said.err
+
+
+def test_a_kind_that_cannot_be_drawn_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "size.svg"
+    assert main([str(RECORDS / "sweep.jsonl"), "--kind", "size", "--output", str(picture)]) == UNMEASURED
+    assert "python -m harness -m data.bytes=1MB,2MB,4MB measures some" in capsys.readouterr().err
+    assert not picture.exists()
 
 
 @pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK)])

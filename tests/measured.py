@@ -1,0 +1,86 @@
+"""Records as a run leaves them, with the figures that a test wants."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+Record = dict[str, Any]
+BLANK: Record = {
+    "schema": 1,
+    "cell": "train",
+    "status": "ok",
+    "reason": None,
+    "params": {},
+    "counting": "serial",
+    "counting_chosen": False,
+    "threads": 1,
+    "pattern": "gpt2",
+    "special_tokens": [],
+    "errors": "strict",
+    "tie_break": "greatest_bytes",
+    "min_count": 1,
+    "merges_sha256": "ab" * 32,
+    "proof": {"state": "confirmed", "by": ["heap_opt"]},
+    "interpreter": "CPython 3.11.7",
+    "host": "0123abcd",
+    "environment": {"cpu": "AMD EPYC", "cores": 2, "cores_usable": 2},
+    "started": "2026-11-21T11:20:00+00:00",
+    "run_id": "2026-11-21T11:20:00+00:00",
+    "peak_rss_bytes": 20_000_000,
+    "tallies": {},
+    "counts_reused": False,
+    "memory_is_sampled": False,
+}
+
+
+def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any) -> Record:
+    """A training record; seconds without phases are spent on updates. `size` and `data` say which corpus it was."""
+    phases = seconds if isinstance(seconds, dict) else {"update": seconds}
+    name, size = changes.pop("data", "stdlib"), changes.pop("size", 1_000_000)
+    vocab_size = changes.get("vocab_size", 1000)
+    corpus = {"name": name, "bytes": size, "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest()}
+    return {
+        **BLANK,
+        "variant": variant,
+        "family": variant,
+        "run_key": f"{variant} {corpus['sha256'][:8]} {vocab_size} {changes.get('threads', 1)}",
+        "data": corpus,
+        "vocab_size": vocab_size,
+        "merges": vocab_size - 256,
+        "merges_done": vocab_size - 256,
+        "seconds": {**phases, "total": sum(phases.values())},
+        "cpu_seconds": sum(phases.values()),
+        **changes,
+    }
+
+
+def stopped(variant: str, limit: float, **changes: Any) -> Record:
+    """A record of a run that a limit ended: extrapolated if `extrapolated` says to what."""
+    status = "extrapolated" if "extrapolated" in changes else "timeout"
+    return measured(
+        variant,
+        {},
+        **{
+            "status": status,
+            "reason": f"over limits.wall={limit:g} s",
+            "limits": {"wall_seconds": limit, "memory_bytes": None},
+            "seconds": {"count": 0.5},
+            "merges": None,
+            "merges_done": 100,
+            "merges_sha256": None,
+            "peak_rss_bytes": None,
+            **changes,
+        },
+    )
+
+
+def wrong(variant: str, **changes: Any) -> Record:
+    """A record of merges that are not the reference's."""
+    divergence = {"merge": 12, "got": ["61", "62"], "want": ["61", "63"]}
+    proof = {"state": "mismatch", "by": ["heap_opt"]}
+    return measured(
+        variant,
+        0.1,
+        **{"status": "mismatch", "reason": "differs", "proof": proof, "first_divergence": divergence} | changes,
+    )

@@ -1,0 +1,364 @@
+"""Every kind of picture: the figures are read back from where they were drawn, and equal those of the records."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import Drawing
+from measured import Record, measured, stopped, wrong
+
+from harness.errors import Refusal
+from harness.pictures.files import save
+from harness.pictures.kinds import KINDS
+from harness.pictures.request import Request
+from harness.plot import draw
+from harness.published import programs
+from harness.record import read_records
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CLOSE = 0.003
+"""A log axis of six decades on half a page, drawn to a thousandth of a point, is read this well with ease."""
+
+
+def drawn(records: list[Record], kind: str, folder: Path, **asked: Any) -> Drawing:
+    path = folder / f"{kind}.svg"
+    save(draw(records, kind, Request(**asked)), path)
+    return Drawing(path)
+
+
+def phases(count: float, largest: float, update: float) -> dict[str, float]:
+    return {"read": 0.001, "count": count, "max": largest, "update": update}
+
+
+LADDER = [
+    measured("naive", phases(0.5, 2.0, 40.0)),
+    measured("incremental", phases(0.5, 2.0, 0.8)),
+    measured("heap", phases(0.5, 0.01, 0.8)),
+    measured("flat", phases(0.5, 0.001, 0.004)),
+]
+
+
+# phases
+
+
+def test_the_parts_of_a_bar_are_as_long_as_the_phases(tmp_path: Path) -> None:
+    records = LADDER[1:3]
+    panel = drawn(records, "phases", tmp_path).panels["phases"]
+    for place, record in enumerate(records):
+        start = 0.0
+        for phase in ("read", "count", "max", "update"):
+            seconds = record["seconds"][phase]
+            if seconds >= 3.3 / 1000:  # shorter ones could not be seen
+                assert panel.along_x(f"bar-{place}-{phase}") == pytest.approx((start, start + seconds), abs=0.002)
+            start += seconds
+    assert len(panel.names("bar-")) == 6
+
+
+def test_far_apart_totals_stand_on_a_log_axis_beside_their_shares(tmp_path: Path) -> None:
+    picture = drawn(LADDER, "phases", tmp_path)
+    totals = [picture.values()[str(place)][0] for place in range(4)]
+    assert totals == pytest.approx([record["seconds"]["total"] for record in LADDER], rel=CLOSE)
+    low, high = picture.panels["phases"].along_x("bar-0-update")
+    assert high - low == pytest.approx(40 / 42.501, abs=0.002)
+
+
+def test_estimates_bounds_and_wrong_merges_are_no_plain_totals(tmp_path: Path) -> None:
+    estimate = {"total_seconds": 300.0, "low_seconds": 200.0, "high_seconds": 500.0}
+    records = [LADDER[1], stopped("naive", 20, extrapolated=estimate), stopped("slow", 20), wrong("bad")]
+    picture = drawn(records, "phases", tmp_path, log=True)
+    assert [*picture.values()] == ["0"]
+    assert picture.values("estimated-")["1"][0] == pytest.approx(300, rel=CLOSE)
+    assert picture.panels["totals"].along_x("interval-1") == pytest.approx((200, 500), rel=CLOSE)
+    assert picture.values("at-least-")["2"][0] == pytest.approx(20, rel=CLOSE)
+    assert "3" in picture.values("wrong-")
+    assert {
+        "stopped at the limit: extrapolated, with its interval",
+        "stopped at the limit: at least this",
+        "wrong merges: no time is shown",
+    } <= set(picture.texts)
+
+
+# ladder
+
+
+def test_a_ladder_has_the_seconds_of_training_and_each_gain(tmp_path: Path) -> None:
+    picture = drawn(LADDER, "ladder", tmp_path)
+    training = [42.0, 2.8, 0.81, 0.005]
+    assert [picture.values()[f"0-{place}"][0] for place in range(4)] == pytest.approx(training, rel=CLOSE)
+    assert [text for text in picture.texts if text.startswith("×")][:3] == ["×15.0", "×3.46", "×162"]
+    assert "The ladder: training seconds, and each rung's gain over the one before" in picture.texts
+
+
+def test_a_ladder_of_totals_counts_the_counting(tmp_path: Path) -> None:
+    picture = drawn(LADDER, "ladder", tmp_path, seconds="total")
+    totals = [record["seconds"]["total"] for record in LADDER]
+    assert [picture.values()[f"0-{place}"][0] for place in range(4)] == pytest.approx(totals, rel=CLOSE)
+
+
+def test_a_rung_that_was_stopped_is_no_step_for_the_next(tmp_path: Path) -> None:
+    estimate = {"total_seconds": 100.5, "low_seconds": 50.5, "high_seconds": 200.5}
+    records = [LADDER[1], stopped("naive", 20, extrapolated=estimate), stopped("slow", 20), LADDER[2], wrong("bad")]
+    picture = drawn(records, "ladder", tmp_path)
+    assert picture.values("estimated-")["0-1"][0] == pytest.approx(100, rel=CLOSE)
+    assert picture.panels["0"].along_x("interval-0-1") == pytest.approx((50, 200), rel=CLOSE)
+    assert picture.values("at-least-")["0-2"][0] == pytest.approx(20, rel=CLOSE)
+    assert {"÷~35.7", "÷7.14 or more", "×3.46"} <= set(picture.texts)
+    assert any(text.startswith("bad: its merges differ from the reference") for text in picture.texts)
+
+
+def test_one_run_and_several_show_how_far_they_can_be_trusted(tmp_path: Path) -> None:
+    several = [measured("heap", phases(0.5, 0.1, update), block=block) for block, update in enumerate((0.9, 1.1, 1.5))]
+    picture = drawn([LADDER[1], *several], "ladder", tmp_path)
+    assert picture.panels["0"].along_x("interval-0-0") == pytest.approx((2.8 / 1.1, 2.8 * 1.1), rel=CLOSE)
+    assert picture.panels["0"].along_x("interval-0-1") == pytest.approx((1.0, 1.6), rel=CLOSE)
+    assert picture.values()["0-1"][0] == pytest.approx(1.2, rel=CLOSE)
+    assert any("Faint bars: one run" in text for text in picture.texts)
+
+
+def test_what_does_not_tell_training_from_counting_has_no_rung_but_a_name(tmp_path: Path) -> None:
+    records = [*LADDER, measured("flat_file", 0.3, counting="itself")]
+    picture = drawn(records, "ladder", tmp_path)
+    assert len(picture.values()) == 4
+    assert "Not drawn, since they do not tell training from counting: flat_file." in picture.texts
+    assert len(drawn(records, "ladder", tmp_path, seconds="total").values()) == 5
+
+
+def test_every_question_has_a_panel_of_its_own(tmp_path: Path) -> None:
+    records = LADDER + [{**record, "data": measured("x", 1, data="one_word")["data"]} for record in LADDER]
+    picture = drawn(records, "ladder", tmp_path)
+    assert [*picture.panels] == ["0", "1"]
+    assert "stdlib (Python), 1.00 MB" in picture.texts
+    many = [measured("heap", 1, size=size) for size in range(1000, 11000, 1000)]
+    with pytest.raises(Refusal, match="10 questions, and a picture has room for 9; choose by --where"):
+        draw(many, "ladder")
+
+
+# size, vocabulary, threads
+
+
+def test_points_stand_at_their_size_and_lines_have_the_fitted_power(tmp_path: Path) -> None:
+    sizes = (1_000_000, 2_000_000, 4_000_000)
+    records = [measured("naive", 2e-9 * size**1.5, size=size) for size in sizes]
+    records += [
+        measured("flat", 1e-6 * size * wobble, size=size) for size, wobble in zip(sizes, (1, 1.1, 1), strict=True)
+    ]
+    picture = drawn(records, "size", tmp_path)
+    for number, size in enumerate(sizes):
+        assert picture.values()[f"0-0-{number}"] == pytest.approx((size, 2e-9 * size**1.5), rel=CLOSE)
+    (x0, y0), (x1, y1) = picture.panels["0"].line("fit-0-0")
+    assert math.log(y1 / y0) / math.log(x1 / x0) == pytest.approx(1.5, abs=0.01)
+    assert "naive  n^1.50 ±0.00" in picture.texts
+    assert any(text.startswith("flat  n^1.00 ±0.") for text in picture.texts)
+
+
+def test_sizes_of_a_generated_corpus_are_one_corpus(tmp_path: Path) -> None:
+    records = [measured("heap", size / 1e4, data=f"one_word(bytes={size})", size=size) for size in (5000, 10000, 20000)]
+    picture = drawn(records, "size", tmp_path)
+    assert len(picture.values()) == 3
+    assert "one_word" in picture.texts
+
+
+def test_an_estimate_is_drawn_apart_and_not_fitted(tmp_path: Path) -> None:
+    estimate = {"total_seconds": 900.5, "low_seconds": 700.5, "high_seconds": 1000.5}
+    records = [measured("naive", float(size) / 1e6, size=size) for size in (1_000_000, 2_000_000)]
+    records.append(stopped("naive", 20, size=4_000_000, extrapolated=estimate))
+    picture = drawn(records, "size", tmp_path)
+    assert picture.values("estimated-")["0-0-2"] == pytest.approx((4e6, 900), rel=CLOSE)
+    assert "naive  n^1.00" in picture.texts
+    assert any(text.startswith("Two points lie on a line") for text in picture.texts)
+
+
+def test_vocabularies_are_an_axis(tmp_path: Path) -> None:
+    records = [measured("heap", vocab_size / 500, vocab_size=vocab_size) for vocab_size in (500, 1000, 2000)]
+    picture = drawn(records, "vocabulary", tmp_path)
+    assert [picture.values()[f"0-0-{number}"] for number in range(3)] == [
+        pytest.approx((vocab_size, vocab_size / 500), rel=CLOSE) for vocab_size in (500, 1000, 2000)
+    ]
+    assert "heap  v^1.00 ±0.00" in picture.texts
+
+
+def test_threads_are_an_axis_and_counters_have_them_too(tmp_path: Path) -> None:
+    records = [measured("flat", 8 / threads, threads=threads) for threads in (1, 2, 4)]
+    picture = drawn(records, "threads", tmp_path)
+    assert picture.values()["0-0-2"] == pytest.approx((4, 2.0), rel=CLOSE)
+    assert "flat  t^-1.00 ±0.00" in picture.texts
+    assert any("The machine has 2 cores" in text for text in picture.texts)
+    counted = [measured("x", 8 / threads, threads=threads, cell="count", counting="native") for threads in (1, 2)]
+    assert drawn(counted, "threads", tmp_path).values()["0-0-1"] == pytest.approx((2, 4.0), rel=CLOSE)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("size", "1 MB"), ("vocabulary", "1,000"), ("threads", "1;")])
+def test_one_size_is_no_line(kind: str, said: str) -> None:
+    with pytest.raises(Refusal, match=rf"no variant was measured at two, only at {said}.* python -m harness -m"):
+        draw(LADDER, kind)
+
+
+# growth
+
+
+def curve(seconds: list[tuple[int, float, float]]) -> list[dict[str, Any]]:
+    return [{"merges": merges, "seconds": {"max": largest, "update": update}} for merges, largest, update in seconds]
+
+
+def test_curves_pass_through_what_was_looked_at(tmp_path: Path) -> None:
+    looks = [(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)]
+    picture = drawn([measured("incremental", {"max": 10, "update": 1}, curve=curve(looks))], "growth", tmp_path)
+    for phase, column in (("max", 1), ("update", 2)):
+        line = picture.panels[f"sum-{phase}"].line(f"curve-sum-{phase}-0")
+        assert [value for point in line for value in point] == pytest.approx(
+            [value for look in looks for value in (look[0], look[column])], rel=0.01
+        )
+        each = picture.panels[f"each-{phase}"].line(f"curve-each-{phase}-0")
+        expected = [
+            ((before[0] + after[0]) / 2, 1000 * (after[column] - before[column]) / (after[0] - before[0]))
+            for before, after in zip(looks, looks[1:], strict=False)
+        ]
+        assert [value for point in each for value in point] == pytest.approx(
+            [value for point in expected for value in point], rel=0.01
+        )
+
+
+def test_growth_needs_a_curve_and_names_who_has_none(tmp_path: Path) -> None:
+    long = curve([(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)])
+    records = [measured("incremental", {"max": 10, "update": 1}, curve=long), measured("flat", 0.1, curve=long[:1])]
+    assert "Over before a curve could form: flat." in drawn(records, "growth", tmp_path).texts
+    with pytest.raises(Refusal, match="no row has a curve of three points or more"):
+        draw(records[1:], "growth")
+    with pytest.raises(Refusal, match=r"growth is drawn of one corpus and one vocabulary.* --where data=stdlib"):
+        draw([*records, measured("heap", 1, data="other", curve=long)], "growth")
+
+
+# work
+
+
+def test_counts_of_work_stand_beside_the_seconds(tmp_path: Path) -> None:
+    tallies = [{"pairs_scanned": 7_449_913, "pair_updates": 944_440}, {"pair_updates": 419_962, "heap_pops": 3437}]
+    records = [{**record, "tallies": tally} for record, tally in zip((LADDER[1], LADDER[2]), tallies, strict=True)]
+    picture = drawn(records, "work", tmp_path)
+    assert [picture.values()[place][0] for place in "01"] == pytest.approx([2.8, 0.81], rel=CLOSE)
+    for place, tally in enumerate(tallies):
+        for name, number in tally.items():
+            assert picture.values(f"work-{name}-")[str(place)][0] == pytest.approx(number, rel=CLOSE)
+    assert len(picture.values("work-")) == 4
+    with pytest.raises(Refusal, match="no row counted pairs scanned"):
+        draw(LADDER, "work")
+
+
+# memory
+
+
+def test_time_and_memory_are_the_axes_and_the_front_is_a_stair(tmp_path: Path) -> None:
+    memory = (30_000_000, 40_000_000, 50_000_000, 35_000_000)
+    records = [{**record, "peak_rss_bytes": size} for record, size in zip(LADDER, memory, strict=True)]
+    picture = drawn(records, "memory", tmp_path)
+    for place, (seconds, size) in enumerate(zip((42.0, 2.8, 0.81, 0.005), memory, strict=True)):
+        assert picture.values()[f"0-{place}"] == pytest.approx((seconds, size), rel=CLOSE)
+    stair = picture.panels["0"].line("front-0")
+    for point in ((0.005, 35e6), (42.0, 35e6), (42.0, 30e6)):
+        assert any(corner == pytest.approx(point, rel=CLOSE) for corner in stair)
+    assert not any(corner[1] == pytest.approx(40e6, rel=CLOSE) for corner in stair)
+
+
+def test_memory_needs_two_rows(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="it takes two rows with a time and a peak of memory"):
+        draw([LADDER[0]], "memory")
+    assert not [*tmp_path.iterdir()]
+
+
+# paired
+
+
+def blocks(variant: str, seconds: list[float]) -> list[Record]:
+    return [measured(variant, spent, block=block) for block, spent in enumerate(seconds)]
+
+
+def test_ratios_within_blocks_are_dots_with_their_median_and_interval(tmp_path: Path) -> None:
+    base = [1.0, 1.1, 0.9, 1.0, 1.2, 1.0]
+    factors = [1.5, 1.4, 1.6, 1.55, 1.45, 1.5]
+    records = [*blocks("flat", base), *blocks("heap", [a * b for a, b in zip(base, factors, strict=True)])]
+    picture = drawn(records, "paired", tmp_path)
+    panel = picture.panels["0"]
+    assert picture.values()["0-0"][0] == pytest.approx(1.5, rel=CLOSE)
+    assert panel.along_x("interval-0-0") == pytest.approx((1.4, 1.6), rel=CLOSE)
+    assert panel.x is not None
+    assert sorted(panel.x(x) for x, _ in panel.points("blocks-0-0")) == pytest.approx(sorted(factors), rel=CLOSE)
+    assert "1.50 (1.40 to 1.60)" in picture.texts
+    other = drawn(records, "paired", tmp_path, relative_to="heap")
+    assert other.values()["0-0"][0] == pytest.approx(1 / 1.5, rel=CLOSE)
+
+
+def test_few_blocks_have_no_interval_and_one_block_no_picture(tmp_path: Path) -> None:
+    picture = drawn([*blocks("flat", [1.0, 1.0]), *blocks("heap", [2.0, 2.0])], "paired", tmp_path)
+    assert picture.values()["0-0"][0] == pytest.approx(2.0, rel=CLOSE)
+    assert picture.panels["0"].names("interval-") == []
+    assert any("fewer than 6 blocks" in text for text in picture.texts)
+    with pytest.raises(Refusal, match="measure=paired makes ten"):
+        draw(LADDER, "paired")
+    with pytest.raises(Refusal, match="no time of 'nobody' to compare with; there are: naive"):
+        draw(LADDER, "paired", Request(relative_to="nobody"))
+
+
+# counting
+
+
+def test_megabytes_a_second_by_corpus(tmp_path: Path) -> None:
+    records = [
+        measured("", 0.5, cell="count", variant=None, counting="native", data="big_txt", size=6_000_000),
+        measured("", 2.0, cell="count", variant=None, counting="serial", data="chinese_poetry", size=6_000_000),
+    ]
+    picture = drawn(records, "counting", tmp_path)
+    assert picture.panels["1"].x is not None
+    places = [picture.panels[panel].points(f"value-{panel}-0")[0][0] for panel in "01"]
+    # Both panels have one scale; the numbers stand below the last.
+    assert [picture.panels["1"].x(place) for place in places] == pytest.approx([12, 3], rel=CLOSE)
+    assert {"12.0 MB/s", "3.00 MB/s", "big_txt (English), 6.00 MB", "chinese_poetry (Chinese), 6.00 MB"} <= {
+        *picture.texts
+    }
+    with pytest.raises(Refusal, match="no record is of counting alone"):
+        draw(LADDER, "counting")
+
+
+# published
+
+
+def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
+    picture = drawn(LADDER, "published", tmp_path)
+    known = programs()
+    theirs = known["bpe_v1_time"].seconds("merge", "tinystories")
+    assert picture.values("value-programs-theirs-")["0"][0] == pytest.approx(theirs, rel=CLOSE)
+    assert picture.values("value-programs-ours-")["0"][0] == pytest.approx(42.0, rel=CLOSE)
+    ours = 42.0 / 2.8
+    assert picture.values("value-claims-ours-")["0"][0] == pytest.approx(ours, rel=CLOSE)
+    assert picture.values("least-claims-")["0"][0] == pytest.approx(5, rel=CLOSE)
+    slow = known["bpe_v2_time"].seconds("merge", "tinystories")
+    assert theirs is not None
+    assert slow is not None
+    assert picture.values("value-claims-theirs-")["0"][0] == pytest.approx(theirs / slow, rel=CLOSE)
+    with pytest.raises(Refusal, match="no record is of a program of the series"):
+        draw([measured("nobody", 1.0)], "published")
+
+
+# all
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_says_what_was_measured_on_what_and_when(kind: str, tmp_path: Path) -> None:
+    along: dict[str, Any] = {"size": {"size": 10}, "vocabulary": {"vocab_size": 500}, "threads": {"threads": 2}}
+    records = read_records([CHECKOUT / "results/counting"]) if kind == "counting" else everything()
+    records += [measured("naive", 1.0, **along[kind])] if kind in along else []
+    texts = drawn(records, kind, tmp_path).texts
+    assert any("2026-11-21" in text and "AMD EPYC (2 cores)" in text for text in texts)
+    assert any(text.startswith(("stdlib", "big_txt")) for text in texts)
+
+
+def everything() -> list[Record]:
+    """Records of which some kind or other can be drawn, in two blocks."""
+    looks = curve([(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)])
+    return [
+        {**record, "curve": looks, "tallies": {"pair_updates": 10}, "block": block}
+        for record in LADDER
+        for block in range(2)
+    ]
