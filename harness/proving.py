@@ -10,12 +10,10 @@ from harness.identity import Replays, identify, is_asked, verdict_of
 from harness.outcome import STOPPED, Trained
 from harness.plan import TrainCell
 from harness.proof import Claim, find_reference, reach, verdict
-from harness.registry import VariantCard
+from harness.registry import OUTSIDE, VariantCard
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
 PROVABLE = ("ok", *STOPPED)
-OUTSIDE = "peer"
-"""The tag of trainers that are judged here and do not judge."""
 
 RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
 

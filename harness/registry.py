@@ -22,6 +22,8 @@ from harness.errors import Refusal
 from harness.quick_yaml import quick_yaml
 
 ENTRY_POINTS = "harness.variants"
+OUTSIDE = "peer"
+"""The tag of other people's trainers: they are judged here and do not judge."""
 
 
 @dataclass(frozen=True)

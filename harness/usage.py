@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from harness import registry
+from harness.registry import OUTSIDE
 
 MOST_OF_A_FAMILY = 12
 """So many variants of one idea are named one by one; more are a grid of presets, named by what they have in common."""
@@ -36,9 +37,8 @@ the same merges, and prints where the time went.
   experiment   {experiment}
 
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
-  tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own
-  errors=strict|replace
-  variant.params.NAME=VALUE  limits.wall=SECONDS  limits.memory=2GB  interpreter=pypy3
+  tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
+  variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
   counts=kept|fresh  results=FOLDER  save=FOLDER  affinity=[0,1] (keep to these cores)
   plan=true (run nothing)  rerun=true (anew)  concurrent=true (beside other timed runs)
 
@@ -70,15 +70,19 @@ def usage() -> str:
 
 
 def variant_names() -> list[str]:
-    """The variants in order, a large family once, by its first name's first word and their number."""
+    """The variants in order, a large family and what comes from outside once, by the first word and their number."""
     families: dict[str, list[str]] = {}
     for card in registry.variants().values():
-        families.setdefault(card.family, []).append(card.name)
+        families.setdefault(kin(card), []).append(card.name)
     names = []
     for card in registry.variants().values():
-        siblings = families[card.family]
-        if len(siblings) <= MOST_OF_A_FAMILY:
+        siblings = families[kin(card)]
+        if len(siblings) <= (1 if OUTSIDE in card.tags else MOST_OF_A_FAMILY):
             names.append(card.name)
         elif card.name == siblings[0]:
             names.append(f"{card.name.partition('_')[0]}_... ({len(siblings)} in conf/variant)")
     return names
+
+
+def kin(card: registry.VariantCard) -> str:
+    return OUTSIDE if OUTSIDE in card.tags else card.family
