@@ -171,14 +171,14 @@ def test_a_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process()
         "run_id": "r",
         "block": 3,
         "threads": 2,
-        "seconds": {"total": 1.0},
+        "seconds": {"read": 0.125, "count": 0.25, "update": 0.625, "total": 1.0},
         "cpu_seconds": 1.5,
         "witness": {"wall_seconds": 2.0, "cpu_seconds": 1.6},
         "disturbance": {"psi_cpu_seconds": 0.5, "steal_seconds": None},
     }
-    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, pressure=0.25, steal=None)
+    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, pressure=0.25, steal=None, training_seconds=0.625)
     assert sample_of({"seconds": {"total": None}}) is None
-    assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0)
+    assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0, training_seconds=1.0)
 
 
 def test_spread_is_the_range_by_the_median() -> None:
