@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.record import BY_ITSELF
 from harness.rows import Row
-from harness.units import count_text, duration_text, one_line, token_text
+from harness.units import bytes_text, count_text, duration_text, one_line, token_text
 
 NOT_MEASURED = "-"
 REUSED = "*"
@@ -246,10 +246,17 @@ def _values(setting: Setting, rows: Sequence[Row]) -> set[str]:
 
 
 def _corpus_name(row: Row, rows: Sequence[Row]) -> str:
-    """The corpus' name, with the start of its digest where another corpus of that name is in sight."""
+    """The corpus' name, beside others of that name with its size, or its digest if sizes do not tell them apart."""
     name = str(row.corpus.get("name"))
-    same_name = {other.corpus.get("sha256") for other in rows if other.corpus.get("name") == name}
-    return f"{name} {str(row.corpus.get('sha256'))[:8]}" if len(same_name) > 1 else name
+    same_name = {
+        other.corpus.get("sha256"): other.corpus.get("bytes") for other in rows if other.corpus.get("name") == name
+    }
+    if len(same_name) == 1:
+        return name
+    sizes = {bytes_text(size) for size in same_name.values() if size is not None}
+    if len(sizes) == len(same_name):
+        return f"{name} {bytes_text(row.corpus['bytes'])}"
+    return f"{name} {str(row.corpus.get('sha256'))[:8]}"
 
 
 def _vocabulary(row: Row, rows: Sequence[Row]) -> str:

@@ -304,11 +304,12 @@ def test_settings_are_columns_only_where_rows_differ() -> None:
     assert [(row["data"], row["threads"]) for row in table[:3]] == [("stdlib", "1"), ("stdlib", "2"), ("owt", "1")]
 
 
-def test_two_corpora_of_one_name_are_told_apart() -> None:
-    slice_of_it = {**HEAP["data"], "sha256": "cd" * 32, "bytes": 1000, "words": 50}
+@pytest.mark.parametrize(("size", "name"), [(1000, "stdlib 1.00 kB"), (3_999_813, "stdlib cdcdcdcd")])
+def test_two_corpora_of_one_name_are_told_apart_by_size_or_else_by_digest(size: int, name: str) -> None:
+    slice_of_it = {**HEAP["data"], "sha256": "cd" * 32, "bytes": size, "words": 50}
     lines = printed_lines([HEAP, changed(HEAP, data=slice_of_it)])
-    assert lines[1] == "stdlib cdcdcdcd: 1,000 bytes, 171 documents, 1,150,342 pre-tokens, 50 words"
-    assert [row["data"] for row in markdown_table([HEAP, changed(HEAP, data=slice_of_it)])][1] == "stdlib cdcdcdcd"
+    assert lines[1] == f"{name}: {size:,} bytes, 171 documents, 1,150,342 pre-tokens, 50 words"
+    assert [row["data"] for row in markdown_table([HEAP, changed(HEAP, data=slice_of_it)])][1] == name
 
 
 def test_what_depends_on_the_pattern_is_no_fact_of_the_corpus() -> None:

@@ -131,7 +131,8 @@
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const place = event.currentTarget;
     const marks = [...place.querySelectorAll('[role="graphics-symbol"][aria-label]')]
-      .filter((mark) => !mark.closest('[aria-hidden="true"]') && mark.__data__?.datum?.said !== undefined);
+      .filter((mark) => !mark.getAttribute("aria-roledescription")?.startsWith("line") &&
+        mark.__data__?.datum?.said !== undefined);
     const now = marks.findIndex((mark) => mark.dataset.read !== undefined);
     if (event.key === "Enter" && now >= 0) return go(marks[now].__data__.datum.id);
     if (step === undefined || marks.length === 0) return;

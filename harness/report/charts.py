@@ -192,14 +192,9 @@ def _memory() -> Chart:
             "description": {"field": "said"},
         },
     }
-    names = {
-        "transform": [shown, {"filter": "datum.front"}],
-        "mark": {"type": "text", "align": "left", "dx": 7, "dy": -7, "fontSize": 10.5, "color": "@ink"},
-        "encoding": {"x": across, "y": up, "text": {"field": "name"}},
-    }
-    about = "Rows on the dashed line are those that no other row of the task beats in both; they bear their names."
+    about = "On the dashed line are the rows that no other of the same task and machine beats in both."
     return Chart(
-        "memory", "Time against memory", about, {"needs": ["in_both"], "height": 340, "layer": [front, points, names]}
+        "memory", "Time against memory", about, {"needs": ["in_both"], "height": 340, "layer": [front, points]}
     )
 
 

@@ -118,7 +118,7 @@ def _seconds(row: Row, phases: Sequence[str], decimals: int) -> dict[str, Any]:
         "least": min(runs, default=None),
         "most": max(runs, default=None),
         "range_text": f"{min(runs):,.{decimals}f} to {max(runs):,.{decimals}f} ({len(runs)} runs)" if several else "1",
-        "spread_text": share_text(row.spread) if row.spread is not None else "one run has none",
+        "spread_text": share_text(row.spread) if row.spread is not None else "-",
     }
 
 
@@ -142,7 +142,7 @@ def _curve(row: Row) -> dict[str, Any]:
 
 
 def _front(shown: Shown) -> set[int]:
-    """The places of rows that no other of their task beats both in time and in memory."""
+    """The places of rows that no row that they compare with beats both in time and in memory."""
     known = [
         (place, row.total, row.peak_rss_bytes)
         for place, row in enumerate(shown.rows)
@@ -150,7 +150,7 @@ def _front(shown: Shown) -> set[int]:
     ]
     front = set()
     for place, total, memory in known:
-        rivals = [each for each in known if shown.tasks[each[0]] == shown.tasks[place]]
+        rivals = [each for each in known if shown.comparable(place, each[0])]
         if not any(
             (seconds, size) != (total, memory) and seconds <= total and size <= memory for _, seconds, size in rivals
         ):

@@ -33,7 +33,7 @@ _NO_CARD = "not known: no card of conf/data has this name"
 
 @dataclass(frozen=True)
 class Best:
-    """The fastest row of a task, and those that what was measured cannot tell from it; places of rows."""
+    """The fastest of some rows, and those that what was measured cannot tell from it; places of rows."""
 
     task: str
     timed: int
@@ -62,28 +62,37 @@ class Proof:
 
 
 def best_of_each_task(shown: Shown) -> list[Best]:
-    """For each task with several times the fastest row; nobody is called so whom one run cannot rank."""
-    groups: dict[str, list[int]] = {}
+    """The fastest of all rows that may be ranked together; nobody is called so whom one run cannot rank."""
+    groups: list[list[int]] = []
     for place, row in enumerate(shown.rows):
-        if row.total is not None:
-            groups.setdefault(shown.tasks[place], []).append(place)
-    found = []
-    for task, places in groups.items():
-        ordered = sorted(places, key=lambda place: shown.rows[place].total or 0.0)
-        first, last = (shown.rows[place] for place in (ordered[0], ordered[-1]))
-        # On other machines or in another set a row is no rival: nothing compares the two.
-        alike = [place for place in ordered[1:] if _beside(shown, ordered[0], place)]
-        rivals = [place for place in alike if not told_apart(first, shown.rows[place])]
-        least, most = first.total or 0.0, last.total or 0.0
-        decimals = decimals_for([least])
-        slowest = f"{shown.labels[ordered[-1]]}, {ratio_text(most / least)} times as long" if len(alike) > 0 else ""
-        found.append(Best(task, len(places), ordered[0], f"{least:,.{decimals}f}{mark_of(first)}", rivals, slowest))
-    return found
+        if row.total is None:
+            continue
+        group = next((group for group in groups if shown.comparable(place, group[0])), None)
+        if group is None:
+            groups.append([place])
+        else:
+            group.append(place)
+    return [_best(shown, group) for group in groups]
 
 
-def _beside(shown: Shown, place: int, other: int) -> bool:
-    same_host = shown.rows[place].record.get("host") == shown.rows[other].record.get("host")
-    return same_host and shown.sets[place] == shown.sets[other]
+def _best(shown: Shown, group: Sequence[int]) -> Best:
+    ordered = sorted(group, key=lambda place: shown.rows[place].total or 0.0)
+    first, last = (shown.rows[place] for place in (ordered[0], ordered[-1]))
+    least, most = first.total or 0.0, last.total or 0.0
+    return Best(
+        ", ".join(filter(None, (shown.tasks[group[0]], _where(shown, group[0])))),
+        len(group),
+        ordered[0],
+        f"{least:,.{decimals_for([least])}f}{mark_of(first)}",
+        [place for place in ordered[1:] if not told_apart(first, shown.rows[place])],
+        f"{shown.labels[ordered[-1]]}, {ratio_text(most / least)} times as long" if told_apart(first, last) else "",
+    )
+
+
+def _where(shown: Shown, place: int) -> str:
+    """Whose rows and on which machine, where there are several."""
+    hosts = shown.legend.columns.get("host")
+    return ", ".join(filter(None, (shown.sets[place], f"host {hosts[place]}" if hosts else "")))
 
 
 def proofs_of(shown: Shown) -> list[Proof]:

@@ -27,6 +27,11 @@ class Shown:
     tasks: Sequence[str]
     sets: Sequence[str]
 
+    def comparable(self, place: int, other: int) -> bool:
+        """Whether the times of two rows may be ranked: of one task, of one set, on machines of one kind."""
+        hosts = [self.rows[each].record.get("host") for each in (place, other)]
+        return self.tasks[place] == self.tasks[other] and self.sets[place] == self.sets[other] and hosts[0] == hosts[1]
+
 
 def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
     """The rows of sets of records, by the name of each set; cells of two sets never become one row."""

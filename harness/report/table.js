@@ -95,7 +95,7 @@
     button.addEventListener("click", () => open(body, button.getAttribute("aria-expanded") !== "true"));
     body.querySelector("button.copy").addEventListener("click", (event) => copy(event.currentTarget));
   }
-  filters.addEventListener("input", filter);
+  for (const event of ["input", "change"]) filters.addEventListener(event, filter);
   filters.addEventListener("submit", (event) => event.preventDefault());
   filters.addEventListener("reset", () => setTimeout(filter));
   document.getElementById("clear").addEventListener("click", () => { filters.reset(); search.focus(); });
