@@ -82,7 +82,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
         "interpreter": interpreters.interpreter(cell.interpreter).label,
         **circumstances(trained),
-        "source_sha256": source_sha256(cell.variant.target),
+        "source_sha256": source_sha256(cell.variant.target, cell.variant.params),
         **common,
     }
 

@@ -107,6 +107,8 @@ def prepared_value(argument: str) -> str:
     if name == "special_tokens":
         return f"{key}=[{','.join(map(quoted, listed(value)))}]"
     if key.startswith(("variant.params.", "counting.params.")):
+        if "{" in value and value[0] not in "'\"[{":  # a command with places in braces, which Hydra takes for a mapping
+            return f"++{key}={quoted(value)}"
         return f"++{argument}"  # whether the variant takes it is our question, and our answer names what it takes
     return argument
 

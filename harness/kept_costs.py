@@ -82,6 +82,6 @@ def _file(cell: TrainCell, machine: str) -> Path:
     variant, reading = cell.variant, cell.reading
     how = [cell.threads, cell.tie_break, cell.min_count, cell.interpreter]
     read = [reading.pattern, reading.special_tokens, reading.partial]
-    parts = [variant.target, dict(variant.params), source_sha256(variant.target), how, read, machine]
+    parts = [variant.target, dict(variant.params), source_sha256(variant.target, variant.params), how, read, machine]
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     return cache.folder("costs") / f"{name}.json"

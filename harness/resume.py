@@ -31,7 +31,12 @@ WORKER = ("worker.py", "calling.py", "word_store.py")
 def plan_key(cells: Sequence[TrainCell], settings: Settings, machine: str) -> str:
     """Names a plan: the same cells by the same code under the same limits, measured the same way on one machine."""
     wanted = sorted(
-        [cell.key(), cell.memory_said, source_sha256(cell.variant.target), source_sha256(cell.count.counter.target)]
+        [
+            cell.key(),
+            cell.memory_said,
+            source_sha256(cell.variant.target, cell.variant.params),
+            source_sha256(cell.count.counter.target),
+        ]
         for cell in cells
     )
     preset = settings.measure

@@ -11,10 +11,13 @@ import functools
 import hashlib
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from harness.measure import PACKAGES
 
@@ -22,9 +25,25 @@ MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
-def source_sha256(target: str) -> str | None:
-    """The digest of the code behind `package.module:function`; None if its module is nowhere to be read."""
-    return _digest(target.partition(":")[0], (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """The digest of the code behind `package.module:function`; None if its module is nowhere to be read.
+
+    A program that a parameter names, such as the `./train` of a command, belongs to the code.
+    """
+    found = _digest(target.partition(":")[0], (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+    programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
+    if found is None or not programs:
+        return found
+    return hashlib.sha256(b"".join([found.encode(), *(path.read_bytes() for path in programs)])).hexdigest()
+
+
+def programs_in(command: str) -> list[Path]:
+    """The files that a command names by a path, or by a name with a suffix."""
+    try:
+        named = [Path(word) for word in shlex.split(command) if "/" in word or "." in word]
+    except ValueError:  # a quotation that does not end
+        return []
+    return [path for path in named if path.is_file()]
 
 
 @functools.cache
