@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.comparison import Comparison, compare
 from harness.errors import Refusal
+from harness.fairness import NOT_COMPARABLE, incomparable, outside, refusals
 from harness.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
 from harness.rows import PHASES, Row, measured_phases
 from harness.sheet import Column
@@ -68,10 +69,9 @@ def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool
     beside = []
     if any(len(row.samples) > 1 for row in shown):
         beside.append(column("spread", shown, lambda row: row.spread, share_text))
-        if any(row.cpu_seconds is not None for row in shown):
-            beside.append(
-                column("CPU", shown, lambda row: row.cpu_seconds, lambda cpu: f"{cpu:,.{decimals}f}", mark_of)
-            )
+    told = any(len(row.samples) > 1 for row in shown) or outside(shown)
+    if told and any(row.cpu_seconds is not None for row in shown):
+        beside.append(column("CPU", shown, lambda row: row.cpu_seconds, lambda cpu: f"{cpu:,.{decimals}f}", mark_of))
     if every_run:
         beside.append(Column("runs", [_runs_text(row, decimals) for row in shown]))
     return [total_column, *beside, *phase_columns]
@@ -93,7 +93,9 @@ def comparisons(shown: Sequence[Row], variant: str) -> Comparisons:
     baselines = _baselines(shown, variant)
     return {
         place: compare(row.samples, baselines[row.question].samples)
-        if row.question in baselines and row is not baselines[row.question]
+        if row.question in baselines
+        and row is not baselines[row.question]
+        and incomparable(row, baselines[row.question]) is None
         else None
         for place, row in enumerate(shown)
     }
@@ -122,6 +124,10 @@ def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
     for place, row in enumerate(shown):
         comparison = compared[place]
         paired = comparison is not None and comparison.pairs + comparison.left_out > 1
+        if row.total is not None and refused(row, baselines.values()):
+            ratios.append(NOT_COMPARABLE)
+            intervals.append(nothing(row))
+            continue
         base = baselines[row.question].total if row.question in baselines else None
         least = row.extrapolated.get("low_seconds")
         if paired and comparison is not None:
@@ -135,6 +141,17 @@ def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
     if any(comparison is not None and comparison.different is not None for comparison in compared.values()):
         columns.append(Column("interval", intervals, figures=False))
     return columns
+
+
+def refused(row: Row, baselines: Iterable[Row]) -> bool:
+    """Whether those who would be compared with did other work, each of them that had the same corpus."""
+    same_corpus = [base for base in baselines if base.corpus.get("sha256") == row.corpus.get("sha256")]
+    return bool(same_corpus) and all(incomparable(row, base) for base in same_corpus)
+
+
+def why_refused(shown: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
+    """The sentences below a table in which rows have no ratio to `variant`."""
+    return refusals(shown, labels, variant, list(_baselines(shown, variant).values()))
 
 
 def speed_columns(shown: Sequence[Row], names: str) -> list[Column]:
@@ -217,6 +234,8 @@ def _proof(row: Row) -> str:
         return status_text(row)
     if not row.confirmed:
         return f"{row.digest} {UNCONFIRMED}"
+    if (row.record.get("proof") or {}).get("state") == "replayed":
+        return f"{row.digest} = true counts"
     others = len(row.agreeing) - _NAMED_IN_PROOF
     named = ", ".join(row.agreeing[:_NAMED_IN_PROOF]) + (f" +{others}" if others > 0 else "")
     return f"{row.digest} = {named}" if named else row.digest

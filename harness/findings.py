@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from harness.columns import comparisons, interval_text
+from harness.columns import comparisons, interval_text, why_refused
 from harness.comparison import (
     CONFIDENCE,
     FEWEST_BLOCKS,
@@ -34,16 +34,19 @@ def findings(rows: Sequence[Row], labels: Sequence[str], relative_to: str | None
     """The sentences below a table of times; `labels` name the rows."""
     timed = [(row, label) for row, label in zip(rows, labels, strict=True) if row.total is not None]
     said = ratios_explained(rows, labels, relative_to) if relative_to is not None else []
-    return [*said, *ranking(timed), *noise(timed), *counted(rows)]
+    # Who does other work is not ranked with the others.
+    ranked = [(row, label) for row, label in timed if not row.by_design]
+    return [*said, *ranking(ranked), *noise(timed), *counted(rows)]
 
 
 def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
     """How ratios within blocks were made; nothing where there are none."""
     compared = comparisons(rows, variant)
+    refused = why_refused(rows, labels, variant)
     told = [(comparison, label) for comparison, label in zip(compared.values(), labels, strict=True) if comparison]
     paired = [(comparison, label) for comparison, label in told if comparison.pairs + comparison.left_out > 1]
     if not paired:
-        return []
+        return refused
     clocks = {comparison.clock for comparison, _ in paired}
     seconds = (
         f"{clocks.pop()} seconds" if len(clocks) == 1 else "CPU seconds where both ran one thread, else wall seconds"
@@ -61,7 +64,7 @@ def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -
     ]
     if left_out:
         said.append(f"Blocks left out of it because the machine was too busy for wall times: {_listed(left_out)}.")
-    return said
+    return said + refused
 
 
 def ranking(timed: Sequence[_Named]) -> Iterator[str]:

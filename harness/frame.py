@@ -55,6 +55,7 @@ def _texts() -> dict[str, _Figure]:
         "status": lambda row: row.status,
         "reason": lambda row: row.reason or None,
         "proof": _proof_state,
+        "identity": lambda row: row.identity.get("kind"),
         "agreeing": lambda row: " ".join(row.agreeing) or None,
         "first_divergence": lambda row: _json(row.record.get("first_divergence")),
         "data": lambda row: row.corpus.get("name"),

@@ -21,15 +21,11 @@ from harness.outcome import Trained
 from harness.progress import bar
 from harness.proof import Verdict, in_hex
 from harness.record import merges_sha256
+from harness.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 from harness.replay import Replay, Step, replay
 from harness.units import count_text, token_text
 from variants.contract import Merge, TieBreak
 
-IDENTICAL = "identical"
-UP_TO_TIES = "identical_up_to_ties"
-BY_DESIGN = "different_by_design"
-WRONG = "wrong"
-KINDS = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG)
 LONGEST_TOKEN = 20
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.record import BY_ITSELF
+from harness.record_keys import WRONG
 from harness.rows import Row
 from harness.units import bytes_text, count_text, duration_text, one_line, token_text
 
@@ -141,6 +142,8 @@ def failure_text(row: Row) -> str:
     >>> failure_text(Row({"vocab_size": 999, "merges_done": 311}, "timeout", "over 20 s", 1))
     'timeout: over 20 s, after 311 of 743 merges'
     """
+    if row.status == "mismatch" and row.identity.get("kind") == WRONG:
+        return f"its merges are wrong, so no time is shown: {one_line(row.identity['reason'])}{_smallest_text(row)}"
     if row.status == "mismatch":
         against = ", ".join((row.record.get("proof") or {}).get("by") or ())
         reference = f"the reference ({against})" if against else "the reference"
@@ -150,6 +153,12 @@ def failure_text(row: Row) -> str:
     if done and requested is not None and done < requested:
         told += f", after {count_text(done)} of {count_text(requested)} merges"
     return f"{told}{_extrapolation_text(row)}"
+
+
+def _smallest_text(row: Row) -> str:
+    """The smallest corpus that shows what is wrong."""
+    smallest = row.identity.get("smallest")
+    return f"; merge {smallest['merge']} on the text {smallest['text']!r} shows it" if smallest else ""
 
 
 def _extrapolation_text(row: Row) -> str:
@@ -167,7 +176,9 @@ def _extrapolation_text(row: Row) -> str:
 
 def _remarks(row: Row) -> Iterable[str]:
     """What is to be said of a row that has times; rows of which the same is said are named together."""
-    if not row.proved:
+    if row.by_design and not row.proved:
+        yield f"{UNCONFIRMED} as they are meant to be others, nothing confirms the merges of"
+    elif not row.proved:
         yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
@@ -177,7 +188,9 @@ def _remarks(row: Row) -> Iterable[str]:
         given = row.record.get("pattern") is None
         why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
         yield f"{why}, so the total is without {'counting' if given else 'it'}"
-    if row.merges is not None and row.requested_merges is not None and row.merges < row.requested_merges:
+    if row.exhausted and row.by_design:
+        yield f"{count_text(row.merges or 0)} of {count_text(row.requested_merges or 0)} merges were made"
+    elif row.merges is not None and row.requested_merges is not None and row.merges < row.requested_merges:
         made, requested = count_text(row.merges), count_text(row.requested_merges)
         yield f"{made} of {requested} merges, then no pair of count {row.record.get('min_count')} or more was left"
     for lost in row.lost:

@@ -18,7 +18,8 @@ STATUSES = (
 )
 CELLS = ("count", "train")
 PROOFS = ("reference", "confirmed", "replayed", "unconfirmed", "mismatch")
-IDENTITIES = ("identical", "identical_up_to_ties", "different_by_design", "wrong")
+IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG = "identical", "identical_up_to_ties", "different_by_design", "wrong"
+IDENTITIES = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG)
 FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_design")
 PRESSURES = ("cpu", "memory", "io")
 PHASES = ("read", "count", "convert", "init", "copy", "max", "update", "other")

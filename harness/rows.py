@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.calling import OWN
 from harness.comparison import Sample, sample_of, spread
+from harness.record_keys import BY_DESIGN
 
 Record = Mapping[str, Any]
 
@@ -23,6 +24,8 @@ PHASES = ("read", "count", "convert", "init", "copy", "max", "update", "other")
 
 _QUESTION = ("pattern", "special_tokens", "errors", "tie_break", "min_count", "vocab_size")
 """What decides the merges, besides the digest of the corpus: whoever answers the same question answers alike."""
+
+_FURTHER_WORK = ("special_tokens", "errors", "min_count")
 
 _COUNTING = ("cell", "counting", "params", "threads", "pattern", "special_tokens", "errors", "interpreter", "host")
 """What makes two records the same counting, besides the digest of the corpus."""
@@ -97,7 +100,24 @@ class Row:
     @property
     def question(self) -> tuple[Any, ...]:
         """What was to be done: the times of rows that did the same are there to be compared."""
-        return self.corpus.get("sha256"), self.record.get("vocab_size"), self.record.get("pattern"), self.counting_only
+        asked = [str(self.record.get(name)) for name in ("vocab_size", "pattern", *_FURTHER_WORK)]
+        return self.corpus.get("sha256"), *asked, self.counting_only
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """How far an outside trainer's merges are those that are defined; empty where nobody asked."""
+        return self.record.get("identity") or {}
+
+    @property
+    def by_design(self) -> bool:
+        """Whether it is meant to make other merges, so that its time is that of other work."""
+        return self.identity.get("kind") == BY_DESIGN
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it ended because no pair was left."""
+        made, asked = self.merges, self.requested_merges
+        return made is not None and asked is not None and made < asked
 
     @property
     def confirmed(self) -> bool:

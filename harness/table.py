@@ -33,6 +33,7 @@ from harness.columns import (
     speed_columns,
 )
 from harness.errors import MISMATCH, OK, Refusal
+from harness.fairness import given_sheet, identity_column, identity_notes, outside
 from harness.findings import findings
 from harness.frame import WORK, frame_of
 from harness.legend import NOT_MEASURED, Legend, status_text
@@ -104,17 +105,19 @@ def _sheets(records: Records, work: bool, sort: str, relative_to: str | None, ev
     shown = _sorted(rows(records), sort)
     counting_only = all(row.counting_only for row in shown)
     sheet = _counting_sheet if counting_only else _training_sheet
-    main = sheet(shown, relative_to, every_run)
-    return [main, _work_sheet(shown)] if work else [main]
+    sheets = [sheet(shown, relative_to, every_run)]
+    if outside(shown):
+        sheets.append(given_sheet(Legend(shown)))
+    return [*sheets, _work_sheet(shown)] if work else sheets
 
 
 def _notes(legend: Legend, relative_to: str | None = None) -> list[str]:
-    return legend.notes() + findings(legend.rows, legend.short_labels(), relative_to)
+    return legend.notes() + identity_notes(legend) + findings(legend.rows, legend.short_labels(), relative_to)
 
 
 def _sorted(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
-        return sorted(shown, key=lambda row: (row.total is None, row.total or 0.0))
+        return sorted(shown, key=lambda row: (row.total is None, row.by_design, row.total or 0.0))
     return shown
 
 
@@ -127,13 +130,15 @@ def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bo
     # Where instructions were counted and nothing timed, columns of times would be dashes.
     if any(row.seconds or row.extrapolated for row in shown) or not counted:
         # A trainer that takes the counts as they are converts nothing, and few copy: columns where one does.
-        always = [phase for phase in PHASES if phase not in ("convert", "copy")]
+        # Outside trainers tell none of them.
+        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(shown)]
         columns += seconds_columns(shown, always, every_run)
         columns += ratio_columns(shown, relative_to) if relative_to is not None else []
         columns += [memory_column(shown), merges_column(shown)]
     if counted:
         columns.append(column("instructions", shown, lambda row: row.instructions, instructions_text, mark_of))
         columns += [instructions_ratio(shown, relative_to)] if relative_to is not None else []
+    columns += [identity_column(shown)] if outside(shown) else []
     columns.append(proof_column(shown))
     return Sheet(legend.caption(), columns, [_style(row) for row in shown], _notes(legend, relative_to))
 

@@ -14,10 +14,10 @@ from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 
 from harness.calling import OWN, feeding_of, own_tie_break
 from harness.errors import MISMATCH, OK
-from harness.identity import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, identity_of
+from harness.identity import identity_of
 from harness.proof import Claim, agreement
 from harness.record import Record
-from harness.record_keys import complaints
+from harness.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, complaints
 from harness.registry import VariantCard
 from harness.replay import replay
 from harness.running import exit_code

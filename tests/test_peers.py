@@ -18,7 +18,8 @@ from workbench import wait_until
 
 from harness import registry
 from harness.file_cases import FILE_CASES, FileCase
-from harness.identity import IDENTICAL, UP_TO_TIES, identity_of
+from harness.identity import identity_of
+from harness.record_keys import IDENTICAL, UP_TO_TIES
 from harness.replay import replay
 from variants import heap, minbpe, peers
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts

@@ -1,0 +1,171 @@
+"""A comparison with outside trainers: what each was given, its class, and no ratio where the work was another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.fairness import class_text, incomparable, outside
+from harness.rows import Row, rows
+from harness.table import to_csv, to_markdown
+
+FED = {
+    "program": "program 1",
+    "way_in": "train, the file",
+    "pre_tokens": "itself",
+    "special_tokens": "cut out before",
+    "ties": "the first",
+    "by_design": None,
+}
+
+
+def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "schema": 1,
+        "cell": "train",
+        "status": "ok",
+        "reason": None,
+        "variant": name,
+        "params": {},
+        "counting": "itself",
+        "threads": 1,
+        "takes_threads": True,
+        "data": {"name": "text", "sha256": "ab" * 32, "bytes": 1000, "words": 10},
+        "pattern": "gpt2",
+        "special_tokens": ["<|e|>"],
+        "errors": "strict",
+        "tie_break": "greatest_bytes",
+        "min_count": 1,
+        "vocab_size": 300,
+        "merges": 43,
+        "merges_sha256": "cd" * 32,
+        "proof": {"state": "confirmed", "by": ["one", "two"]},
+        "identity": {"kind": "identical", "tie_break": "greatest_bytes", "reason": None},
+        "feeding": FED,
+        "seconds": {"other": seconds, "total": seconds},
+        "cpu_seconds": seconds,
+        "peak_rss_bytes": 10**6,
+        "host": "here",
+        "started": "2026-01-01T09:00:00+00:00",
+    }
+    return {**known, **others}
+
+
+BASE = record("base")
+DESIGNED = record(
+    "other",
+    proof={"state": "unconfirmed", "by": []},
+    identity={"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"},
+    merges=20,
+    tie_break="own",
+)
+
+
+def row(**others: Any) -> Row:
+    (made,) = rows([record("row", **others)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ({}, None),
+        ({"tie_break": "raw_bytes"}, None),
+        ({"threads": 2}, None),
+        ({"vocab_size": 400, "merges": 143}, "another vocabulary"),
+        ({"pattern": "line"}, "another pattern"),
+        ({"special_tokens": []}, "other special tokens"),
+        ({"errors": "replace"}, "errors treated otherwise"),
+        ({"min_count": 2}, "another min_count"),
+        ({"merges": 40}, "40 merges, not 43"),
+        ({"identity": {"kind": "different_by_design", "tie_break": None, "reason": "why"}}, "different by design"),
+    ],
+)
+def test_only_the_same_work_is_compared(others: dict[str, Any], why: str | None) -> None:
+    assert incomparable(row(**others), row()) == why
+
+
+def test_both_may_have_come_to_the_end_of_all_pairs() -> None:
+    assert incomparable(row(merges=40), row(merges=41)) is None
+
+
+def test_a_ratio_is_refused_with_its_reason() -> None:
+    table = to_markdown([BASE, record("peer", 3.0), DESIGNED], relative_to="base")
+    lines = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")}
+    assert "| 3.00 |" in lines["peer"]
+    assert "| not comparable |" in lines["other"]
+    assert "- Not comparable with base, whose work is another (different by design): other." in table
+    assert "it merges syllables; merge 1 is rare" in table
+
+
+def test_a_row_of_other_special_tokens_has_no_ratio() -> None:
+    table = to_markdown([BASE, record("peer", 3.0, special_tokens=[])], relative_to="base")
+    assert "(other special tokens): peer" in table
+    assert "| 3.00 |" not in table
+
+
+def test_no_paired_ratio_of_other_work_reaches_another_program() -> None:
+    blocks = [{**each, "block": block, "run_id": "run"} for each in (BASE, DESIGNED) for block in range(7)]
+    header, base, other = to_csv(blocks, relative_to="base").splitlines()
+    place = header.split(",").index("paired_ratio")
+    assert base.split(",")[place] == ""
+    assert '"different_by_design"' in other or "different_by_design" in other
+    assert "CPU" not in other.split(",")[-4:]
+
+
+def test_what_does_other_work_is_not_ranked() -> None:
+    table = to_markdown(
+        [BASE, record("peer", 3.0), {**DESIGNED, "seconds": {"other": 0.5, "total": 0.5}}], sort="total"
+    )
+    names = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    assert names[:5] == ["variant", "base", "peer", "other", "given to"][: len(names)]
+    assert "cannot rank" not in to_markdown([BASE, {**DESIGNED, "seconds": {"other": 1.01, "total": 1.01}}])
+
+
+def test_the_table_shows_what_each_was_given() -> None:
+    table = to_markdown([BASE, record("ours", feeding=None, identity=None), record("peer", threads=2)])
+    given = table[table.index("| given to") :]
+    assert "| base, 1 thread | program 1 | train, the file | itself | cut out before | the first |" in given
+    assert "| ours, 1 thread | - | - | - | - | - |" in given
+    assert "| peer, 2 threads |" in given
+    assert "identical (greatest_bytes)" in table
+    assert "identical: the same merges as ours under the tie-break in parentheses." in table
+
+
+def test_a_table_of_our_own_has_none_of_it() -> None:
+    own = record("ours", feeding=None, identity=None)
+    assert not outside(rows([own]))
+    table = to_markdown([own])
+    assert "identity" not in table
+    assert "given to" not in table
+
+
+def test_wrong_merges_are_told_with_the_counts_and_the_smallest_text() -> None:
+    smallest = {"text": "abbb", "merge": 2}
+    wrong = {"kind": "wrong", "tie_break": None, "reason": "merge 7, 'a'+'b', occurs once, others 2 times"}
+    table = to_markdown([record("peer", status="mismatch", identity={**wrong, "smallest": smallest})])
+    told = "its merges are wrong, so no time is shown: merge 7, 'a'+'b', occurs once, others 2 times"
+    assert f"peer: {told}; merge 2 on the text 'abbb' shows it." in table
+
+
+def test_up_to_ties_is_told_with_both_pairs() -> None:
+    identity = {
+        "kind": "identical_up_to_ties",
+        "tie_break": None,
+        "reason": "9 of its merges are choices among equals",
+        "merge": 3,
+        "got": ["61", "62"],
+        "want": ["63", "64"],
+        "got_count": 5,
+        "want_count": 5,
+    }
+    peer = record("peer", identity=identity, proof={"state": "replayed", "by": []}, tie_break="own")
+    table = to_markdown([BASE, peer], relative_to="base")
+    assert "merge 3 is 'a'+'b' where another is 'c'+'d', 5 each." in table
+    assert "= true counts" in table
+    assert "| 1.00 |" in table
+
+
+def test_what_has_not_ended_has_no_class() -> None:
+    assert class_text(row(identity=None, status="timeout")) == "-"
