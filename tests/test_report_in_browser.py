@@ -282,7 +282,7 @@ def test_lines_of_growth_are_those_of_the_chosen_size(browser: Page, pages: dict
 
 def test_everything_can_be_reached_by_tab(browser: Page, pages: dict[str, Path]) -> None:
     browser.open(pages["forms"])
-    seen = set()
+    seen: set[str] = set()
     for _ in range(200):
         browser.press(TAB)
         place = browser.run(

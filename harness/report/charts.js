@@ -52,7 +52,7 @@
     const base = {
       ...drawing.put,
       "@labels": rows.map((row) => row.label),
-      "@shown_names": [...new Set(rows.map((row) => row.name))],
+      "@shown_names": [...new Set(rows.filter((row) => row.status === "ok").map((row) => row.name))],
       "@height": 24 * rows.length,
       "@label_limit": narrow.matches ? Math.round(width * 0.34) : Math.round(width * 0.4),
       "@text_limit": Math.round(width * 0.58),

@@ -16,6 +16,7 @@ from harness.report.figures import AXES, Figures
 Spec = dict[str, Any]
 
 _LEFT = "datum.status == 'ok'"
+_FEW_SIZES = 6
 _NAMES: Spec = {
     "orient": "top",
     "title": None,
@@ -172,7 +173,7 @@ def _throughput() -> Chart:
 
 def _memory() -> Chart:
     across = {"field": "total", **_logarithmic("seconds (log scale)")}
-    up = {"field": "bytes_of_memory", **_logarithmic("peak memory, bytes (log scale)", "~s")}
+    up = {"field": "bytes_of_memory", **_logarithmic("peak memory, bytes (log scale)", ".3~s")}
     shown = {"filter": f"{_LEFT} && isValid(datum.total) && isValid(datum.bytes_of_memory)"}
     front = {
         "transform": [shown, {"filter": "datum.front"}],
@@ -192,7 +193,7 @@ def _memory() -> Chart:
             "description": {"field": "said"},
         },
     }
-    about = "On the dashed line are the rows that no other of the same task and machine beats in both."
+    about = "On the dashed line are the confirmed rows that no other of the same machine beats in both."
     return Chart(
         "memory", "Time against memory", about, {"needs": ["in_both"], "height": 340, "layer": [front, points]}
     )
@@ -200,7 +201,8 @@ def _memory() -> Chart:
 
 def _growth(figures: Figures) -> Chart:
     options: list[tuple[str, Mapping[str, Any]]] = [
-        (AXES[axis].label, {"@axis": axis, "@axis_title": f"{AXES[axis].title} (log scale)"}) for axis in figures.axes
+        (AXES[axis].label, {"@axis": axis, "@size_axis": _size_axis(figures, axis), "@size_title": AXES[axis].title})
+        for axis in figures.axes
     ]
     shared = [
         {"calculate": "datum.sizes[@axis]", "as": "size"},
@@ -210,7 +212,7 @@ def _growth(figures: Figures) -> Chart:
         {"calculate": "datum.line + ': ' + datum.total_text + ' s at ' + format(datum.size, ',')", "as": "said"},
     ]
     encoding = {
-        "x": {"field": "size", **_logarithmic("@axis_title", "~s")},
+        "x": {"field": "size", **_logarithmic("", "~s"), "axis": "@size_axis"},
         "y": {"field": "total", **_logarithmic("seconds (log scale)")},
         "color": _by_name(_NAMES),
         "detail": {"field": "line"},
@@ -221,7 +223,7 @@ def _growth(figures: Figures) -> Chart:
         "encoding": {
             **encoding,
             "shape": _shapes(_NAMES),
-            "tooltip": [_told("line", "row"), {"field": "size", "title": "@axis_title", "format": ","},
+            "tooltip": [_told("line", "row"), {"field": "size", "title": "@size_title", "format": ","},
                         _told("total_text", "total, s"), _told("exponent", "exponent")],
             "description": {"field": "said"},
         },
@@ -234,6 +236,13 @@ def _growth(figures: Figures) -> Chart:
         of_task=False,
         controls=[Control("Against", options)],
     )
+
+
+def _size_axis(figures: Figures, axis: int) -> Spec:
+    """With a tick for each size where there are few of them: there is no third of a thread."""
+    sizes = sorted({row["sizes"][axis] for row in figures.rows if row["lines"][axis] is not None})
+    ticks = {"values": sizes} if len(sizes) <= _FEW_SIZES else {}
+    return {**_axis(f"{AXES[axis].title} (log scale)", ".4~s"), "labelOverlap": "greedy", **ticks}
 
 
 def _merging() -> Chart:
@@ -285,7 +294,7 @@ def _work(figures: Figures) -> Chart:
         ],
         "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
         "encoding": {
-            "x": {"field": "number", **_logarithmic("how often (log scale)", "~s")},
+            "x": {"field": "number", **_logarithmic("how often (log scale)", ".3~s")},
             "color": _by_name(),
             "shape": _shapes(),
             "tooltip": [_told("label", "row"), {"field": "number", "title": "times", "format": ","}],

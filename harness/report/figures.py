@@ -68,7 +68,7 @@ def figures_of(shown: Shown) -> Figures:
         figures.append(
             {
                 "id": place,
-                "label": shown.labels[place],
+                "label": shown.brief[place],
                 "name": row.name,
                 "task": shown.tasks[place],
                 "status": row.status,
@@ -146,7 +146,7 @@ def _front(shown: Shown) -> set[int]:
     known = [
         (place, row.total, row.peak_rss_bytes)
         for place, row in enumerate(shown.rows)
-        if row.total is not None and row.peak_rss_bytes is not None
+        if row.total is not None and row.peak_rss_bytes is not None and row.confirmed
     ]
     front = set()
     for place, total, memory in known:

@@ -61,10 +61,13 @@ def page(
         if "</script" in script.lower() or "<!--" in script:
             raise Refusal("the script of the charts cannot stand in a page; install another version", UNMEASURED)
     columns = columns_of(shown, relative_to)
+    # A caption begins with a line for each corpus.
+    caption, corpora = shown.legend.caption(), len({row.corpus.get("sha256") for row in shown.rows if row.corpus})
     return str(
         jinja.get_template("page.html").render(
             title=_title(shown, sets),
-            caption=shown.legend.caption(),
+            on_corpora=caption[:corpora],
+            caption=caption[corpora:],
             digest=_digest(sets),
             policy=_policy(scripts),
             style=(HERE / "page.css").read_text(encoding="utf-8"),
@@ -72,6 +75,7 @@ def page(
             tiles=tiles_of(shown, sum(map(len, sets.values()))),
             best=best_of_each_task(shown),
             labels=shown.labels,
+            brief=shown.brief,
             rows=shown.rows,
             columns=columns,
             filters=_filters(columns),

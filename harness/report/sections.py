@@ -62,7 +62,7 @@ class Proof:
 
 
 def best_of_each_task(shown: Shown) -> list[Best]:
-    """The fastest of all rows that may be ranked together; nobody is called so whom one run cannot rank."""
+    """The fastest of all confirmed rows that may be ranked together, with those that one run cannot tell from it."""
     groups: list[list[int]] = []
     for place, row in enumerate(shown.rows):
         if row.total is None:
@@ -76,7 +76,9 @@ def best_of_each_task(shown: Shown) -> list[Best]:
 
 
 def _best(shown: Shown, group: Sequence[int]) -> Best:
-    ordered = sorted(group, key=lambda place: shown.rows[place].total or 0.0)
+    # A time may be fast because its merges are wrong.
+    proved = [place for place in group if shown.rows[place].confirmed] or group
+    ordered = sorted(proved, key=lambda place: shown.rows[place].total or 0.0)
     first, last = (shown.rows[place] for place in (ordered[0], ordered[-1]))
     least, most = first.total or 0.0, last.total or 0.0
     return Best(
@@ -85,7 +87,7 @@ def _best(shown: Shown, group: Sequence[int]) -> Best:
         ordered[0],
         f"{least:,.{decimals_for([least])}f}{mark_of(first)}",
         [place for place in ordered[1:] if not told_apart(first, shown.rows[place])],
-        f"{shown.labels[ordered[-1]]}, {ratio_text(most / least)} times as long" if told_apart(first, last) else "",
+        f"{shown.brief[ordered[-1]]}, {ratio_text(most / least)} times as long" if told_apart(first, last) else "",
     )
 
 

@@ -17,13 +17,14 @@ _OF_THE_TASK = ("data", "vocab size", "pattern")
 class Shown:
     """Rows in the order of the table; every list has an item for each of them.
 
-    `labels` name them, no two alike. `tasks` are what they were to do: the times of rows of one task are there to be
-    compared. `sets` say whose they are, empty where there is one set alone.
+    `labels` name them, no two alike; `brief` does so beside rows of one task. `tasks` are what they were to do: the
+    times of rows of one task are there to be compared. `sets` say whose they are, empty where there is one set alone.
     """
 
     rows: Sequence[Row]
     legend: Legend
     labels: Sequence[str]
+    brief: Sequence[str]
     tasks: Sequence[str]
     sets: Sequence[str]
 
@@ -39,9 +40,19 @@ def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
     everything = [row for _, row in named]
     legend = Legend(everything)
     owners = [name for name, _ in named]
-    labels = [f"{label} · {name}" if name else label for label, name in zip(legend.short_labels(), owners, strict=True)]
     tasks = [_task(legend, place) for place in range(len(everything))]
-    return Shown(everything, legend, _told_apart(labels), tasks, owners)
+    brief = [""] * len(everything)
+    for task in dict.fromkeys(tasks):
+        places = [place for place, each in enumerate(tasks) if each == task]
+        labels = Legend([everything[place] for place in places]).short_labels()
+        for place, label in zip(places, _owned(labels, [owners[place] for place in places]), strict=True):
+            brief[place] = label
+    return Shown(everything, legend, _owned(legend.short_labels(), owners), brief, tasks, owners)
+
+
+def _owned(labels: Sequence[str], owners: Sequence[str]) -> list[str]:
+    """Labels with whose rows they name, no two alike."""
+    return _told_apart([f"{label} · {name}" if name else label for label, name in zip(labels, owners, strict=True)])
 
 
 def _task(legend: Legend, place: int) -> str:
