@@ -296,3 +296,20 @@ def test_without_its_library_the_command_says_what_installs_it(
     assert report.main([str(RECORDS / "sweep.jsonl"), "--output", str(output)]) == UNMEASURED
     assert "pip install -e '.[report]'" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_who_does_other_work_is_not_ranked_and_what_was_given_is_said() -> None:
+    records = copy.deepcopy(SWEEP[1:4])
+    records[2]["seconds"] = {"update": 0.001, "total": 0.001}
+    records[2]["identity"] = {"kind": "different_by_design", "reason": "it never merges across digits"}
+    records[2]["feeding"] = {"program": "other 1.0", "way_in": "a list of words"}
+    records[2] |= {"merges_sha256": "1" * 64, "tie_break": "own", "proof": {"state": "unconfirmed", "by": []}}
+    tree = page_of(records)
+    ranked = [line.all("td")[1].text for line in tree.one("section", id="summary").one("tbody").all("tr")]
+    assert {"multiprocess", "fine_grained"} & set(ranked) == ({"multiprocess"} if len(ranked) == 1 else set(ranked))
+    assert "a list of words" in tree.one("section", id="given").text
+    assert "different by design" in tree.one("section", id="notes").text
+    best = tree.one("section", id="summary").one("tbody").all("tr")[0].all("td")
+    assert best[0].text == "2"
+    assert best[1].text == "multiprocess"
+    assert not any(strong.text.startswith("contradicted") for strong in tree.all("strong"))

@@ -19,6 +19,7 @@ from harness.columns import (
     settings,
     speed_columns,
 )
+from harness.fairness import identity_column, outside
 from harness.legend import Legend, status_text
 from harness.report.shown import Shown
 from harness.rows import PHASES, Row
@@ -46,6 +47,7 @@ _MEANINGS = {
     "words": "different pre-tokens",
     "instructions": "of the trainer's call alone, under callgrind",
     "proof": "the digest of the merges, and which other variants came to the same",
+    "identity": "how far an outside trainer's merges are those that are defined",
     "interval": "holds the true ratio with 95 % confidence",
 }
 
@@ -111,12 +113,15 @@ def _of_trainers(rows: Sequence[Row], legend: Legend, relative_to: str | None) -
     found = [merges_made(rows)] if merges_differ(rows, legend) else []
     counted = any(row.instructions is not None for row in rows)
     if any(row.seconds or row.extrapolated for row in rows) or not counted:
-        found += seconds_columns(rows, [phase for phase in PHASES if phase not in ("convert", "copy")])
+        found += seconds_columns(
+            rows, [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(rows)]
+        )
         found += ratio_columns(rows, relative_to) if relative_to is not None else []
         found += [memory_column(rows), merges_column(rows)]
     if counted:
         found.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
         found += [instructions_ratio(rows, relative_to)] if relative_to is not None else []
+    found += [identity_column(rows)] if outside(rows) else []
     return [*found, proof_column(rows)]
 
 

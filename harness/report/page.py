@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.colours import phase_colour
 from harness.errors import UNMEASURED, Refusal
+from harness.fairness import given_sheet, identity_notes, outside, shown_by
 from harness.findings import findings
 from harness.legend import Legend, status_text
 from harness.report.cells import TableColumn, columns_of
@@ -89,6 +90,7 @@ def page(
             environments=environments_of(shown),
             statuses=statuses_of(shown),
             comparison=comparison,
+            given=given_sheet(shown.legend) if outside(shown.rows) else None,
         )
     )
 
@@ -152,7 +154,9 @@ def _notes(sets: Mapping[str, Records], relative_to: str | None) -> list[tuple[s
     told = []
     for name, records in sets.items():
         legend = Legend(shown_of({"": records}).rows)
-        told.append((name, legend.notes() + findings(legend.rows, legend.short_labels(), relative_to)))
+        told.append(
+            (name, legend.notes() + identity_notes(legend) + findings(legend.rows, legend.short_labels(), relative_to))
+        )
     return [(name, sentences) for name, sentences in told if sentences]
 
 
@@ -167,7 +171,7 @@ def _details(shown: Shown, place: int) -> dict[str, Any]:
         "outcome": status_text(row) + (f": {row.reason}" if row.reason else ""),
         "merges": record.get("merges_sha256"),
         "agreeing": ", ".join(row.agreeing),
-        "identity": _identity(record.get("identity") or {}),
+        "identity": shown_by(row) if row.identity.get("reason") else None,
         "corpus": f"{row.corpus.get('name')}, sha256 {row.corpus.get('sha256')}" if row.corpus else None,
         "parameters": ", ".join(f"{name}={value}" for name, value in (record.get("params") or {}).items()),
         "runs": f"{' / '.join(runs)} s" if runs else None,
@@ -181,12 +185,6 @@ def _details(shown: Shown, place: int) -> dict[str, Any]:
 
 def _beside(row: Row) -> str:
     return "beside other timed runs" if row.record.get("concurrent") else ""
-
-
-def _identity(identity: Mapping[str, Any]) -> str:
-    """How far an outside trainer's merges are those that are defined."""
-    kind, tie_break = str(identity.get("kind") or "").replace("_", " "), identity.get("tie_break")
-    return ": ".join(filter(None, (f"{kind} under {tie_break}" if tie_break else kind, identity.get("reason"))))
 
 
 def _code(environment: Mapping[str, Any]) -> str | None:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.fairness import incomparable
 from harness.legend import NOT_MEASURED, Legend
 from harness.rows import Row, rows
 
-_OF_THE_TASK = ("data", "vocab size", "pattern")
+_OF_THE_TASK = ("data", "vocab size", "pattern", "special tokens", "errors", "min_count")
 """The settings that tell one question from another."""
+_SAID = {"vocab size": "vocabulary", "special tokens": "special tokens", "errors": "errors", "min_count": "min_count"}
+"""Those whose values say nothing without their name."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,11 @@ class Shown:
     sets: Sequence[str]
 
     def comparable(self, place: int, other: int) -> bool:
-        """Whether the times of two rows may be ranked: of one task, of one set, on machines of one kind."""
-        hosts = [self.rows[each].record.get("host") for each in (place, other)]
-        return self.tasks[place] == self.tasks[other] and self.sets[place] == self.sets[other] and hosts[0] == hosts[1]
+        """Whether the times of two rows may be ranked: of the same work, of one set, on machines of one kind."""
+        row, beside = self.rows[place], self.rows[other]
+        same_host = row.record.get("host") == beside.record.get("host")
+        same_work = row.question == beside.question and incomparable(row, beside) is None
+        return same_host and same_work and self.sets[place] == self.sets[other]
 
 
 def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
@@ -62,7 +67,7 @@ def _task(legend: Legend, place: int) -> str:
     for title in _OF_THE_TASK:
         text = legend.columns[title][place] if title in legend.columns else NOT_MEASURED
         if text != NOT_MEASURED:
-            parts.append(f"vocabulary {text}" if title == "vocab size" else text)
+            parts.append(f"{_SAID[title]} {text}" if title in _SAID else text)
     return ", ".join(parts)
 
 
