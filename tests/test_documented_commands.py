@@ -1,0 +1,96 @@
+"""Every command and every program that a page shows runs, in the page's order, in a copy of the checkout.
+
+Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>file|not run|model)(?:: (?P<said>[^>]+))? -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+REASONS = {
+    "installs system packages",
+    "sets up an environment",
+    "needs a scheduler",
+    "needs valgrind, takes minutes",
+    "downloads",
+    "changes the shell",
+    "takes minutes",
+}
+"""Why a command that is shown is not run; one of these, so that none is left out for any other."""
+RUN = ("sh", "python")
+MADE = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
+
+
+class Block(NamedTuple):
+    """A block of code of a page, and what the page says of it."""
+
+    mark: str | None
+    said: str | None
+    language: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found.groups()) for found in BLOCK.finditer(page.read_text())]
+
+
+def named(page: Path) -> str:
+    return page.relative_to(REPOSITORY).as_posix()
+
+
+def shown(page: Path) -> bool:
+    return any(block.language in RUN for block in blocks(page))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Path]:
+    """A copy of this checkout, compiled modules included, to which a page may do what it likes."""
+    copy = tmp_path / "checkout"
+    shutil.copytree(REPOSITORY, copy, ignore=shutil.ignore_patterns(*MADE), symlinks=True)
+    yield copy
+    shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_what_a_page_does_not_run_it_gives_a_reason_for(page: Path) -> None:
+    said = [block.said for block in blocks(page) if block.mark == "not run"]
+    assert [reason for reason in said if reason not in REASONS] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_mark_of_a_page_stands_before_a_block(page: Path) -> None:
+    marks = re.findall(r"^<!-- (?:file|not run|model)\b.*-->$", page.read_text(), re.MULTILINE)
+    assert len(marks) == sum(block.mark is not None for block in blocks(page))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)], ids=named)
+def test_what_a_page_shows_runs(page: Path, checkout: Path) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for block in blocks(page):
+        if block.mark == "file":
+            assert block.said is not None
+            (checkout / block.said).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / block.said).write_text(block.code)
+        if block.mark is not None or block.language not in RUN:
+            continue
+        command = (
+            ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-W", "error", "-c"]
+        )
+        done = subprocess.run([*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -1,0 +1,102 @@
+"""The notebook is its text, holds no outputs, and runs from a clean kernel within its time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harness.conformance import check_trainer
+from variants import fine_grained
+from variants.contract import Meter, WordCounts
+
+REPOSITORY = Path(__file__).parent.parent
+TEXT = REPOSITORY / "notebooks/series.md"
+NOTEBOOK = REPOSITORY / "notebooks/series.ipynb"
+MOST_SECONDS = 300
+INSTALL = ".venv/bin/python -m pip install -e '.[notebook]'"
+
+
+def cells() -> list[dict[str, Any]]:
+    content: dict[str, Any] = json.loads(NOTEBOOK.read_text())
+    listed: list[dict[str, Any]] = content["cells"]
+    return listed
+
+
+def source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def module(code: str) -> ModuleType:
+    made = ModuleType("my_stage")
+    exec(code, made.__dict__)
+    return made
+
+
+def solution() -> ModuleType:
+    (found,) = re.findall(r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S)
+    return module(found)
+
+
+def test_the_notebook_holds_no_outputs() -> None:
+    ran = [cell for cell in cells() if cell["cell_type"] == "code"]
+    assert ran
+    assert [cell for cell in ran if cell["outputs"] or cell["execution_count"] is not None] == []
+
+
+def test_the_code_of_the_notebook_is_that_of_its_text() -> None:
+    written = re.findall(r"^```python\n(.*?)\n?^```", TEXT.read_text(), re.MULTILINE | re.DOTALL)
+    assert [source(cell) for cell in cells() if cell["cell_type"] == "code"] == written
+
+
+def test_what_the_exercise_begins_with_conforms() -> None:
+    (begun,) = [source(cell) for cell in cells() if source(cell).startswith("%%writefile my_stage.py")]
+    check_trainer(module(begun.partition("\n")[2]).train)
+
+
+def test_the_solution_of_the_exercise_conforms_and_looks_at_fewer_pairs() -> None:
+    train = solution().train
+    check_trainer(train)
+    words = WordCounts.from_items((path.stem.encode(), 1 + len(path.stem)) for path in REPOSITORY.glob("*/*.py"))
+    scanned = []
+    for each in (train, fine_grained.train):
+        meter = Meter()
+        each(words, 200, meter)
+        scanned.append(meter.tallies["pairs_scanned"])
+    assert 2 * scanned[0] < scanned[1]
+
+
+def needs(package: str) -> None:
+    if importlib.util.find_spec(package) is None and "CI" not in os.environ:
+        pytest.skip(f"the notebook is run with what {INSTALL} installs")
+
+
+@pytest.mark.slow
+def test_the_notebook_and_its_text_are_a_pair() -> None:
+    needs("jupytext")
+    import jupytext
+
+    kept, text = jupytext.read(NOTEBOOK), jupytext.read(TEXT)
+    assert [(cell.cell_type, cell.source) for cell in kept.cells] == [
+        (cell.cell_type, cell.source) for cell in text.cells
+    ], "python -m jupytext --sync notebooks/series.md mends it"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning")
+def test_the_notebook_runs_from_a_clean_kernel(tmp_path: Path) -> None:
+    needs("nbclient")
+    import jupytext
+    from nbclient import NotebookClient
+
+    notebook = jupytext.read(NOTEBOOK)
+    NotebookClient(notebook, timeout=MOST_SECONDS, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert sum("image/png" in output.get("data", {}) for output in shown) >= 10
+    assert list(tmp_path.iterdir()) == []
