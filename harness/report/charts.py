@@ -11,20 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.report.encodings import (
+    MEASURED,
+    NAMES,
+    POINT,
+    Spec,
+    axis_of,
+    by_name,
+    by_row,
+    failures,
+    logarithmic,
+    shapes,
+    told,
+)
 from harness.report.figures import AXES, Figures
 
-Spec = dict[str, Any]
-
-_LEFT = "datum.status == 'ok'"
 _FEW_SIZES = 6
-_NAMES: Spec = {
-    "orient": "top",
-    "title": None,
-    "columns": "@legend_columns",
-    "values": "@shown_names",
-    "symbolLimit": 40,
-}
-"""The key of a chart whose rows have no axis that names them."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def _phases(figures: Figures) -> Chart:
     bars = {
         "needs": ["seconds", 0],
         "transform": [
-            {"filter": _LEFT},
+            {"filter": MEASURED},
             {"flatten": ["phases", "seconds", "texts", "places"]},
             {"calculate": "datum.label + ': ' + datum.phases + ' ' + datum.texts + ' s'", "as": "said"},
         ],
@@ -81,53 +83,53 @@ def _phases(figures: Figures) -> Chart:
                 "legend": {"orient": "top", "title": None, "columns": "@legend_columns"},
             },
             "order": {"field": "places", "type": "quantitative"},
-            "tooltip": [_told("label", "row"), _told("phases", "phase"), _told("texts", "seconds"),
-                        _told("total_text", "total")],
+            "tooltip": [told("label", "row"), told("phases", "phase"), told("texts", "seconds"),
+                        told("total_text", "total")],
             "description": {"field": "said"},
         },
     }  # fmt: skip
-    shares = ("shares of the total", {"@stack": "normalize", "@phase_axis": _axis("share of the total", "%")})
-    seconds = ("seconds", {"@stack": "zero", "@phase_axis": _axis("seconds")})
+    shares = ("shares of the total", {"@stack": "normalize", "@phase_axis": axis_of("share of the total", "%")})
+    seconds = ("seconds", {"@stack": "zero", "@phase_axis": axis_of("seconds")})
     return Chart(
         "phases",
         "Where the time went",
         "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of.",
-        _by_row([bars, _failures()]),
+        by_row([bars, failures()]),
         controls=[Control("Bars show", [shares, seconds] if figures.far_apart else [seconds, shares])],
     )
 
 
 def _totals() -> Chart:
-    seconds = _logarithmic("seconds (log scale)")
+    seconds = logarithmic("seconds (log scale)")
     spread = {
         "needs": ["runs", 0],
-        "transform": [{"filter": f"{_LEFT} && datum.most > datum.least"}],
+        "transform": [{"filter": f"{MEASURED} && datum.most > datum.least"}],
         "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
         "encoding": {
             "x": {"field": "least", **seconds},
             "x2": {"field": "most"},
-            "color": _by_name(),
+            "color": by_name(),
         },
     }
     runs = {
         "needs": ["runs", 0],
-        "transform": [{"filter": f"{_LEFT} && datum.most > datum.least"}, {"flatten": ["runs"]}],
+        "transform": [{"filter": f"{MEASURED} && datum.most > datum.least"}, {"flatten": ["runs"]}],
         "mark": {"type": "tick", "thickness": 1.5, "size": 9, "opacity": 0.75},
-        "encoding": {"x": {"field": "runs", **seconds}, "color": _by_name()},
+        "encoding": {"x": {"field": "runs", **seconds}, "color": by_name()},
     }
     points = {
         "needs": ["total"],
         "transform": [
-            {"filter": f"{_LEFT} && isValid(datum.total)"},
+            {"filter": f"{MEASURED} && isValid(datum.total)"},
             {"calculate": "datum.label + ': total ' + datum.total_text + ' s'", "as": "said"},
         ],
-        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "mark": POINT,
         "encoding": {
             "x": {"field": "total", **seconds},
-            "color": _by_name(),
-            "shape": _shapes(),
-            "tooltip": [_told("label", "row"), _told("total_text", "total, s"), _told("range_text", "runs, s"),
-                        _told("spread_text", "spread"), _told("proof", "proof")],
+            "color": by_name(),
+            "shape": shapes(),
+            "tooltip": [told("label", "row"), told("total_text", "total, s"), told("range_text", "runs, s"),
+                        told("spread_text", "spread"), told("proof", "proof")],
             "description": {"field": "said"},
         },
     }  # fmt: skip
@@ -142,12 +144,12 @@ def _totals() -> Chart:
             "x": {"field": "low", **seconds},
             "x2": {"field": "high"},
             "color": {"value": "@faint"},
-            "tooltip": [_told("label", "row"), _told("failure", "extrapolated")],
+            "tooltip": [told("label", "row"), told("failure", "extrapolated")],
             "description": {"field": "said"},
         },
     }
     about = "The median of each row; ticks are single runs. A dashed line is where an extrapolated total should lie."
-    return Chart("totals", "Totals", about, _by_row([spread, runs, points, expected, _failures("!isValid(datum.low)")]))
+    return Chart("totals", "Totals", about, by_row([spread, runs, points, expected, failures("!isValid(datum.low)")]))
 
 
 def _throughput() -> Chart:
@@ -157,24 +159,24 @@ def _throughput() -> Chart:
             {"filter": "isValid(datum.megabytes)"},
             {"calculate": "datum.label + ': ' + datum.megabytes_text + ' MB/s'", "as": "said"},
         ],
-        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "mark": POINT,
         "encoding": {
-            "x": {"field": "megabytes", **_logarithmic("MB per second (log scale)")},
-            "color": _by_name(),
-            "shape": _shapes(),
-            "tooltip": [_told("label", "row"), _told("megabytes_text", "MB/s"), _told("total_text", "total, s")],
+            "x": {"field": "megabytes", **logarithmic("MB per second (log scale)")},
+            "color": by_name(),
+            "shape": shapes(),
+            "tooltip": [told("label", "row"), told("megabytes_text", "MB/s"), told("total_text", "total, s")],
             "description": {"field": "said"},
         },
     }
     return Chart(
-        "throughput", "Throughput", "Bytes of the corpus by the median of the totals.", _by_row([points, _failures()])
+        "throughput", "Throughput", "Bytes of the corpus by the median of the totals.", by_row([points, failures()])
     )
 
 
 def _memory() -> Chart:
-    across = {"field": "total", **_logarithmic("seconds (log scale)")}
-    up = {"field": "bytes_of_memory", **_logarithmic("peak memory, bytes (log scale)", ".3~s")}
-    shown = {"filter": f"{_LEFT} && isValid(datum.total) && isValid(datum.bytes_of_memory)"}
+    across = {"field": "total", **logarithmic("seconds (log scale)")}
+    up = {"field": "bytes_of_memory", **logarithmic("peak memory, bytes (log scale)", ".3~s")}
+    shown = {"filter": f"{MEASURED} && isValid(datum.total) && isValid(datum.bytes_of_memory)"}
     front = {
         "transform": [shown, {"filter": "datum.front"}],
         "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [3, 3], "color": "@faint"},
@@ -183,13 +185,13 @@ def _memory() -> Chart:
     said = "datum.label + ': ' + datum.total_text + ' s, ' + datum.memory_text"
     points = {
         "transform": [shown, {"calculate": said, "as": "said"}],
-        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+        "mark": POINT,
         "encoding": {
             "x": across,
             "y": up,
-            "color": _by_name(_NAMES),
-            "shape": _shapes(_NAMES),
-            "tooltip": [_told("label", "row"), _told("total_text", "total, s"), _told("memory_text", "memory")],
+            "color": by_name(NAMES),
+            "shape": shapes(NAMES),
+            "tooltip": [told("label", "row"), told("total_text", "total, s"), told("memory_text", "memory")],
             "description": {"field": "said"},
         },
     }
@@ -208,13 +210,13 @@ def _growth(figures: Figures) -> Chart:
         {"calculate": "datum.sizes[@axis]", "as": "size"},
         {"calculate": "datum.lines[@axis]", "as": "line"},
         {"calculate": "datum.exponents[@axis]", "as": "exponent"},
-        {"filter": f"{_LEFT} && isValid(datum.line) && isValid(datum.total)"},
+        {"filter": f"{MEASURED} && isValid(datum.line) && isValid(datum.total)"},
         {"calculate": "datum.line + ': ' + datum.total_text + ' s at ' + format(datum.size, ',')", "as": "said"},
     ]
     encoding = {
-        "x": {"field": "size", **_logarithmic("", "~s"), "axis": "@size_axis"},
-        "y": {"field": "total", **_logarithmic("seconds (log scale)")},
-        "color": _by_name(_NAMES),
+        "x": {"field": "size", **logarithmic("", "~s"), "axis": "@size_axis"},
+        "y": {"field": "total", **logarithmic("seconds (log scale)")},
+        "color": by_name(NAMES),
         "detail": {"field": "line"},
     }
     line = {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.75}, "encoding": encoding}
@@ -222,9 +224,9 @@ def _growth(figures: Figures) -> Chart:
         "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
         "encoding": {
             **encoding,
-            "shape": _shapes(_NAMES),
-            "tooltip": [_told("line", "row"), {"field": "size", "title": "@size_title", "format": ","},
-                        _told("total_text", "total, s"), _told("exponent", "exponent")],
+            "shape": shapes(NAMES),
+            "tooltip": [told("line", "row"), {"field": "size", "title": "@size_title", "format": ","},
+                        told("total_text", "total, s"), told("exponent", "exponent")],
             "description": {"field": "said"},
         },
     }  # fmt: skip
@@ -242,7 +244,7 @@ def _size_axis(figures: Figures, axis: int) -> Spec:
     """With a tick for each size where there are few of them: there is no third of a thread."""
     sizes = sorted({row["sizes"][axis] for row in figures.rows if row["lines"][axis] is not None})
     ticks = {"values": sizes} if len(sizes) <= _FEW_SIZES else {}
-    return {**_axis(f"{AXES[axis].title} (log scale)", ".4~s"), "labelOverlap": "greedy", **ticks}
+    return {**axis_of(f"{AXES[axis].title} (log scale)", ".4~s"), "labelOverlap": "greedy", **ticks}
 
 
 def _merging() -> Chart:
@@ -250,7 +252,7 @@ def _merging() -> Chart:
         "needs": ["curve_merges", 0],
         "height": 340,
         "transform": [
-            {"filter": _LEFT},
+            {"filter": MEASURED},
             {"flatten": ["curve_merges", "curve_seconds"]},
             {"filter": "datum.curve_seconds > 0 && datum.curve_merges > 0"},
             {"calculate": "format(datum.curve_seconds, '.3~g')", "as": "spent"},
@@ -258,9 +260,9 @@ def _merging() -> Chart:
              "as": "said"},
         ],
         "encoding": {
-            "x": {"field": "curve_merges", **_logarithmic("merges made (log scale)", ",")},
-            "y": {"field": "curve_seconds", **_logarithmic("seconds of training so far (log scale)")},
-            "color": _by_name(_NAMES),
+            "x": {"field": "curve_merges", **logarithmic("merges made (log scale)", ",")},
+            "y": {"field": "curve_seconds", **logarithmic("seconds of training so far (log scale)")},
+            "color": by_name(NAMES),
             "detail": {"field": "label"},
         },
         "layer": [
@@ -268,8 +270,8 @@ def _merging() -> Chart:
             {
                 "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.9},
                 "encoding": {
-                    "tooltip": [_told("label", "row"), {"field": "curve_merges", "title": "merges", "format": ","},
-                                _told("spent", "seconds so far")],
+                    "tooltip": [told("label", "row"), {"field": "curve_merges", "title": "merges", "format": ","},
+                                told("spent", "seconds so far")],
                     "description": {"field": "said"},
                 },
             },
@@ -289,65 +291,17 @@ def _work(figures: Figures) -> Chart:
         "needs": ["work", "@tally"],
         "transform": [
             {"calculate": "datum.work[@tally]", "as": "number"},
-            {"filter": f"{_LEFT} && datum.number > 0"},
+            {"filter": f"{MEASURED} && datum.number > 0"},
             {"calculate": "datum.label + ': ' + format(datum.number, ',')", "as": "said"},
         ],
-        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+        "mark": POINT,
         "encoding": {
-            "x": {"field": "number", **_logarithmic("how often (log scale)", ".3~s")},
-            "color": _by_name(),
-            "shape": _shapes(),
-            "tooltip": [_told("label", "row"), {"field": "number", "title": "times", "format": ","}],
+            "x": {"field": "number", **logarithmic("how often (log scale)", ".3~s")},
+            "color": by_name(),
+            "shape": shapes(),
+            "tooltip": [told("label", "row"), {"field": "number", "title": "times", "format": ","}],
             "description": {"field": "said"},
         },
     }
     about = "Deterministic counts: equal on every machine, so they say why one row is faster than another."
-    return Chart("work", "Work", about, _by_row([points]), controls=[Control("Count of", options)])
-
-
-def _by_row(layers: Sequence[Spec]) -> Spec:
-    """Layers that share a band for each row, from top to bottom in the order of the table."""
-    axis = {"title": None, "labelLimit": "@label_limit", "ticks": False, "domain": False}
-    place = {"field": "label", "type": "nominal", "scale": {"domain": "@labels"}, "axis": axis}
-    return {"height": "@height", "encoding": {"y": place}, "layer": list(layers)}
-
-
-def _failures(condition: str = "true") -> Spec:
-    """What has no time says so in its place, in words."""
-    return {
-        "needs": ["failure"],
-        "transform": [
-            {"filter": f"datum.status != 'ok' && {condition}"},
-            {"calculate": "datum.label + ': ' + datum.failure", "as": "said"},
-        ],
-        "mark": {"type": "text", "align": "left", "fontStyle": "italic", "limit": "@text_limit"},
-        "encoding": {
-            "x": {"value": 4},
-            "text": {"field": "failure"},
-            "color": {"value": "@faint"},
-            "tooltip": [_told("label", "row"), _told("failure", "outcome")],
-            "description": {"field": "said"},
-        },
-    }
-
-
-def _by_name(legend: Spec | None = None) -> Spec:
-    """A name's own colour, the same wherever it is drawn."""
-    return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@colours"}, "legend": legend}
-
-
-def _shapes(legend: Spec | None = None) -> Spec:
-    return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@shapes"}, "legend": legend}
-
-
-def _logarithmic(title: str, form: str = "~g") -> Spec:
-    scale = {"type": "log", "nice": False, "padding": 12}
-    return {"type": "quantitative", "scale": scale, "axis": {**_axis(title, form), "labelOverlap": "greedy"}}
-
-
-def _axis(title: str, form: str = "~g") -> Spec:
-    return {"title": title, "format": form, "tickCount": "@ticks"}
-
-
-def _told(name: str, title: str) -> Spec:
-    return {"field": name, "title": title, "type": "nominal"}
+    return Chart("work", "Work", about, by_row([points]), controls=[Control("Count of", options)])
