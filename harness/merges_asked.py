@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from harness import registry
+from harness.calling import OWN
 from harness.counted_words import only_cell
 from harness.errors import UNMEASURED, Refusal
 from harness.merges_files import read_merges_file
 from harness.schedule import Run
 from harness.settings import settings_of
 from harness.words_asked import WordsAsked
-from variants.contract import GREATEST_BYTES, Merge, TieBreak
+from variants.contract import Merge
 
 BYTES = 256
 
@@ -57,7 +57,7 @@ def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merg
     said = [*words.said, *own]
     keys = {override.partition("=")[0] for override in said}
     if "tie_break" not in keys:
-        said.append(f"tie_break={own_tie_break(name if card is None else card.target).value}")
+        said.append(f"tie_break={OWN}")
     if "vocab_size" not in keys and num_merges is not None:
         said.append(f"vocab_size={BYTES + len(words.reading.special_tokens) + num_merges}")
     cell, config = only_cell(
@@ -71,13 +71,6 @@ def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merg
     (trained,) = run.trained
     if trained.answer["status"] != "ok" or trained.merges is None:
         raise Refusal(f"{name} came to no merges ({trained.answer['reason']})", UNMEASURED)
-    return MergesAsked(name, trained.merges, f"trained with tie_break={cell.tie_break}, vocab_size={cell.vocab_size}")
-
-
-def own_tie_break(target: str) -> TieBreak:
-    """The tie-break that a trainer takes when it is told none."""
-    try:
-        default = inspect.signature(registry.resolve(target)).parameters["tie_break"].default
-    except (KeyError, TypeError, ValueError):
-        return GREATEST_BYTES
-    return default if isinstance(default, TieBreak) else GREATEST_BYTES
+    return MergesAsked(
+        name, trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}"
+    )

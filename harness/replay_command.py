@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.__main__ import guarded
-from harness.errors import MISMATCH, OK
+from harness.calling import OWN
+from harness.errors import MISMATCH, OK, Refusal
 from harness.merges_files import FORMS, MergesFile, read_merges_file
 from harness.merges_shown import COLUMNS, TOLD, as_row, by_tie_break, rest, shown, some_merges, step_described
 from harness.progress import bar
@@ -69,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(asked: argparse.Namespace) -> int:
     read = read_merges_file(asked.merges)
     words = words_asked(asked)
+    if words.config["tie_break"] == OWN:
+        raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
     with bar(f"replaying {asked.merges.name}", len(read.merges), "merges") as on_progress:
         replayed = replay(words.word_counts, read.merges, min_count=words.config["min_count"], on_progress=on_progress)
     found = objections(replayed, words)

@@ -154,7 +154,7 @@ def test_a_trainer_takes_the_tie_break_that_is_its_own(book: str, capsys: pytest
     ("asked", "code", "answer"),
     [
         (["heap", "no_such"], errors.USAGE, "unknown variant 'no_such'"),
-        (["heap", "no.such:train"], errors.USAGE, "cannot import 'no.such:train'"),
+        (["heap", "no.such:train"], errors.UNMEASURED, "came to no merges ("),
         (["heap", "heap", "--b", "pattern=line"], errors.USAGE, "reads the data set in another way; say it for both"),
         (["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap came to no merges ("),
     ],

@@ -278,6 +278,7 @@ def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
         (["{merges}", "--data", "no_such_data"], "unknown data 'no_such_data'"),
         (["{merges}", "no_such_data"], "'no_such_data' is not of the form NAME=VALUE"),
         (["{merges}", "tie_break=mine"], "unknown tie_break 'mine'"),
+        (["{merges}", "tie_break=own"], "tie_break=own is a trainer's own; name the one"),
         (["{merges}", "vocab_size=3"], "vocab_size=3 is too small"),
     ],
 )

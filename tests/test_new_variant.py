@@ -1,0 +1,129 @@
+"""A new variant is whole from its first moment: its file, card and test pass all that a variant has to pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness import errors, new_variant, registry
+from harness.new_variant import main
+
+REPOSITORY = Path(__file__).parent.parent
+SHORT = ["harness", "variants", "conf", "pyproject.toml"]
+PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/test_my_stage.py"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a variant needs of the checkout."""
+    root = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.c", "*.cpp", "*.hpp")
+    for name in SHORT:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, root / name, ignore=ignored)
+        else:
+            shutil.copy(source, root / name)
+    (root / "tests").mkdir()
+    for name in ("conftest.py", "fetched.py", "local_server.py"):
+        shutil.copy(REPOSITORY / "tests" / name, root / "tests" / name)
+    return root
+
+
+def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), "BPE_HARNESS_CACHE": str(root / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_three_files_pass_everything(checkout: Path) -> None:
+    about = "naive: drops the words that are 'done', \"all\" of them"
+    made = python(checkout, "-m", "harness.new_variant", "my_stage", "--about", about)
+    assert (made.returncode, made.stderr) == (errors.OK, "")
+    assert made.stdout.splitlines()[:3] == PLACES
+    card = yaml.safe_load((checkout / PLACES[1]).read_text())
+    assert (card["about"], card["_target_"]) == (about, "variants.my_stage:train")
+    assert list(card) == list(yaml.safe_load((checkout / "conf/variant/heap.yaml").read_text()))
+    for command in (
+        ["-m", "ruff", "check", *PLACES[::2]],
+        ["-m", "ruff", "format", "--check", *PLACES[::2]],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", PLACES[2], PLACES[0]],
+        ["-m", "harness", "--help"],
+    ):
+        ended = python(checkout, *command)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "my_stage" in ended.stdout
+
+
+@pytest.mark.slow
+def test_the_three_files_pass_the_strict_checker_of_types(checkout: Path) -> None:
+    assert python(checkout, "-m", "harness.new_variant", "my_stage").returncode == errors.OK
+    ended = python(checkout, "-m", "mypy", "--follow-imports=silent", "--cache-dir", "cache", *PLACES[::2])
+    assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.slow
+def test_the_command_judges_what_is_edited(checkout: Path) -> None:
+    assert python(checkout, "-m", "harness.new_variant", "my_stage").returncode == errors.OK
+    conforming = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
+    assert conforming.returncode == errors.OK, conforming.stdout
+    stage = checkout / PLACES[0]
+    stage.write_text(stage.read_text().replace("words = [merge_pair(word, pair, new_token) for", "words = [word for"))
+    edited = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
+    assert edited.returncode == errors.MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("heap", "'heap' is a variant or a tag already; choose another name"),
+        ("series", "'series' is a variant or a tag already"),
+        ("all", "'all' is a variant or a tag already"),
+        ("words", "variants/words.py is there already; choose another name"),
+        ("counting", "tests/test_counting.py is there already"),
+        ("peers", "tests/test_peers.py is there already"),
+        ("My-Stage", "'My-Stage' cannot be a module's name; use small letters"),
+        ("9lives", "'9lives' cannot be a module's name"),
+        ("class", "'class' cannot be a module's name"),
+        ("../up", "'../up' cannot be a module's name"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path for folder in ("variants", "conf/variant", "tests") for path in (REPOSITORY / folder).iterdir()}
+    assert main([name]) == errors.USAGE
+    shown = capsys.readouterr()
+    assert (shown.out, told in shown.err, shown.err.count("\n")) == ("", True, 1)
+    assert before >= {path for folder in ("variants", "conf/variant") for path in (REPOSITORY / folder).iterdir()}
+
+
+@pytest.mark.parametrize("about", ["", " . ", "two\nlines", 'a """ b', "a\\b"])
+def test_what_cannot_be_said_in_a_docstring_is_refused(about: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["my_stage", "--about", about]) == errors.USAGE
+    assert "is not one line of text" in capsys.readouterr().err
+
+
+def test_a_name_that_appears_meanwhile_is_kept_and_nothing_else_is_written(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("somebody's")
+    with pytest.raises(errors.Refusal, match=r"cannot write .*b \(File exists\); nothing was written"):
+        new_variant.write(tmp_path, {"a": "mine", "b": "mine"})
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    assert (tmp_path / "b").read_text() == "somebody's"
+
+
+def test_an_installed_package_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path / "conf")
+    assert main(["my_stage"]) == errors.UNMEASURED
+    assert "no checkout; a trainer of your own needs no place in it" in capsys.readouterr().err
