@@ -146,13 +146,13 @@ def clock_of(samples: Iterable[Sample]) -> Callable[[Sample], float]:
     return cpu_time if all(sample.one_thread for sample in samples) else wall_time
 
 
-def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The interval that holds the median of what the values are drawn from, with at least the stated confidence.
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | tuple[None, None]:
+    """The interval that holds the median of what the values are drawn from, with at least this confidence.
 
     >>> interval([0.1, -0.2, 0.3, 0.0, 0.1, 0.2]), interval([0.1, 0.2, 0.3])
     ((-0.2, 0.3), (None, None))
     """
-    ranks = interval_ranks(len(values))
+    ranks = interval_ranks(len(values), confidence)
     if ranks is None:
         return None, None
     ordered = sorted(values)
@@ -160,17 +160,18 @@ def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]
 
 
 @functools.cache
-def interval_ranks(number: int) -> tuple[int, int] | None:
+def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, int] | None:
     """Which of `number` ordered values bound the interval; None where even the outermost two do not.
 
-    >>> interval_ranks(6), interval_ranks(5), interval_ranks(30)
-    ((0, 5), None, (9, 20))
+    >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
+    ((0, 5), None, (9, 20), None)
     """
-    if number < FEWEST_BLOCKS:
+    # Each end is beyond the median with half of what is left, and the outermost value with 2 ** -number.
+    if 2.0**-number > (1 - confidence) / 2:
         return None
     from scipy.stats import quantile_test  # here: it takes a second, and most tables have nothing to compare
 
-    bounds = quantile_test(range(number), q=0, p=0.5).confidence_interval(CONFIDENCE)
+    bounds = quantile_test(range(number), q=0, p=0.5).confidence_interval(confidence)
     return int(bounds.low), int(bounds.high)
 
 

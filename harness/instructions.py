@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,15 @@ NOT_UNDER_VALGRIND = ("total", "curve", "cpu_seconds", "peak_rss_bytes", "peak_p
 """What is the tool's and not the trainer's."""
 
 
-def measure_instructions(job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress) -> Answer:
-    """Run a trainer's job under callgrind: its answer has `instructions` and no time."""
+def measure_instructions(
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    places: Sequence[str] | None = None,
+) -> Answer:
+    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For `places` see measure."""
     valgrind = shutil.which("valgrind")
     if job["threads"] > 1 or valgrind is None:
         output.mkdir(parents=True)
@@ -48,6 +56,7 @@ def measure_instructions(job: dict[str, Any], output: Path, limits: Limits, on_p
         on_progress,
         under=command(valgrind, output),
         settings=SETTINGS,
+        places=places,
     )
     for name in NOT_UNDER_VALGRIND:
         answer.pop(name, None)

@@ -59,11 +59,13 @@ def measure(
     *,
     under: Sequence[str] = (),
     settings: Mapping[str, str] = NO_SETTINGS,
+    places: Sequence[str] | None = None,
 ) -> Answer:
     """Run one job and return its answer; files it leaves (merges, words) stand in the new folder `output`.
 
     Every answer has `status` and `reason`; one that was measured has seconds, tallies, curve and memory besides. The
-    process runs `under` another program where one is given, with `settings` added to its environment.
+    process runs `under` another program where one is given, with `settings` added to its environment. It imports from
+    `places` and what is installed, and from nowhere else, where they are given; else also from here.
     """
     output.mkdir(parents=True)
     ours, theirs = socket.socketpair()
@@ -74,9 +76,10 @@ def measure(
         "output": str(output),
         "channel": theirs.fileno(),
         "memory_limit": limits.memory_bytes,
-        "import_from": ["" if path == "" else os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()],  # noqa: PTH100, PTH109
+        "import_from": import_from() if places is None else [],
     }
-    python_path = os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))
+    usual = filter(None, [PACKAGES, os.environ.get("PYTHONPATH")])
+    python_path = os.pathsep.join(usual if places is None else places)
     killed_before = killed_for_memory()
     with (output / "stderr").open("a+b", buffering=0) as stderr, ours:
         try:
@@ -88,6 +91,7 @@ def measure(
                 stderr=stderr,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                cwd=places[0] if places else None,  # which -m puts before everything else
                 env={**os.environ, **settings, "PYTHONPATH": python_path, MARK: str(output)},
             )
         except OSError as error:
@@ -112,6 +116,11 @@ def measure(
         answer.update(status="rejected", reason=against)
     make_accessible(output)
     return answer
+
+
+def import_from() -> list[str]:
+    """Where a module of the user's own is looked for first: as here, and in the current folder."""
+    return ["" if path == "" else os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
 
 
 def add_what_was_seen(answer: Answer, attended: Attended) -> None:

@@ -30,7 +30,12 @@ def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({}))
 
     A program that a parameter names, such as the `./train` of a command, belongs to the code.
     """
-    found = _digest(target.partition(":")[0], (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+    return digest_at(target, params, (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+
+
+def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -> str | None:
+    """The digest of the code behind a target that is looked for in these places."""
+    found = _digest(target.partition(":")[0], places)
     programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
     if found is None or not programs:
         return found

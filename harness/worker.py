@@ -113,6 +113,32 @@ class StoppableMeter(Meter):
         len(merges)  # what has no length fails here, in the call that is wrong, and not in the watching thread
         super().follow(merges)
 
+    def settle(self) -> None:
+        """Everything has been counted."""
+
+
+class PhasedMeter(StoppableMeter):
+    """A meter whose tallies bear the phase that the next lap ends, as in `update/pair_updates`.
+
+    What is counted after the last lap is the whole call's: compiled trainers tell their counts at the end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: dict[str, int] = {}
+
+    def tally(self, name: str, n: int) -> None:
+        self.pending[name] = self.pending.get(name, 0) + n
+
+    def lap(self, phase: str) -> None:
+        super().lap(phase)
+        self.settle(f"{phase}/")
+
+    def settle(self, before: str = "") -> None:
+        for name, n in self.pending.items():
+            super().tally(f"{before}{name}", n)
+        self.pending = {}
+
 
 class Measured:
     """One call of a counter or trainer, and what is known of it at any moment."""
@@ -122,7 +148,7 @@ class Measured:
         self.channel = channel
         self.process, self.parent = os.getpid(), os.getppid()
         self.output = Path(job["output"])
-        self.meter = StoppableMeter()
+        self.meter = PhasedMeter() if job.get("tallies_by_phase") else StoppableMeter()
         self.curve: list[dict[str, Any]] = []
         self.peak_private = 0
         self.from_file = False
@@ -211,6 +237,7 @@ class Measured:
     def figures(self, takes_threads: bool | None = None) -> dict[str, Any]:
         """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers."""
         self.mark()
+        self.meter.settle()
         spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on meanwhile
         total = clock() - self.started
         self.end_a_copy()

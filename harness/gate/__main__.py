@@ -1,0 +1,169 @@
+"""python -m harness.gate: has a change made a trainer wrong, busier, slower or larger?
+
+python -m harness.gate                                    every variant against the commit it departs from
+python -m harness.gate heap flat --tiers identity,work    some of it
+python -m harness.gate my_package.my_module:train         your own trainer, in your own git checkout
+python -m harness.gate my_package.my_module:train --base old/bin/python --head new/bin/python
+python -m harness.gate heap_opt --against-variant heap    one variant against another
+python -m harness.gate --accept                           acknowledge changed counts of work
+python -m harness.gate --replay results/local/gate        the verdict again, from what was stored
+python -m harness.gate --self-test --quick                how often it is wrong on this machine
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from harness.__main__ import guarded
+from harness.errors import Refusal
+from harness.gate import verdict
+from harness.gate.card import TIERS, USUAL
+from harness.gate.evidence import Evidence, read_evidence, readable
+from harness.gate.judging import judged
+from harness.gate.running import Asked, Gate
+from harness.gate.summary import as_json, lines, markdown
+from harness.gate.verdict import TREATED, Verdict
+
+EXIT_CODES = """exit code:
+  0   something was measured, and nothing of it is worse
+  20  slower, larger, or more instructions, confirmed
+  21  other merges than the reference, or counts of work that are not those of the snapshot
+  22  something could not be measured, or nothing was
+  23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
+  2   usage; 130 interrupted
+"""
+KEPT = "what was observed up to then is in the output folder"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    asked = _parser().parse_args(arguments)
+    return guarded(lambda: command(asked), KEPT)
+
+
+def command(asked: argparse.Namespace) -> int:
+    """Do what was asked. Raises Refusal for what cannot be done."""
+    if asked.self_test or asked.quick:
+        from harness.gate.self_test import self_test
+
+        return self_test(asked)
+    if asked.replay is not None:
+        return replayed(asked)
+    refuse_contradictions(asked)
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+        gate = Gate(asked_of(asked), Path(folder))
+        evidence, accepted = gate.run()
+    if asked.accept:
+        say(accepted or [f"{gate.card.work.counters} is as it was"])
+    return concluded(judged(evidence), evidence, asked, gate.asked.output)
+
+
+def replayed(asked: argparse.Namespace) -> int:
+    """The verdict from a file, with other parameters where they are said."""
+    if (asked.replay / "self_test.json").exists():
+        from harness.gate.self_test import show
+
+        return show(asked.replay)
+    evidence = read_evidence(asked.replay)
+    if asked.set:
+        said = OmegaConf.merge(OmegaConf.create(evidence.head["card"]), OmegaConf.from_dotlist(asked.set))
+        evidence.head["card"] = OmegaConf.to_container(said)
+    return concluded(readable(judged, evidence, asked.replay), evidence, asked, None)
+
+
+def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, output: Path | None) -> int:
+    """Say the verdict, write what is to be written, and return the exit code."""
+    code = found.exit_code(asked.treat_inconclusive, asked.advisory)
+    told = as_json(found, evidence, code)
+    if asked.json:
+        print(json.dumps(told, ensure_ascii=False))  # noqa: T201
+    else:
+        say(lines(found))
+        if asked.advisory and found.state() not in (verdict.PASS, verdict.ABSENT):
+            say(["advisory: the exit code is 0 all the same"])
+    if output is not None:
+        (output / "verdict.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+        (output / "summary.md").write_text(markdown(found, evidence))
+    if asked.summary is not None:
+        try:
+            with asked.summary.open("a") as file:
+                file.write(markdown(found, evidence))
+        except OSError as error:
+            raise Refusal(f"cannot write {asked.summary} ({error.strerror})") from error
+    return code
+
+
+def asked_of(asked: argparse.Namespace) -> Asked:
+    return Asked(
+        targets=tuple(asked.target),
+        card=asked.card,
+        said=tuple(asked.set),
+        tiers=tuple(asked.tiers.split(",")) if asked.tiers else (),
+        against=asked.against,
+        against_variant=asked.against_variant,
+        base=asked.base,
+        head=asked.head,
+        output=asked.output,
+        accept=asked.accept,
+        concurrent=asked.concurrent,
+    )
+
+
+def refuse_contradictions(asked: argparse.Namespace) -> None:
+    ways = [name for name in ("against", "against_variant", "base") if getattr(asked, name) is not None]
+    if len(ways) > 1:
+        raise Refusal(f"--{ways[0]} and --{ways[1]} are two ways to say what the base is; say one")
+    if asked.head is not None and asked.base is None:
+        raise Refusal("--head is the Python of one environment; say --base for the one to compare it with")
+    if asked.accept and asked.tiers and "work" not in asked.tiers.split(","):
+        raise Refusal("--accept is about counts of work; leave out --tiers, or name work among them")
+    if asked.accept and asked.advisory:
+        raise Refusal("--accept writes the snapshot and --advisory only looks; say one")
+
+
+def say(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        print(sentence)  # noqa: T201
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.gate",
+        description=(__doc__ or "").partition("\n")[0].partition(": ")[2],
+        epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add: Callable[..., Any] = parser.add_argument
+    add("target", nargs="*", help="names or tags of variants, or package.module:function (default: the card's)")
+    add("--card", default=USUAL, metavar="NAME|FILE", help="parameters, conf/gate/NAME.yaml (default: %(default)s)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the card, or of the runs")
+    add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
+    add("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
+    add("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
+    add("--base", metavar="PYTHON", help="the base is what this environment has installed")
+    add("--head", metavar="PYTHON", help="with --base: the environment that is gated (default: this one)")
+    add("--accept", action="store_true", help="write the counts of work that were measured into the snapshot")
+    add("--advisory", action="store_true", help="say everything, and end with 0")
+    add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
+    add("--replay", type=Path, metavar="FILE", help="the verdict from stored samples, measuring nothing")
+    add("--output", type=Path, default=Asked.output, metavar="FOLDER", help="of the samples (default: %(default)s)")
+    add("--json", action="store_true", help="the verdict as one JSON object")
+    add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")
+    add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
+    add("--self-test", action="store_true", help="how often the gate is wrong: A/A runs, planted slow-downs, failures")
+    add("--quick", action="store_true", help="with --self-test: 30 runs of each kind")
+    add("--limit", metavar="DURATION", help="with --self-test: go on for so long, as 20min or 2h")
+    add("--only", metavar="A,B", help="with --self-test: only these of quiet, busy, failures")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""The base of a change: the commit it departs from, checked out beside the working tree, with its compiled modules.
+
+What was compiled from the same sources in the same way is copied from the working tree; anything else is built anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+from harness.errors import UNMEASURED, Refusal
+from harness.gate.card import BaseSaid
+from harness.gate.sides import Side, here, linked_side
+from harness.progress import bar
+
+# Of other files only a suffix is known, so whatever is not on this list may go into a compiled module.
+NOT_COMPILED = (
+    *(".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".html", ".css", ".js", ".svg", ".png"),
+    *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
+)
+NOT_OF_A_BUILD = ("ruff", "mypy", "pytest", "black", "isort", "coverage", "pyright")
+PROJECT = "pyproject.toml"
+
+
+class NoBase(Exception):
+    """There is nothing to compare with; the message says why, and what would change that."""
+
+
+@contextlib.contextmanager
+def base_side(packages: set[str], said: BaseSaid, folder: Path) -> Iterator[Side]:
+    """The packages as they were where the working tree departs from the base. Raises NoBase if there is no such place.
+
+    Raises Refusal if it cannot be checked out or built.
+    """
+    places = {package: lies for package in sorted(packages) if (lies := here(package)) is not None}
+    root = repository_of(places)
+    commit, described = departure(root, said.against)
+    checkout = folder / "checkout"
+    git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
+    try:
+        provide_compiled(root, checkout, commit, said.build, list(places.values()))
+        links = {package: checkout / lies.relative_to(root) for package, lies in places.items()}
+        for package, lies in links.items():
+            if not lies.exists():
+                raise NoBase(f"{described} has no package {package} yet")
+        beside = tuple(dict.fromkeys(lies.parent for lies in links.values()))
+        yield linked_side("base", described, None, folder, links, beside)
+    finally:
+        with contextlib.suppress(Refusal):
+            git(root, "worktree", "remove", "--force", str(checkout))
+
+
+def repository_of(places: dict[str, Path]) -> Path:
+    """The root of the one repository that all packages are files of."""
+    roots = set()
+    for package, lies in places.items():
+        try:
+            root = git(lies.parent, "rev-parse", "--show-toplevel")
+            git(Path(root), "ls-files", "--error-unmatch", str(lies))
+        except (Refusal, FileNotFoundError) as error:
+            raise NoBase(
+                f"{package} is not in a git checkout ({lies.name} is installed); compare two environments: "
+                "--base PYTHON --head PYTHON"
+            ) from error
+        roots.add(Path(root).resolve())
+    if len(roots) != 1:
+        raise NoBase("what is gated is not of one git checkout; compare two environments: --base PYTHON --head PYTHON")
+    return roots.pop()
+
+
+def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
+    """The merge base with the first of these names there is; of a commit that is there itself, the one before it."""
+    head = commit_of(root, "HEAD")
+    if head is None:
+        raise NoBase("this is the first commit; there is nothing to compare with")
+    name = next((each for each in against if commit_of(root, each) is not None), None)
+    if name is None:
+        raise NoBase(f"git knows none of {', '.join(against)}; fetch one, or say --against COMMIT")
+    try:
+        commit = git(root, "merge-base", "HEAD", name)
+    except Refusal as error:
+        raise NoBase(
+            f"the history here does not reach where HEAD departs from {name}; git fetch --unshallow gets it"
+        ) from error
+    if commit != head or git(root, "status", "--porcelain", "--untracked-files=no"):
+        return commit, f"{commit[:12]} ({'HEAD' if commit == head else f'where HEAD departs from {name}'})"
+    before = commit_of(root, "HEAD^")
+    if before is None:
+        raise NoBase("HEAD is the first commit there is here; a shallow clone gets more with git fetch --unshallow")
+    return before, f"{before[:12]} (the commit before HEAD)"
+
+
+def commit_of(root: Path, name: str) -> str | None:
+    try:
+        return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except Refusal:
+        return None
+
+
+def provide_compiled(root: Path, checkout: Path, commit: str, build: str, packages: Sequence[Path]) -> None:
+    """Put compiled modules into the checkout, if the working tree has any."""
+    modules = [
+        module
+        for lies in packages
+        for module in ([lies] if lies.is_file() else sorted(lies.rglob("*")))
+        if module.name.endswith(tuple(EXTENSION_SUFFIXES))
+    ]
+    if not modules:
+        return
+    check_built(root, modules, packages)
+    if built_alike(root, checkout, commit):
+        for module in modules:
+            target = checkout / module.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(module, target)
+        return
+    command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
+    with bar("building the base", 0, "modules"):
+        made = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        last = (made.stderr.strip() or made.stdout.strip() or "it said nothing").splitlines()[-1]
+        raise Refusal(f"cannot build the base with base.build={build!r} ({last})", UNMEASURED)
+
+
+def check_built(root: Path, modules: Sequence[Path], packages: Sequence[Path]) -> None:
+    """Raises Refusal if a source is newer than every compiled module: what runs here is not what stands here."""
+    tracked = git(root, "ls-files", "-z", "--", *map(str, packages)).split("\0")
+    sources = [root / name for name in tracked if name and is_compiled(name) and (root / name).is_file()]
+    newest = max(module.stat().st_mtime for module in modules)
+    late = next((source for source in sources if source.stat().st_mtime > newest), None)
+    if late is not None:
+        raise Refusal(
+            f"{late.relative_to(root)} is newer than every compiled module; build first: python -m pip install -e .",
+            UNMEASURED,
+        )
+
+
+def built_alike(root: Path, checkout: Path, commit: str) -> bool:
+    """Whether the base's compiled modules come from the same sources by the same recipe as the working tree's."""
+    changed = git(root, "diff", "--name-only", "-z", commit).split("\0")
+    if any(is_compiled(name) for name in changed if name):
+        return False
+    return PROJECT not in changed or recipe(root / PROJECT) == recipe(checkout / PROJECT)
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a file may go into a compiled module; pyproject.toml is looked into, not at."""
+    return name == "setup.py" or not (name.endswith(NOT_COMPILED) or name == PROJECT or Path(name).suffix == "")
+
+
+def recipe(project: Path) -> Any:
+    """What of pyproject.toml decides how modules are compiled; None where there is none."""
+    try:
+        content = tomllib.loads(project.read_text())
+    except (OSError, tomllib.TOMLDecodeError):
+        return None
+    tools = {name: said for name, said in content.get("tool", {}).items() if name not in NOT_OF_A_BUILD}
+    setuptools = tools.get("setuptools")
+    if isinstance(setuptools, dict):
+        tools["setuptools"] = setuptools.get("ext-modules")
+    return content.get("build-system"), tools
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git answers. Raises Refusal with its last line if it refuses."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout.strip()
+    except FileNotFoundError as error:
+        raise Refusal("there is no git here; install it, or compare two environments", UNMEASURED) from error
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr.strip() or "it said nothing").splitlines()[-1]
+        raise Refusal(f"git {arguments[0]} failed ({said})", UNMEASURED) from error

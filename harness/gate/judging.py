@@ -1,0 +1,208 @@
+"""The verdict: what a gate's observations mean, and nothing else. A replay comes here with what was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from harness.errors import UNMEASURED as UNMEASURED_CODE
+from harness.errors import Refusal
+from harness.gate import verdict
+from harness.gate.card import Card
+from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Observation, blocks_of
+from harness.gate.rule import ESCALATE, Decision, Effect, decide, slower_phase
+from harness.gate.snapshot import change
+from harness.gate.verdict import Finding, Verdict, verdict_of
+from harness.units import bytes_text, count_text, share_text
+
+IDENTITY, WORK, TIME = "identity", "work", "time"
+PROVED = ("reference", "confirmed")
+WHOLE_CALL = "whole call"
+"""The phase of a tally that a trainer, as compiled ones do, tells at its end."""
+STATES = {ESCALATE: verdict.INCONCLUSIVE}
+
+
+def judged(evidence: Evidence) -> Verdict:
+    """The verdict that follows from what was seen."""
+    card = card_in(evidence.head)
+    return verdict_of(
+        [
+            *(identity(each) for each in evidence.of("identity")),
+            *(finding for each in evidence.of("tallies") for finding in tallies(each, bool(evidence.of("accepted")))),
+            *(instructions(card, each) for each in evidence.of("instructions")),
+            *comparisons(card, evidence),
+            *(told(each) for each in evidence.of("note")),
+        ]
+    )
+
+
+def card_in(head: Mapping[str, Any]) -> Card:
+    """The parameters that the gate was run with. Raises Refusal if they are not whole."""
+    try:
+        card = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Card), OmegaConf.create(dict(head["card"]))))
+    except Exception as error:  # of OmegaConf's, or a card that is none
+        raise Refusal(f"the stored parameters are no gate card ({error})", UNMEASURED_CODE) from error
+    assert isinstance(card, Card)
+    return card
+
+
+def told(each: Observation) -> Finding:
+    """What was not even tried, and why."""
+    return Finding(each["tier"], each["state"], each["variant"], each["reason"], each.get("corpus"))
+
+
+def identity(each: Observation) -> Finding:
+    """One variant's merges on one corpus."""
+    name, corpus = each["variant"], each["corpus"]
+    subject = f"{name} on {corpus}"
+    if each["status"] == "skipped":
+        return Finding(IDENTITY, verdict.ABSENT, name, f"{subject}: {each['reason']}", corpus)
+    if each["status"] != "ok":
+        return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: {each['status']}: {each['reason']}", corpus)
+    proof = each["proof"]
+    if proof["state"] == "mismatch":
+        return Finding(IDENTITY, verdict.MISMATCH, name, f"{subject}: {divergence(each['first_divergence'])}", corpus)
+    if proof["state"] not in PROVED:
+        why = each["reason"] or "no trainer of another family came to the same merges"
+        return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: unconfirmed, {why}", corpus)
+    message = f"{subject}: {count_text(each['merges'])} merges are those of the reference"
+    return Finding(IDENTITY, verdict.PASS, name, message, corpus)
+
+
+def divergence(first: Mapping[str, Any] | None) -> str:
+    """The first merge that is wrong, in words."""
+    if first is None:
+        return "other merges than the reference"
+    sides = (first["got"], first["want"])
+    got, want = (
+        "no more merges" if side is None else str(tuple(bytes.fromhex(part) for part in side)) for side in sides
+    )
+    return f"merge {count_text(first['merge'])} is {got}, the reference has {want}"
+
+
+def tallies(each: Observation, accepted: bool = False) -> Iterator[Finding]:
+    """The counts of work of one variant on one corpus against the snapshot, unless they have become the snapshot."""
+    name, corpus, counted, expected = each["variant"], each["corpus"], each["tallies"], each["expected"]
+    if accepted:
+        yield Finding(WORK, verdict.PASS, name, f"{name}: its counts of work are acknowledged", corpus)
+        return
+    if counted is None:
+        message = f"{name}: the snapshot has counts of it, and there is no such variant; --accept removes them"
+        yield Finding(WORK, verdict.DRIFT, name, message)
+        return
+    subject = f"{name} on {corpus}"
+    if expected is None:
+        state = verdict.DRIFT if each["snapshot"] else verdict.ABSENT
+        missing = "no counts of it in the snapshot" if each["snapshot"] else "there is no snapshot of its counts"
+        if not counted:
+            yield Finding(WORK, verdict.ABSENT, name, f"{subject}: the trainer counts nothing of its work", corpus)
+        else:
+            yield Finding(WORK, state, name, f"{subject}: {missing}; --accept writes them", corpus)
+        return
+    if each.get("other_corpus"):
+        message = f"{subject}: the corpus is another than the snapshot's; --accept writes its counts"
+        yield Finding(WORK, verdict.DRIFT, name, message, corpus)
+        return
+    changed = [tally for tally in sorted({*counted, *expected}) if counted.get(tally) != expected.get(tally)]
+    for tally in changed:
+        yield drift(name, corpus, tally, expected.get(tally), counted.get(tally))
+    if not changed:
+        number = f"{len(counted)} counts of work are" if len(counted) != 1 else "1 count of work is"
+        yield Finding(WORK, verdict.PASS, name, f"{subject}: {number} as in the snapshot", corpus)
+
+
+def drift(name: str, corpus: str, tally: str, before: int | None, after: int | None) -> Finding:
+    """One tally that is not what the snapshot says."""
+    phase, _, metric = tally.rpartition("/")
+    phase = phase or WHOLE_CALL
+    share = after / before - 1 if before and after is not None else None
+    message = f"{name} on {corpus}, phase {phase}, tally {metric}: {change(before, after)}; --accept acknowledges it"
+    return Finding(WORK, verdict.DRIFT, name, message, corpus, phase, metric, before, after, share)
+
+
+def instructions(card: Card, each: Observation) -> Finding:
+    """Instructions of head against those of base."""
+    name, before, after = each["variant"], each["base"], each["head"]
+    if before is None or after is None:
+        message = f"{name}, instructions: {each['reason']}"
+        return Finding(WORK, each["state"], name, message, metric="instructions")
+    share, most = after / before - 1, card.work.instructions.most
+    change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
+    over = share > most
+    message = f"{name}, {WHOLE_CALL}, instructions: {change}, at most {signed(most)}"
+    state = verdict.REGRESSION if over else verdict.PASS
+    return Finding(WORK, state, name, message, None, WHOLE_CALL, "instructions", before, after, share)
+
+
+def comparisons(card: Card, evidence: Evidence) -> Iterator[Finding]:
+    """Every comparison of times."""
+    samples: dict[str, list[Observation]] = {}
+    for each in evidence.of("sample"):
+        samples.setdefault(each["comparison"], []).append(each)
+    for each in evidence.of("comparison"):
+        yield comparison(card, each, samples.get(each["comparison"], []))
+
+
+def comparison(card: Card, asked: Observation, samples: Sequence[Observation]) -> Finding:
+    """One variant's times, unless a sample came to other merges, or failed."""
+    name, corpus = asked["variant"], asked["corpus"]
+    subject = f"{asked['comparison']} on {corpus}"
+    for each in samples:
+        state, tier = (verdict.UNMEASURED, TIME) if each["arm"] == HEAD else (verdict.ABSENT, TIME)
+        where = f"in block {each['block']} of {each['stage']}"
+        if each["status"] != "ok":
+            said = f"{subject}: {each['arm']} was {each['status']} {where}: {each['reason']}"
+            return Finding(tier, state, name, said, corpus)
+        if each["merges_sha256"] != asked["merges_sha256"]:
+            if each["arm"] == HEAD:
+                state, tier = verdict.MISMATCH, IDENTITY
+            said = f"{subject}: {each['arm']} came to other merges than the reference {where}"
+            return Finding(tier, state, name, said, corpus)
+    triage, confirm = (blocks_of(samples, stage, asked["threads"]) for stage in (TRIAGE, CONFIRM))
+    decision = decide(card.time, triage, confirm)
+    phase = slower_phase(confirm or triage)
+    return finding_of(decision, name, subject, corpus, phase)
+
+
+def finding_of(
+    decision: Decision, name: str, subject: str, corpus: str, phase: tuple[str, float, float] | None
+) -> Finding:
+    """A decision in words: of a regression also the phase that it is in."""
+    state, effect = STATES.get(decision.state, decision.state), decision.effect
+    details = {"effect": as_json(effect), "control": as_json(decision.control), "memory": decision.memory}
+    if decision.metric == "memory" and decision.memory is not None:
+        share, more = decision.memory
+        message = f"{subject}, {WHOLE_CALL}, peak of memory: {signed(share)} ({bytes_text(round(more))} more)"
+        return Finding(TIME, state, name, message, corpus, WHOLE_CALL, "peak_rss_bytes", share=share, details=details)
+    metric = "seconds" if effect is None else f"{effect.clock} time"
+    seen = "" if effect is None else f" ({effect_text(effect)})"
+    if state != verdict.REGRESSION or effect is None:
+        message = f"{subject}, {metric}: {decision.why}{seen}"
+        return Finding(
+            TIME, state, name, message, corpus, metric=metric, share=effect.share if effect else None, details=details
+        )
+    where = f"phase {phase[0]}" if phase else "no phase of its own"
+    grown = f"; {where} {1000 * phase[1]:.1f} -> {1000 * phase[2]:.1f} ms" if phase else ""
+    message = f"{subject}, {where}, {metric}: {effect_text(effect)}{grown}"
+    return Finding(TIME, state, name, message, corpus, phase and phase[0], metric, share=effect.share, details=details)
+
+
+def as_json(effect: Effect | None) -> dict[str, Any] | None:
+    return None if effect is None else vars(effect)
+
+
+def effect_text(effect: Effect) -> str:
+    """An effect with its interval and the blocks it is of."""
+    interval = f", between {signed(effect.low)} and {signed(effect.high)}" if effect.low is not None else ""
+    left = "" if effect.blocks == effect.of else f" of {effect.of}"
+    return f"{signed(effect.share)}{interval}, slower in {share_text(effect.slower)} of {effect.blocks}{left} blocks"
+
+
+def signed(share: float | None, decimals: int = 1) -> str:
+    """
+    >>> signed(0.0512), signed(-0.004), signed(None)
+    ('+5.1 %', '-0.4 %', 'unknown')
+    """
+    return "unknown" if share is None else f"{100 * share:+.{decimals}f} %"

@@ -1,0 +1,171 @@
+"""One gate: what is gated and against what, tier after tier, every observation written as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness import alone, registry
+from harness.environment import environment, host
+from harness.errors import Refusal
+from harness.gate import verdict
+from harness.gate.base import NoBase, base_side
+from harness.gate.card import KEYS, card_of
+from harness.gate.comparing import Comparison, comparisons_of
+from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
+from harness.gate.identity import Deterministic
+from harness.gate.showing import Show, showing
+from harness.gate.sides import Side, installed_side, package_of, working_side
+from harness.gate.tasks import Laboratory
+from harness.gate.timing import Timing
+from harness.gate.work import observe_instructions
+from harness.registry import VariantCard
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says."""
+
+    targets: tuple[str, ...] = ()
+    card: str = "usual"
+    said: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    against: str | None = None
+    against_variant: str | None = None
+    base: str | None = None
+    head: str | None = None
+    output: Path = Path("results", "local", "gate")
+    accept: bool = False
+    concurrent: bool = False
+
+
+class Gate:
+    """A gate that is about to run."""
+
+    def __init__(self, asked: Asked, folder: Path) -> None:
+        """Understand what is asked. Raises Refusal before anything runs."""
+        of_card = [each for each in asked.said if each.lstrip("+~").partition("=")[0].split(".")[0] in KEYS]
+        others = [each for each in asked.said if each not in of_card]
+        self.asked = asked
+        self.folder = folder
+        self.card = card_of(asked.card, of_card)
+        tiers = ("identity", "work") if asked.accept else asked.tiers  # wrong merges are not to be acknowledged
+        if tiers:
+            self.card = card_of(asked.card, [*of_card, f"tiers=[{','.join(tiers)}]"])
+        if asked.against is not None:
+            self.card = replace(self.card, base=replace(self.card.base, against=[asked.against]))
+        self.named = bool(asked.targets)
+        self.params, overrides = parameters(others)
+        self.chosen = [self.with_params(card) for card in chosen(asked.targets or tuple(self.card.variants))]
+        self.against = chosen((asked.against_variant,))[0] if asked.against_variant else None
+        self.laboratory = Laboratory(self.card, overrides, folder)
+
+    def with_params(self, card: VariantCard) -> VariantCard:
+        return replace(card, params={**card.params, **self.params})
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all the variants that there are."""
+        return not self.named and {card.name for card in self.chosen} >= set(registry.variants())
+
+    def run(self) -> tuple[Evidence, list[str]]:
+        """Observe every tier; returns what was seen, and what --accept changed."""
+        head = self.head_side()
+        ours = working_side("ours", {"variants"}, self.folder)
+        evidence = EvidenceFile(self.asked.output / FILE_NAME, self.described(head))
+        accepted: list[str] = []
+        with showing() as show:
+            if {"identity", "work"} & set(self.card.tiers):
+                tiers = Deterministic(self.laboratory, head, ours, self.card.tiers)
+                tiers.observe(self.chosen, self.whole, evidence, show)
+                if self.asked.accept:
+                    accepted = tiers.accept(self.chosen, self.whole)
+                    evidence.add("accepted", changes=accepted)
+                    return evidence.evidence, accepted
+            if {"work", "time"} & set(self.card.tiers):
+                self.compare(head, ours, evidence, show)
+        return evidence.evidence, accepted
+
+    def compare(self, head: Side, ours: Side, evidence: EvidenceFile, show: Show) -> None:
+        """What needs a base: instructions, and time."""
+        try:
+            show("the base", "", 0, 0)
+            with self.base_side(head) as base:
+                evidence.add("base", described=base.described)
+                compared = comparisons_of(self.chosen, base, head, self.against)
+                if "work" in self.card.tiers:
+                    observe_instructions(self.laboratory, compared, evidence, show)
+                if "time" in self.card.tiers:
+                    self.observe_time(compared, ours, evidence, show)
+        except NoBase as reason:
+            for tier, what in (("work", "instructions"), ("time", "times")):
+                if tier in self.card.tiers:
+                    said = f"{what} were not compared: {reason}"
+                    evidence.add("note", tier=tier, variant="all", state=verdict.ABSENT, reason=said)
+
+    def observe_time(self, compared: Sequence[Comparison], ours: Side, evidence: EvidenceFile, show: Show) -> None:
+        with alone.timing(self.asked.concurrent):
+            Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
+
+    def packages(self) -> set[str]:
+        cards = [*self.chosen, *([self.against] if self.against else [])]
+        return {package_of(card.target) for card in cards}
+
+    def head_side(self) -> Side:
+        if self.asked.base is None and self.asked.head is None:
+            return working_side("head", self.packages(), self.folder)
+        return installed_side("head", self.asked.head or sys.executable, self.packages(), self.folder)
+
+    @contextlib.contextmanager
+    def base_side(self, head: Side) -> Iterator[Side]:
+        if self.against is not None:
+            yield replace(head, name="base", described=f"the variant {self.against.name}")
+        elif self.asked.base is not None:
+            yield installed_side("base", self.asked.base, self.packages(), self.folder)
+        else:
+            with base_side(self.packages(), self.card.base, self.folder) as side:
+                yield side
+
+    def described(self, head: Side) -> dict[str, Any]:
+        known = environment()
+        return {
+            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "variants": [card.name for card in self.chosen],
+            "said": list(self.asked.said),
+            "head": head.described,
+            "concurrent": self.asked.concurrent,
+            "card": asdict(self.card),
+            "host": host(known),
+            "environment": known,
+        }
+
+
+def chosen(targets: Sequence[str]) -> list[VariantCard]:
+    """The variants of these names, tags and targets. Raises Refusal for one that is none, or if there are none."""
+    cards: dict[str, VariantCard] = {}
+    for target in targets:
+        found = [VariantCard(target, target)] if ":" in target else registry.select([target])
+        cards.update({card.name: card for card in found})
+    if not cards:
+        raise Refusal("the card names no variants; say which: a name, a tag, or package.module:function")
+    return list(cards.values())
+
+
+def parameters(said: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """The parameters of variants among the overrides, as YAML reads them, and the other overrides."""
+    import yaml
+
+    params: dict[str, Any] = {}
+    others = []
+    for each in said:
+        name, equals, value = each.partition("=")
+        if name.startswith("variant.params.") and equals:
+            params[name.removeprefix("variant.params.")] = yaml.safe_load(value)
+        else:
+            others.append(each)
+    return params, others

@@ -1,0 +1,120 @@
+"""The verdict for people and for programs: Markdown for a pull request, JSON with every number behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from harness.gate import verdict
+from harness.gate.evidence import Evidence
+from harness.gate.verdict import ABSENT, PASS, Finding, Verdict
+from harness.units import count_text
+
+SCHEMA = 1
+HEADINGS = {
+    verdict.PASS: "passed",
+    verdict.MISMATCH: "wrong merges",
+    verdict.DRIFT: "counts of work changed",
+    verdict.REGRESSION: "regression",
+    verdict.UNMEASURED: "could not measure",
+    verdict.INCONCLUSIVE: "inconclusive",
+    verdict.ABSENT: "measured nothing",
+}
+MOST_LISTED = 40
+MOST_ABSENT = 12
+
+
+def headline(found: Verdict) -> str:
+    """The verdict in a few words, with how much was looked at."""
+    passed = sum(finding.state == PASS for finding in found.findings)
+    bad = sum(finding.state not in (PASS, ABSENT) for finding in found.findings)
+    counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed"
+    return f"gate: {HEADINGS[found.state()]}; {counts}"
+
+
+def lines(found: Verdict) -> list[str]:
+    """For a terminal: the headline, a line for each tier, then what did not pass, the gravest first."""
+    said = [headline(found)]
+    for tier in found.tiers():
+        counts = [
+            f"{count_text(number)} {HEADINGS[state] if state != ABSENT else 'not measured'}"
+            for state in verdict.STATES
+            if (number := found.number(tier, state))
+        ]
+        said.append(f"  {tier:<9}{', '.join(counts)}")
+    return [*said, *(f"{finding.state:<13}{finding.message}" for finding in listed(found))]
+
+
+def listed(found: Verdict) -> list[Finding]:
+    """What did not pass, what is absent in a line for each reason, and the times that passed, which have figures."""
+    bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
+    absent = condensed([finding for finding in found.findings if finding.state == ABSENT])
+    rest = [_more(bad[MOST_LISTED:])] if len(bad) > MOST_LISTED else []
+    timed = [finding for finding in found.findings if (finding.state, finding.tier) == (PASS, "time")]
+    return [*bad[:MOST_LISTED], *rest, *absent, *timed[:MOST_LISTED]]
+
+
+def _more(findings: Sequence[Finding]) -> Finding:
+    return Finding("", findings[0].state, "", f"and {count_text(len(findings))} more, all in the JSON verdict")
+
+
+def condensed(absent: Sequence[Finding]) -> list[Finding]:
+    """One line for each reason, with the variants that have it."""
+    by_reason: dict[str, list[Finding]] = {}
+    for finding in absent:
+        reason = finding.message.partition(": ")[2] or finding.message
+        by_reason.setdefault(reason, []).append(finding)
+    said = []
+    for reason, findings in by_reason.items():
+        names = list(dict.fromkeys(finding.variant for finding in findings))
+        shown = ", ".join(names[:MOST_ABSENT]) + (
+            f" and {len(names) - MOST_ABSENT} more" if len(names) > MOST_ABSENT else ""
+        )
+        message = reason if names == ["all"] else f"{shown}: {reason}"
+        said.append(Finding(findings[0].tier, ABSENT, "", message))
+    return said
+
+
+def markdown(found: Verdict, evidence: Evidence) -> str:
+    """The summary of a pull request."""
+    sign = {PASS: "✅", verdict.INCONCLUSIVE: "❔", ABSENT: "❔"}.get(found.state(), "❌")
+    said = [f"### {sign} {headline(found)}", ""]
+    said += ["| tier | passed | not passed | not measured |", "|---|---:|---:|---:|"]
+    for tier in found.tiers():
+        passed, absent = found.number(tier, PASS), found.number(tier, ABSENT)
+        total = sum(finding.tier == tier for finding in found.findings)
+        said.append(f"| {tier} | {passed} | {total - passed - absent} | {absent} |")
+    said.append("")
+    said += [f"- **{finding.state}** {escaped(finding.message)}" for finding in listed(found)]
+    machine = evidence.head["environment"]
+    base = next((each["described"] for each in evidence.of("base")), "none")
+    said += ["", f"Base: {base}; head: {evidence.head['head']}. {machine['cpu']}, {machine['cores']} processors, "]
+    said[-1] += f"{machine['python']}, {evidence.head['started'][:10]}."
+    return "\n".join(said) + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""
+    >>> print(escaped("a|b <c> *d* f_g @h"))
+    a\|b \<c\> \*d\* f\_g &#64;h
+    """
+    for sign in "\\|<>*_`[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("@", "&#64;")
+
+
+def as_json(found: Verdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
+    """Everything that a program may want to know; the samples stand in the file that --replay reads."""
+    return {
+        "schema": SCHEMA,
+        "verdict": found.state(),
+        "exit_code": exit_code,
+        "tiers": {tier: found.state(tier) for tier in found.tiers()},
+        "base": next((each["described"] for each in evidence.of("base")), None),
+        "head": evidence.head["head"],
+        "started": evidence.head["started"],
+        "findings": [dataclasses.asdict(finding) for finding in found.findings],
+        "card": evidence.head["card"],
+        "environment": evidence.head["environment"],
+    }

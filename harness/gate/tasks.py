@@ -1,0 +1,145 @@
+"""What the gate lets trainers do: a corpus as words with what is asked of it, and one sample of one trainer on it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness import cell_record, registry, word_store
+from harness.command_line import compose
+from harness.comparison import sample_of
+from harness.errors import Refusal
+from harness.gate.card import Card
+from harness.gate.rule import Timed
+from harness.gate.sides import Side
+from harness.instructions import measure_instructions
+from harness.jobs import read_merges, train_job
+from harness.measure import Answer, Limits, measure
+from harness.plan import TrainCell
+from harness.proof import Claim
+from harness.record import merges_sha256
+from harness.registry import VariantCard
+from harness.running import planned
+from variants.contract import Merge
+
+
+@dataclass(frozen=True)
+class Task:
+    """A corpus, its words counted once, and how many merges are wanted under which tie-break."""
+
+    name: str
+    cell: TrainCell
+    words: Path
+
+    @property
+    def described(self) -> dict[str, Any]:
+        file = self.cell.reading.file
+        return {"sha256": file.sha256, "bytes": file.bytes, "merges": self.cell.num_merges} | {
+            "tie_break": self.cell.tie_break
+        }
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant as one side has it."""
+
+    side: Side
+    variant: VariantCard
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One trainer's answer, and its merges where it has any."""
+
+    answer: Answer
+    merges: list[Merge] | None
+
+    @property
+    def digest(self) -> str | None:
+        return merges_sha256(self.merges) if self.merges is not None and self.answer["status"] == "ok" else None
+
+
+class Laboratory:
+    """Makes tasks and takes samples; all that it needs of a disk is in `folder`."""
+
+    def __init__(self, card: Card, overrides: Sequence[str], folder: Path) -> None:
+        self.card = card
+        self.overrides = list(overrides)
+        self.folder = folder
+        self.tasks: dict[str, Task] = {}
+        self.number = 0
+
+    def task(self, name: str, say: Sequence[str], wall: float | None = None, threads: int = 1) -> Task:
+        """The task that these overrides describe, its words counted here and now by the definition."""
+        limits = [f"limits.wall={wall or self.card.limits.wall:g}", f"limits.memory={self.card.limits.memory}"]
+        asked = [*say, *limits, *self.overrides]
+        key = " ".join(asked)
+        if key not in self.tasks:
+            cells, _ = planned(compose(asked) or [])
+            if len(cells) != 1:
+                raise Refusal(f"the gate's corpus {name} is one corpus at one width, and these are {len(cells)}")
+            words = self.folder / "words" / str(len(self.tasks))
+            words.parent.mkdir(parents=True, exist_ok=True)
+            cell = cells[0]
+            if cell.reading.file.table:
+                words = cell.reading.file.path
+            else:
+                word_store.write(words, registry.definition_counter()(cell.reading.corpus()))
+            self.tasks[key] = Task(name, cell, words)
+        task = self.tasks[key]
+        return replace(task, cell=replace(task.cell, count=replace(task.cell.count, threads=threads)))
+
+    def sample(
+        self, arm: Arm, task: Task, *, phased: bool = False, settings: Mapping[str, str] | None = None
+    ) -> Sampled:
+        """Run a variant once in a fresh process; `phased` names its tallies by their phases."""
+        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings=settings or {})
+
+    def instructions(self, arm: Arm, task: Task) -> Sampled:
+        """Run a variant once under callgrind."""
+        return self._run(arm, task, measure_instructions, {})
+
+    def _run(self, arm: Arm, task: Task, run: Any, further: dict[str, Any], **how: Any) -> Sampled:
+        self.number += 1
+        output = self.folder / "samples" / str(self.number)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        job = train_job(task.cell, arm.variant, task.cell.num_merges, task.words, arm.side.interpreter) | further
+        try:
+            answer = run(job, output, task.cell.limits, places=arm.side.places, **how)
+            return Sampled(answer, read_merges(output, answer))
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    def claim(self, arm: Arm, task: Task, num_merges: int) -> Claim | None:
+        """The merges of a variant that is run for them alone, under ten times the limit; None if it fails."""
+        limits = task.cell.limits
+        patient = Limits(limits.wall_seconds and 10 * limits.wall_seconds, limits.memory_bytes)
+        size = task.cell.vocab_size - task.cell.num_merges + num_merges
+        cell = replace(task.cell, vocab_size=size, count=replace(task.cell.count, limits=patient))
+        return claim_of(arm.variant, self.sample(arm, replace(task, cell=cell)), num_merges)
+
+
+def claim_of(variant: VariantCard, sampled: Sampled, num_merges: int) -> Claim | None:
+    if sampled.answer["status"] != "ok" or sampled.merges is None:
+        return None
+    return Claim(variant.name, variant.family, sampled.merges, num_merges, whole=True)
+
+
+def timed(sampled: Sampled, block: int, threads: int) -> Timed | None:
+    """What a sample says of time and memory; None if it says nothing."""
+    answer = sampled.answer
+    known = {**answer, "run_id": "gate", "block": block, "threads": threads, "seconds": {"total": answer.get("total")}}
+    sample = sample_of(known)
+    if sample is None:
+        return None
+    phases = dict(answer.get("seconds") or {})
+    phases["other"] = sample.wall_seconds - sum(phases.values())
+    return Timed(sample, answer.get("peak_rss_bytes"), tuple(phases.items()))
+
+
+def why(sampled: Sampled, task: Task) -> str:
+    """Why a sample has no figures, without the paths of this machine."""
+    return cell_record.without_paths(sampled.answer["reason"], task.cell.reading) or "it did not say why"
