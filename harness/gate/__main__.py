@@ -69,9 +69,9 @@ def command(asked: argparse.Namespace) -> int:
 def replayed(asked: argparse.Namespace) -> int:
     """The verdict from a file, with other parameters where they are said."""
     if (asked.replay / "self_test.json").exists():
-        from harness.gate.self_test import show
+        from harness.gate.self_test import show_page
 
-        return show(asked.replay)
+        return show_page(asked.replay)
     evidence = read_evidence(asked.replay)
     if asked.set:
         said = OmegaConf.merge(OmegaConf.create(evidence.head["card"]), OmegaConf.from_dotlist(asked.set))

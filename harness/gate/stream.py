@@ -1,0 +1,151 @@
+"""A self-test's stream of blocks, on disk as they come, and the gate runs that it is cut into.
+
+A block holds one sample of base, one of the same program again, and one of each program with more work. Every kind of
+run walks through the stream by itself: thirty blocks of triage, ninety of confirmation if the rule wants them, then the
+next run begins. So no block serves two runs of a kind, and the rule is that of the gate itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.comparison import Sample
+from harness.errors import UNMEASURED, Refusal
+from harness.gate.card import TimeSaid
+from harness.gate.rule import ESCALATE, Blocked, Timed, decide
+
+BASE, AGAIN, SAME = "base", "again", "same"
+Block = Mapping[str, Sample]
+
+
+def planted_name(share: float) -> str:
+    """
+    >>> planted_name(0.05), planted_name(0.0)
+    ('+5%', 'same')
+    """
+    return f"+{100 * share:g}%" if share else SAME
+
+
+@dataclass
+class Kind:
+    """One kind of run, and what its runs so far came to."""
+
+    name: str
+    share: float
+    wanted: int
+    rule: TimeSaid
+    at: int = 0
+    states: list[str] = field(default_factory=list)
+    escalated: int = 0
+
+    @property
+    def finished(self) -> bool:
+        return len(self.states) >= self.wanted
+
+    @property
+    def blocks_for_a_run(self) -> float:
+        """So far, in the mean; a guess before there is any."""
+        if self.states:
+            return self.at / len(self.states)
+        return self.rule.triage.blocks + (self.rule.confirm.blocks if self.share > self.rule.triage.most else 3)
+
+    @property
+    def blocks_left(self) -> float:
+        """How many more blocks its runs will take, beyond where it is."""
+        return 0.0 if self.finished else (self.wanted - len(self.states)) * self.blocks_for_a_run
+
+    def advance(self, blocks: list[Block]) -> None:
+        """Make every run for which there are blocks enough."""
+        first, second = self.rule.triage.blocks, self.rule.confirm.blocks
+        while not self.finished and len(blocks) >= self.at + first:
+            triage = blocked(blocks[self.at : self.at + first], self.name)
+            decision = decide(self.rule, triage)
+            if decision.state == ESCALATE:
+                if len(blocks) < self.at + first + second:
+                    return
+                decision = decide(
+                    self.rule, triage, blocked(blocks[self.at + first : self.at + first + second], self.name)
+                )
+                self.escalated += 1
+                self.at += second
+            self.at += first
+            self.states.append(decision.state)
+
+
+def blocked(blocks: list[Block], head: str, slower: float = 0.0) -> list[Blocked]:
+    """Blocks as the rule takes them; `slower` is a share that is added to what head took."""
+    return [
+        Blocked(
+            Timed(block[BASE]),
+            Timed(slowed(block[head], slower) if slower else block[head]),
+            Timed(block[AGAIN]) if AGAIN in block else None,
+        )
+        for block in blocks
+    ]
+
+
+def slowed(sample: Sample, share: float) -> Sample:
+    cpu = None if sample.cpu_seconds is None else sample.cpu_seconds * (1 + share)
+    return replace(sample, wall_seconds=sample.wall_seconds * (1 + share), cpu_seconds=cpu)
+
+
+class Stream:
+    """A file of blocks: its first line says of what, each other line is a block."""
+
+    def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
+        """Go on with the file where it is of the same, else begin it anew."""
+        self.path = path
+        self.blocks: list[Block] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            known, self.blocks = read_stream(path)
+            if comparable(known) != comparable(head):
+                self.blocks = []
+        lines = "".join(block_line(number, block) for number, block in enumerate(self.blocks))
+        partial = path.with_name(f"{path.name}.partial")
+        partial.write_text(json.dumps(dict(head) if not self.blocks else known) + "\n" + lines)
+        partial.replace(path)
+        self.file = path.open("a")
+
+    def add(self, block: Block) -> None:
+        self.file.write(block_line(len(self.blocks), block))
+        self.file.flush()
+        self.blocks.append(block)
+
+
+def comparable(head: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be equal for blocks to belong together; how many runs are wanted may grow."""
+    return {name: head.get(name) for name in ("schema", "condition", "kernel", "host", "python", "pressure")}
+
+
+def block_line(number: int, block: Block) -> str:
+    arms = {
+        name: [round(sample.wall_seconds, 5), round(sample.cpu_seconds or 0.0, 5), rounded(sample.pressure)]
+        for name, sample in block.items()
+    }
+    return json.dumps({"block": number, **arms}, separators=(",", ":")) + "\n"
+
+
+def rounded(pressure: float | None) -> float | None:
+    return None if pressure is None else round(pressure, 3)
+
+
+def read_stream(path: Path) -> tuple[dict[str, Any], list[Block]]:
+    """The head and the blocks of a file; a last line that was cut off is left out. Raises Refusal if it is none."""
+    try:
+        first, *lines = path.read_text().split("\n")
+        head = json.loads(first)
+        if head.get("kind") != "gate_self_test":
+            raise ValueError("its first line is not a self-test's")
+        return head, [block_of(json.loads(line)) for line in lines[:-1]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(f"{path} is no stream of a self-test ({error}); move it away", UNMEASURED) from error
+
+
+def block_of(line: dict[str, Any]) -> Block:
+    number = line.pop("block")
+    return {name: Sample("self", number, wall, cpu, 1, pressure) for name, (wall, cpu, pressure) in line.items()}
