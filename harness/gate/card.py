@@ -20,7 +20,7 @@ USUAL = "usual"
 
 @dataclass
 class CorpusSaid:
-    """A corpus as overrides of `python -m harness`; `variants` are those it is for, the card's by default."""
+    """A corpus as overrides of `python -m harness`, without any to leave it out; `variants` are those it is for."""
 
     say: list[str] = field(default_factory=list)
     variants: list[str] | None = None

@@ -42,7 +42,7 @@ class Deterministic:
         """Run everything; `whole` if these are all variants there are, so that others in the snapshot are gone."""
         for corpus, said in self.laboratory.card.corpora.items():
             variants = chosen_for(said.variants, chosen)
-            if variants:
+            if variants and said.say:
                 self.observe_corpus(self.laboratory.task(corpus, said.say), variants, evidence, show)
         if whole and self.snapshot is not None:
             for name in sorted(self.gone(chosen)):

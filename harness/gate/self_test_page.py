@@ -109,8 +109,8 @@ def resolved(head: Mapping[str, Any], found: Mapping[str, tuple[list[Block], lis
             told = f"unknown from {windows} windows; it takes {FEWEST_WINDOWS}"
         said.append(
             f"With {CONDITIONS[condition]}, samples of {1000 * median(length):.0f} ms of CPU time: the smallest "
-            f"slow-down caught {share_text(POWER)} of the time is {told} (in {windows} windows of A/A blocks that share "
-            "none, with a slow-down added to head's figures)."
+            f"slow-down caught {share_text(POWER)} of the time is {told} (in {windows} windows of A/A blocks that "
+            "share none, with a slow-down added to head's figures)."
             if length
             else f"With {CONDITIONS[condition]}: nothing yet."
         )

@@ -96,7 +96,9 @@ class Laboratory:
         self, arm: Arm, task: Task, *, phased: bool = False, settings: Mapping[str, str] | None = None
     ) -> Sampled:
         """Run a variant once in a fresh process; `phased` names its tallies by their phases."""
-        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings=settings or {})
+        # Compiled once, for all samples of the gate, whatever the user's own settings are.
+        compiled = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings={**compiled, **(settings or {})})
 
     def instructions(self, arm: Arm, task: Task) -> Sampled:
         """Run a variant once under callgrind."""

@@ -1,0 +1,352 @@
+"""The gate as a command: its tiers on real trainers, its bases, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from workbench import CHECKOUT, TESTS
+
+from harness.gate import __main__ as gate
+from harness.gate.base import NoBase, built_alike, departure, is_compiled, recipe
+from harness.gate.sides import here, installed_side, working_side
+
+TINY = {
+    "like": "usual",
+    "corpora": {
+        "letters": {"say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]},
+        **{corpus: {"say": []} for corpus in ("ties", "runs", "smallest_ids", "smallest_characters")},
+    },
+    "time": {
+        "say": ["data=random_text", "vocab_size=290"],
+        "sizes": [2000],
+        "sample": {"least": 0.0001, "most": 60},
+        "triage": {"blocks": 6, "most": 0.9},
+        "confirm": {"blocks": 6, "most": 0.9},
+        "control": {"every": 3, "most": 0.9},
+        "fewest": 6,
+        "must_see": 0.99,
+        "memory": {"most": 0.9},
+    },
+    "limits": {"wall": 300},
+}
+"""Thresholds so wide that no machine is too slow or too busy for them: times are not what these tests are about."""
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(TINY))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which nothing lies but what a test puts there."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(card: Path, *arguments: str) -> int:
+    return gate.main([*arguments, "--card", str(card), "--output", "out"])
+
+
+def verdict() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(Path("out", "verdict.json").read_text())
+    return told
+
+
+def messages(told: dict[str, Any]) -> list[str]:
+    return [finding["message"] for finding in told["findings"]]
+
+
+# Identity and work
+
+
+def test_a_new_snapshot_is_accepted_held_and_drifts(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a snapshot counts are not held against anything; with one that is wrong they are drift, by name."""
+    arguments = ("heap", "--tiers", "identity,work", "--against", "nothing-that-git-knows")
+    assert run(card, *arguments) == 0
+    assert run(card, "heap", "--accept") == 0
+    path = Path("results/counters.json")
+    counted = json.loads(path.read_text())
+    assert set(counted["counters"]["heap"]) == {"letters"}
+    assert run(card, *arguments) == 0
+    counted["counters"]["heap"]["letters"]["update/pair_updates"] -= 100
+    path.write_text(json.dumps(counted))
+    capsys.readouterr()
+    assert run(card, *arguments) == 21
+    shown = capsys.readouterr().out
+    assert "heap on letters, phase update, tally pair_updates: " in shown
+    assert run(card, "heap", "--accept") == 0
+    assert "heap on letters: update/pair_updates" in capsys.readouterr().out
+    assert run(card, *arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("trainer", "code", "told"),
+    [
+        ("sabotaged:ties_to_the_smallest", 21, "the reference has"),
+        ("unruly:segfaults", 22, "SIGSEGV"),
+        ("unruly:returns_none", 22, "NoneType"),
+        ("unruly:no_such_function", 22, "no_such_function"),
+    ],
+)
+def test_a_trainer_of_anyones_is_judged_by_its_target(
+    card: Path, monkeypatch: pytest.MonkeyPatch, trainer: str, code: int, told: str
+) -> None:
+    monkeypatch.syspath_prepend(str(TESTS))
+    assert run(card, trainer, "--tiers", "identity") == code
+    assert any(told in message for message in messages(verdict()))
+
+
+def test_wrong_merges_are_never_acknowledged(card: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TESTS))
+    assert run(card, "sabotaged:ties_to_the_smallest", "--accept") == 21
+    assert json.loads(Path("results/counters.json").read_text())["counters"] == {}
+
+
+def test_advisory_says_it_all_and_ends_with_0(card: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TESTS))
+    assert run(card, "unruly:segfaults", "--tiers", "identity", "--advisory", "--summary", "summary.md") == 0
+    assert verdict()["verdict"] == "unmeasured"
+    assert "❌ gate: could not measure" in Path("summary.md").read_text()
+
+
+# Time
+
+
+def test_one_variant_against_another_is_timed_stored_and_judged_again(
+    card: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(card, "heap", "--against-variant", "heap_python", "--tiers", "time", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == verdict()
+    assert told["base"] == "the variant heap_python"
+    assert gate.main(["--replay", "out", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == told["findings"]
+    samples = [json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()]
+    arms = [each["arm"] for each in samples if each["kind"] == "sample"]
+    assert [arms.count(arm) for arm in ("base", "head", "again")] == [6, 6, 2]
+    assert len({each["merges_sha256"] for each in samples if each["kind"] in ("sample", "comparison")}) == 1
+
+
+def test_the_same_code_is_not_timed_against_itself_unless_it_is_named(card: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "listed.yaml"
+    listed.write_text(yaml.safe_dump({**TINY, "like": str(card), "variants": ["heap"]}))
+    environment = ["--base", sys.executable, "--tiers", "time"]
+    assert run(listed, *environment) == 22
+    assert messages(verdict()) == ["heap, time: the same code in base and head"]
+    assert run(listed, "heap", *environment) == 0
+    assert verdict()["tiers"] == {"time": "pass"}
+
+
+def test_without_a_base_times_are_not_compared_and_nothing_else_suffers(card: Path) -> None:
+    arguments = ("heap", "--against", "nothing-that-git-knows")
+    assert run(card, *arguments, "--tiers", "identity,time") == 0
+    assert any("git knows none of nothing-that-git-knows" in message for message in messages(verdict()))
+    assert run(card, *arguments, "--tiers", "time") == 22
+
+
+# Two environments: what stands in the way must not be taken for one of them
+
+
+def test_each_side_imports_its_own_package(
+    card: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both environments have a trainer of one name, and so has the current folder; only the base's is wrong."""
+    good = "from variants.heap import train\n"
+    wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')]\n"
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    pythons = {}
+    for name, source in (("old", wrong), ("new", good)):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / name)], check=True)
+        (packages,) = (tmp_path / name).glob("lib/python*/site-packages")
+        (packages / "trained_here.py").write_text(source)
+        pythons[name] = str(tmp_path / name / "bin" / "python")
+    (elsewhere / "trained_here.py").write_text(wrong)
+    target = "trained_here:train"
+    assert run(card, target, "--base", pythons["old"], "--head", pythons["new"], "--tiers", "identity,time") == 0
+    assert any("base came to other merges" in message for message in messages(verdict()))
+    assert run(card, target, "--base", pythons["new"], "--head", pythons["old"], "--tiers", "identity") == 21
+    new, old = (installed_side(name, pythons[name], {"trained_here"}, tmp_path / "sides") for name in ("new", "old"))
+    assert new.digest(target) != old.digest(target)
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["haep"], "did you mean heap?"),
+        (["--tiers", "speed"], "unknown tier 'speed'"),
+        (["--against", "main", "--base", "python3"], "two ways to say what the base is"),
+        (["--head", "python3"], "say --base"),
+        (["--accept", "--tiers", "time"], "--accept is about counts of work"),
+        (["--accept", "--advisory"], "say one"),
+        (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
+        (["--set", "time.blocks=3"], "blocks"),
+        (["--self-test", "--limit", "soon"], "is no duration"),
+        (["--self-test", "--only", "loud"], "unknown part of the self-test"),
+        (["--replay", "nowhere"], "cannot read nowhere"),
+    ],
+)
+def test_what_cannot_be_meant_is_answered_in_one_sentence(
+    card: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert run(card, *arguments) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
+
+
+def test_the_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gate.main(["--help"])
+    said = capsys.readouterr().out
+    assert all(f"\n  {code:<3} " in said for code in (0, 20, 21, 22, 23))
+
+
+# The base
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit on main, and a trainer in it."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "mine.py").write_text("from variants.heap import train\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+def test_the_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    with pytest.raises(NoBase, match="first commit"):
+        departure(repository, ["main"])
+    (repository / "mine.py").write_text("from variants.heap_opt import train\n")
+    assert departure(repository, ["main"])[0] == first  # what is not committed is compared with what is
+    git(repository, "commit", "-qam", "second")
+    assert departure(repository, ["main"])[0] == first
+    git(repository, "checkout", "-qb", "branch", first)
+    (repository / "more.txt").write_text("more")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "on a branch")
+    assert departure(repository, ["gone", "main"])[0] == first
+    with pytest.raises(NoBase, match="git knows none of gone, lost"):
+        departure(repository, ["gone", "lost"])
+
+
+def test_a_shallow_clone_is_told_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:
+    (repository / "mine.py").write_text("from variants.heap_opt import train\n")
+    git(repository, "commit", "-qam", "second")
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(shallow))
+    with pytest.raises(NoBase, match="git fetch --unshallow"):
+        departure(shallow, ["origin/main"])
+
+
+def test_compiled_modules_are_copied_only_where_nothing_that_makes_them_changed(repository: Path) -> None:
+    project = repository / "pyproject.toml"
+    project.write_text('[project]\nversion = "1"\n[tool.ruff]\nline-length = 1\n')
+    (repository / "fast.pyx").write_text("x = 1\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "compiled")
+    base = git(repository, "rev-parse", "HEAD")
+    checkout = repository.parent / "checkout"
+    git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
+    assert built_alike(repository, checkout, base)
+    (repository / "mine.py").write_text("train = None\n")
+    project.write_text('[project]\nversion = "2"\n[tool.ruff]\nline-length = 2\n')
+    assert built_alike(repository, checkout, base)
+    project.write_text('[project]\nversion = "2"\n[tool.setuptools]\next-modules = []\n')
+    assert not built_alike(repository, checkout, base)
+    git(repository, "checkout", "-q", "pyproject.toml")
+    (repository / "fast.pyx").write_text("x = 2\n")
+    assert not built_alike(repository, checkout, base)
+
+
+def test_what_goes_into_a_compiled_module_is_known_by_its_name() -> None:
+    names = ["a.pyx", "b/c.hpp", "Cargo.toml", "setup.py", "a.py", "README.md", "LICENSE", "pyproject.toml"]
+    assert [is_compiled(name) for name in names] == [True] * 4 + [False] * 4
+    assert recipe(CHECKOUT / "pyproject.toml")[1]["setuptools"]
+
+
+def test_a_side_holds_what_is_measured_and_what_measures(tmp_path: Path) -> None:
+    side = working_side("head", {"variants"}, tmp_path)
+    assert sorted(path.name for path in side.place.iterdir()) == ["harness", "variants"]
+    assert here("variants") == CHECKOUT / "variants"
+    assert side.digest("variants.heap:train") is not None
+    assert side.digest("nowhere.at_all:train") is None
+
+
+@pytest.mark.slow
+def test_a_branch_with_a_slower_heap_is_told_from_the_same_branch_without_it(tmp_path: Path, card: Path) -> None:
+    """In a worktree of this project: an extra pass over the pairs costs the branch its 0, and names what it did."""
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("this is no git checkout, so there is no base to compare with")
+    branch = tmp_path / "branch"
+    shutil.copytree(CHECKOUT, branch, ignore=ignored)
+    git(branch, "init", "-q", "-b", "main")
+    git(branch, "add", "-A")
+    git(branch, "commit", "-qm", "base")
+    git(branch, "checkout", "-qb", "change")
+
+    def gated(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "harness.gate", "heap", "--card", str(card), *arguments]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        ended = subprocess.run(command, cwd=branch, capture_output=True, text=True, env=environment, check=False)
+        assert ended.stderr == ""
+        return ended.returncode, ended.stdout
+
+    tiers = ["--tiers", "identity,work"]
+    assert gated("--accept")[0] == 0
+    git(branch, "add", "-A", "--force", "results/counters.json")
+    git(branch, "commit", "-qm", "a snapshot, and nothing slower")
+    code, said = gated(*tiers)
+    assert code == 0, said
+    source = branch / "variants" / "heap.py"
+    merged = "        changes, standing = state.merge(pair, vocabulary.add(pair), meter)\n"
+    assert source.read_text().count(merged) == 1
+    planted = merged + '        meter.tally("pairs_scanned", sum(1 for _ in state.pair_counts))\n'
+    source.write_text(source.read_text().replace(merged, planted))
+    git(branch, "commit", "-qam", "an extra pass over the pairs")
+    code, said = gated(*tiers)
+    assert code == 21, said
+    assert "heap on letters, phase update, tally pairs_scanned: none -> " in said
+    assert gated("--accept")[0] == 0
+    git(branch, "commit", "-qam", "acknowledged")
+    code, said = gated(*tiers)
+    if shutil.which("valgrind") is None:
+        assert code == 0, said
+        return
+    assert code == 20, said
+    assert "heap, whole call, instructions: " in said
+
+
+def ignored(folder: str, names: list[str]) -> set[str]:
+    """What is not copied into a repository of its own: git's, and what was made there but for compiled modules."""
+    made = {name for name in names if name in (".git", ".venv", "build", "__pycache__") or name.startswith(".mypy")}
+    local = {"local"} if Path(folder).name == "results" else set()
+    return (
+        made | local | {name for name in names if name.endswith(".c") and not name.endswith(tuple(EXTENSION_SUFFIXES))}
+    )
