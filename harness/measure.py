@@ -77,6 +77,7 @@ def measure(
         "channel": theirs.fileno(),
         "memory_limit": limits.memory_bytes,
         "import_from": import_from() if places is None else [],
+        "folder": os.getcwd(),  # noqa: PTH109
     }
     usual = filter(None, [PACKAGES, os.environ.get("PYTHONPATH")])
     python_path = os.pathsep.join(usual if places is None else places)

@@ -1,8 +1,8 @@
 """python -m harness.splice README.md: fill in the tables that a page shows, from records, by the commands it names.
 
-A block stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published is
-the other command that may stand there. With --check nothing is written and the exit code is 21 if the page is not what
-its commands print.
+A block stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published and
+harness.gate are the other commands that may stand there. With --check nothing is written and the exit code is 21 if the
+page is not what its commands print.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from pathlib import Path
 
 from harness import published, table
 from harness.errors import MISMATCH, OK, Refusal
+from harness.gate import __main__ as gate
 
 BLOCK = re.compile(
-    r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published)(?P<arguments>.*?) -->\n)"
+    r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published|gate)(?P<arguments>.*?) -->\n)"
     r".*?(<!-- END (?P=name) -->)",
     re.S,
 )
 
-COMMANDS = {"table": table.main, "published": published.main}
+COMMANDS = {"table": table.main, "published": published.main, "gate": gate.main}
 
 
 def spliced(page: str) -> str:

@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,8 @@ from harness.calling import (
 )
 from harness.channel import BEGIN, END, Channel
 from harness.own_account import account, memory_status, since
-from variants.contract import Corpus, InvalidText, LeftOut, Merge, Meter, TieBreak, Unavailable
+from harness.worker_meters import PhasedMeter, StoppableMeter
+from variants.contract import Corpus, InvalidText, LeftOut, TieBreak, Unavailable
 
 CURVE_POINTS = 256
 SECONDS_TO_STOP = 1.0
@@ -51,6 +51,7 @@ def main() -> None:
     control = take_standard_streams()
     channel = Channel(job["channel"])
     sys.path[:0] = job["import_from"]
+    os.chdir(job["folder"])  # it may have been started elsewhere
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
     if job.get("affinity") is not None:
@@ -94,50 +95,6 @@ def read_line(descriptor: int) -> bytes:
             raise EOFError("the job ended early")
         line += block
     return line
-
-
-class StoppableMeter(Meter):
-    """A meter that can ask a native trainer to stop, and knows whether the trainer asks and has been told."""
-
-    stopping = False
-    asked = False
-    told = False
-
-    def progress(self, done: int) -> bool:
-        self.asked = True
-        self.told = self.told or self.stopping
-        super().progress(int(done))
-        return not self.stopping
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        len(merges)  # what has no length fails here, in the call that is wrong, and not in the watching thread
-        super().follow(merges)
-
-    def settle(self) -> None:
-        """Everything has been counted."""
-
-
-class PhasedMeter(StoppableMeter):
-    """A meter whose tallies bear the phase that the next lap ends, as in `update/pair_updates`.
-
-    What is counted after the last lap is the whole call's: compiled trainers tell their counts at the end.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pending: dict[str, int] = {}
-
-    def tally(self, name: str, n: int) -> None:
-        self.pending[name] = self.pending.get(name, 0) + n
-
-    def lap(self, phase: str) -> None:
-        super().lap(phase)
-        self.settle(f"{phase}/")
-
-    def settle(self, before: str = "") -> None:
-        for name, n in self.pending.items():
-            super().tally(f"{before}{name}", n)
-        self.pending = {}
 
 
 class Measured:

@@ -24,8 +24,8 @@ HEAD = {
     "started": "2026-01-01T00:00:00+00:00",
     "environment": {"cpu": "one", "cores": 2, "python": "CPython 3.12"},
 }
-PROVED = {"proof": {"state": "confirmed", "by": ["a", "b"]}, "first_divergence": None}
-WRONG = {
+PROVED: dict[str, Any] = {"proof": {"state": "confirmed", "by": ["a", "b"]}, "first_divergence": None}
+WRONG: dict[str, Any] = {
     "proof": {"state": "mismatch", "by": ["a", "b"]},
     "first_divergence": {"merge": 7, "got": ["61", "62"], "want": ["62", "61"]},
 }

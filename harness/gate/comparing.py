@@ -22,7 +22,7 @@ class Comparison:
         """Whether there cannot be a difference: the same variant, from code with the same digest."""
         if self.base.variant != self.head.variant or self.base.side.interpreter != self.head.side.interpreter:
             return False
-        digests = {arm.side.digest(arm.variant.target) for arm in (self.base, self.head)}
+        digests = {arm.side.digest(arm.variant) for arm in (self.base, self.head)}
         return len(digests) == 1 and digests != {None}
 
 

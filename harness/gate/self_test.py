@@ -60,7 +60,8 @@ def self_test(asked: argparse.Namespace) -> int:
         print("\n".join(test.plan(parts)))  # noqa: T201
         with showing() as show, contextlib.suppress(Enough):
             test.run(parts, until, show)
-    return show_page(output)
+    show_page(output)
+    return INCONCLUSIVE if aims_missed(output, head_of(output)) else OK
 
 
 def parts_of(only: str | None) -> list[str]:
@@ -83,14 +84,18 @@ def seconds_of(said: str) -> float:
 
 
 def show_page(folder: Path) -> int:
-    """Print what is known so far; 23 if a rate that was aimed at is missed, 22 if there is nothing."""
+    """Print what is known so far."""
+    print(page(folder, head_of(folder)), end="")  # noqa: T201
+    return OK
+
+
+def head_of(folder: Path) -> dict[str, Any]:
+    """What was asked of the self-test in a folder. Raises Refusal if there is none."""
     try:
-        head = json.loads((folder / HEAD_NAME).read_text())
+        head: dict[str, Any] = json.loads((folder / HEAD_NAME).read_text())
     except (OSError, ValueError) as error:
         raise Refusal(f"{folder} has no {HEAD_NAME} of a self-test ({error})", UNMEASURED) from error
-    text = page(folder, head)
-    print(text, end="")  # noqa: T201
-    return INCONCLUSIVE if aims_missed(folder, head) else OK
+    return head
 
 
 class SelfTest:

@@ -62,6 +62,8 @@ def page(folder: Path, head: Mapping[str, Any]) -> str:
     unfinished = [kind for _, kinds in found.values() for kind in kinds if not kind.finished]
     if unfinished or len(found) < len(CONDITIONS):
         lines += ["", "Not all runs that are wanted have been made; the same command makes the others."]
+    if missed := aims_missed(folder, head):
+        lines += ["", f"Not as aimed at: {', '.join(missed)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -74,6 +76,7 @@ def said_first(head: Mapping[str, Any]) -> list[str]:
         f"{time.triage.blocks} blocks, slower by over {share_text(time.triage.most)}, then {time.confirm.blocks} "
         f"others, slower by over {share_text(time.confirm.most)}. {machine['cpu']}, {machine['cores']} processors, "
         f"{machine['kernel']}, {machine['python']}, {head['started'][:10]}."
+        + (" Other runs were measured beside it." if head["concurrent"] else "")
     ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from harness import source_digest
 from harness.errors import UNMEASURED, Refusal
 from harness.measure import PACKAGES
+from harness.registry import VariantCard
 
 OURS = ("harness", "variants")
 """What a measured process needs whatever it runs: the worker's half, and the contract."""
@@ -43,9 +44,9 @@ class Side:
     def places(self) -> list[str]:
         return [str(self.place), *map(str, self.beside)]
 
-    def digest(self, target: str) -> str | None:
-        """The digest of the code behind a target on this side; None where it cannot be read."""
-        return source_digest.digest_at(target, tuple(self.places))
+    def digest(self, variant: VariantCard) -> str | None:
+        """The digest of the code behind a variant on this side; None where it cannot be read."""
+        return source_digest.digest_at(variant.target, variant.params, tuple(self.places))
 
 
 def linked_side(

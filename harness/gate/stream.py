@@ -97,17 +97,21 @@ class Stream:
     """A file of blocks: its first line says of what, each other line is a block."""
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
-        """Go on with the file where it is of the same, else begin it anew."""
+        """Go on with the file. Raises Refusal if it is of something else, which nobody wants to lose."""
         self.path = path
         self.blocks: list[Block] = []
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             known, self.blocks = read_stream(path)
             if comparable(known) != comparable(head):
-                self.blocks = []
+                raise Refusal(
+                    f"{path} is of another program, machine or condition; say --output FOLDER, or take it away",
+                    UNMEASURED,
+                )
+            head = known
         lines = "".join(block_line(number, block) for number, block in enumerate(self.blocks))
-        partial = path.with_name(f"{path.name}.partial")
-        partial.write_text(json.dumps(dict(head) if not self.blocks else known) + "\n" + lines)
+        partial = path.with_name(f"{path.name}.partial")  # without a line that was cut off
+        partial.write_text(json.dumps(dict(head)) + "\n" + lines)
         partial.replace(path)
         self.file = path.open("a")
 
@@ -119,7 +123,7 @@ class Stream:
 
 def comparable(head: Mapping[str, Any]) -> dict[str, Any]:
     """What must be equal for blocks to belong together; how many runs are wanted may grow."""
-    return {name: head.get(name) for name in ("schema", "condition", "kernel", "host", "python", "pressure")}
+    return {name: head.get(name) for name in ("schema", "condition", "kernel", "host", "python", "concurrent")}
 
 
 def block_line(number: int, block: Block) -> str:
