@@ -20,8 +20,9 @@ import tomllib
 
 from harness.errors import UNMEASURED, Refusal
 from harness.gate.card import BaseSaid
-from harness.gate.sides import Side, here, linked_side
+from harness.gate.sides import Side, here, linked_side, package_of
 from harness.progress import bar
+from harness.source_digest import closure
 
 # Of other files only a suffix is known, so whatever is not on this list may go into a compiled module.
 NOT_COMPILED = (
@@ -37,18 +38,19 @@ class NoBase(Exception):
 
 
 @contextlib.contextmanager
-def base_side(packages: set[str], said: BaseSaid, folder: Path) -> Iterator[Side]:
-    """The packages as they were where the working tree departs from the base. Raises NoBase if there is no such place.
+def base_side(targets: Sequence[str], said: BaseSaid, folder: Path) -> Iterator[Side]:
+    """What the targets were where the working tree departs from the base. Raises NoBase if there is no such place.
 
     Raises Refusal if it cannot be checked out or built.
     """
-    places = {package: lies for package in sorted(packages) if (lies := here(package)) is not None}
+    packages = sorted({package_of(target) for target in targets})
+    places = {package: lies for package in packages if (lies := here(package)) is not None}
     root = repository_of(places)
     commit, described = departure(root, said.against)
     checkout = folder / "checkout"
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
     try:
-        provide_compiled(root, checkout, commit, said.build, list(places.values()))
+        provide_compiled(root, checkout, commit, said.build, compiled_for(targets, list(places.values())))
         links = {package: checkout / lies.relative_to(root) for package, lies in places.items()}
         for package, lies in links.items():
             if not lies.exists():
@@ -107,17 +109,18 @@ def commit_of(root: Path, name: str) -> str | None:
         return None
 
 
-def provide_compiled(root: Path, checkout: Path, commit: str, build: str, packages: Sequence[Path]) -> None:
-    """Put compiled modules into the checkout, if the working tree has any."""
-    modules = [
-        module
-        for lies in packages
-        for module in ([lies] if lies.is_file() else sorted(lies.rglob("*")))
-        if module.name.endswith(tuple(EXTENSION_SUFFIXES))
-    ]
+def compiled_for(targets: Sequence[str], packages: Sequence[Path]) -> list[Path]:
+    """The compiled modules of the working tree that these targets may import."""
+    places = tuple(dict.fromkeys(str(lies.parent) for lies in packages))
+    files = {path for target in targets for path in closure(target.partition(":")[0], places).values()}
+    return sorted(path for path in files if path.name.endswith(tuple(EXTENSION_SUFFIXES)))
+
+
+def provide_compiled(root: Path, checkout: Path, commit: str, build: str, modules: Sequence[Path]) -> None:
+    """Put the compiled modules that are needed into the checkout, if any are."""
     if not modules:
         return
-    check_built(root, modules, packages)
+    check_built(root, modules)
     if built_alike(root, checkout, commit):
         for module in modules:
             target = checkout / module.relative_to(root)
@@ -132,17 +135,15 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, packag
         raise Refusal(f"cannot build the base with base.build={build!r} ({last})", UNMEASURED)
 
 
-def check_built(root: Path, modules: Sequence[Path], packages: Sequence[Path]) -> None:
-    """Raises Refusal if a source is newer than every compiled module: what runs here is not what stands here."""
-    tracked = git(root, "ls-files", "-z", "--", *map(str, packages)).split("\0")
-    sources = [root / name for name in tracked if name and is_compiled(name) and (root / name).is_file()]
-    newest = max(module.stat().st_mtime for module in modules)
-    late = next((source for source in sources if source.stat().st_mtime > newest), None)
-    if late is not None:
-        raise Refusal(
-            f"{late.relative_to(root)} is newer than every compiled module; build first: python -m pip install -e .",
-            UNMEASURED,
-        )
+def check_built(root: Path, modules: Sequence[Path]) -> None:
+    """Raises Refusal if the source of a module is newer than the module: what runs here is not what stands here."""
+    for module in modules:
+        source = module.with_name(module.name.partition(".")[0] + ".pyx")
+        if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
+            raise Refusal(
+                f"{source.relative_to(root)} is newer than what was compiled of it; python -m pip install -e . builds",
+                UNMEASURED,
+            )
 
 
 def built_alike(root: Path, checkout: Path, commit: str) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 
 from harness import alone, registry
 from harness.environment import environment, host
-from harness.errors import Refusal
+from harness.errors import UNMEASURED, Refusal
 from harness.gate import verdict
 from harness.gate.base import NoBase, base_side
 from harness.gate.card import KEYS, card_of
-from harness.gate.comparing import Comparison, comparisons_of
+from harness.gate.comparing import comparisons_of
 from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
 from harness.gate.identity import Deterministic
 from harness.gate.showing import Show, showing
@@ -63,6 +63,7 @@ class Gate:
         self.params, overrides = parameters(others)
         self.chosen = [self.with_params(card) for card in chosen(asked.targets or tuple(self.card.variants))]
         self.against = chosen((asked.against_variant,))[0] if asked.against_variant else None
+        self.installed_base: Side | None = None
         self.laboratory = Laboratory(self.card, overrides, folder)
 
     def with_params(self, card: VariantCard) -> VariantCard:
@@ -76,6 +77,8 @@ class Gate:
     def run(self) -> tuple[Evidence, list[str]]:
         """Observe every tier; returns what was seen, and what --accept changed."""
         head = self.head_side()
+        if self.asked.base is not None:
+            self.installed_base = installed_side("base", self.asked.base, self.packages(), self.folder)
         ours = working_side("ours", {"variants"}, self.folder)
         evidence = EvidenceFile(self.asked.output / FILE_NAME, self.described(head))
         accepted: list[str] = []
@@ -93,28 +96,39 @@ class Gate:
 
     def compare(self, head: Side, ours: Side, evidence: EvidenceFile, show: Show) -> None:
         """What needs a base: instructions, and time."""
-        try:
-            show("the base", "", 0, 0)
-            with self.base_side(head) as base:
-                evidence.add("base", described=base.described)
-                compared = comparisons_of(self.chosen, base, head, self.against)
-                if "work" in self.card.tiers:
-                    observe_instructions(self.laboratory, compared, evidence, show)
-                if "time" in self.card.tiers:
-                    self.observe_time(compared, ours, evidence, show)
-        except NoBase as reason:
-            for tier, what in (("work", "instructions"), ("time", "times")):
-                if tier in self.card.tiers:
-                    said = f"{what} were not compared: {reason}"
-                    evidence.add("note", tier=tier, variant="all", state=verdict.ABSENT, reason=said)
+        show("the base", "", 0, 0)
+        with contextlib.ExitStack() as stack:
+            try:
+                base = stack.enter_context(self.base_side(head))
+            except (NoBase, Refusal) as reason:
+                for tier in ("work", "time"):
+                    if tier in self.card.tiers:
+                        self.note(evidence, tier, reason)
+                return
+            evidence.add("base", described=base.described)
+            compared = comparisons_of(self.chosen, base, head, self.against)
+            if "work" in self.card.tiers:
+                observe_instructions(self.laboratory, compared, evidence, show)
+            if "time" in self.card.tiers:
+                try:
+                    with alone.timing(self.asked.concurrent):
+                        Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
+                except Refusal as reason:  # somebody else is measuring; what was seen before stays
+                    self.note(evidence, "time", reason)
 
-    def observe_time(self, compared: Sequence[Comparison], ours: Side, evidence: EvidenceFile, show: Show) -> None:
-        with alone.timing(self.asked.concurrent):
-            Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
+    def note(self, evidence: EvidenceFile, tier: str, reason: NoBase | Refusal) -> None:
+        """Say why a tier was not compared: a base that cannot be is no fault, one that could not be made is."""
+        if isinstance(reason, Refusal) and reason.exit_code != UNMEASURED:
+            raise reason
+        state = verdict.UNMEASURED if isinstance(reason, Refusal) else verdict.ABSENT
+        said = f"{'instructions' if tier == 'work' else 'times'} were not compared: {reason}"
+        evidence.add("note", tier=tier, variant="all", state=state, reason=said)
+
+    def cards(self) -> list[VariantCard]:
+        return [*self.chosen, *([self.against] if self.against else [])]
 
     def packages(self) -> set[str]:
-        cards = [*self.chosen, *([self.against] if self.against else [])]
-        return {package_of(card.target) for card in cards}
+        return {package_of(card.target) for card in self.cards()}
 
     def head_side(self) -> Side:
         if self.asked.base is None and self.asked.head is None:
@@ -125,10 +139,10 @@ class Gate:
     def base_side(self, head: Side) -> Iterator[Side]:
         if self.against is not None:
             yield replace(head, name="base", described=f"the variant {self.against.name}")
-        elif self.asked.base is not None:
-            yield installed_side("base", self.asked.base, self.packages(), self.folder)
+        elif self.installed_base is not None:
+            yield self.installed_base
         else:
-            with base_side(self.packages(), self.card.base, self.folder) as side:
+            with base_side([card.target for card in self.cards()], self.card.base, self.folder) as side:
                 yield side
 
     def described(self, head: Side) -> dict[str, Any]:
