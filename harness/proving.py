@@ -10,7 +10,9 @@ from harness.identity import Replays, identify, is_asked, verdict_of
 from harness.outcome import STOPPED, Trained
 from harness.plan import TrainCell
 from harness.proof import Claim, find_reference, reach, verdict
+from harness.record_keys import WRONG
 from harness.registry import OUTSIDE, VariantCard
+from harness.smallest import smallest_text
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
 PROVABLE = ("ok", *STOPPED)
@@ -42,6 +44,8 @@ def identify_all(trained: Sequence[Trained]) -> None:
     replays = Replays()
     for each in filter(is_asked, trained):
         each.identity = identify(each, replays)
+        if each.identity.kind == WRONG and each.answer.get("from_file"):
+            each.identity = replace(each.identity, smallest=smallest_text(each.cell))
         if each.tie_break is None:
             each.verdict = verdict_of(each.identity, each.verdict)
 

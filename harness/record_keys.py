@@ -118,7 +118,7 @@ KEYS: dict[str, Key] = {
     "identity.merge": Key(WHOLE),
     **{f"identity.{side}": Key(TEXTS) for side in ("got", "want")},
     **{f"identity.{side}_count": Key(WHOLE) for side in ("got", "want")},
-    "identity.smallest": Key(MAPPING),
+    "identity.smallest": Key(MAPPING),  # text, merge, reason, num_merges
     "feeding": Key(MAPPING),
     **{f"feeding.{name}": Key(TEXT) for name in FEEDING},
     "takes_threads": Key(YES_OR_NO),

@@ -14,7 +14,7 @@ from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 
 from harness.calling import OWN, feeding_of, own_tie_break
 from harness.errors import MISMATCH, OK
-from harness.identity import identity_of
+from harness.identity import Identity, identity_of
 from harness.proof import Claim, agreement
 from harness.record import Record
 from harness.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, complaints
@@ -22,6 +22,7 @@ from harness.registry import VariantCard
 from harness.replay import replay
 from harness.running import exit_code
 from harness.schedule import Run
+from harness.smallest import search
 from variants import heap, minbpe
 from variants.contract import Merge, TieBreak, WordCounts
 
@@ -93,6 +94,47 @@ def test_ours_are_identical_under_the_tie_break_that_made_them(words: dict[bytes
     assert tie_break in replayed.tie_breaks
 
 
+# The smallest text.
+
+
+def sabotaged(text: str) -> Identity | None:
+    return Identity(WRONG, merge=1) if "xyx" in text and text.count("z") > 1 else None
+
+
+def test_a_text_is_cut_down_to_what_the_fault_needs() -> None:
+    told: list[str] = []
+    search(sabotaged, "qqq" * 300 + "zzz xyx and more" * 300, lambda: False, lambda text, _: told.append(text))
+    assert sorted(told[-1]) == ["x", "x", "y", "z", "z"]
+    assert [len(text) for text in told] == sorted((len(text) for text in told), reverse=True)
+
+
+def test_a_search_ends_when_its_time_is_over_with_what_it_has() -> None:
+    told: list[str] = []
+    text = "zzxyx" * 100
+    search(sabotaged, text, lambda: bool(told), lambda text, _: told.append(text))
+    assert told == [text[:16]]
+
+
+def test_a_text_without_a_fault_has_no_smallest() -> None:
+    told: list[str] = []
+    search(sabotaged, "ab" * 10_000, lambda: False, lambda text, _: told.append(text))
+    assert told == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text("ab ", max_size=12), st.text("ab ", max_size=12))
+def test_what_is_told_always_has_the_fault(before: str, after: str) -> None:
+    told: list[str] = []
+
+    def twice(text: str) -> Identity | None:
+        return Identity(WRONG, merge=1) if text.count("b") >= 2 else None
+
+    search(twice, before + after, lambda: False, lambda text, _: told.append(text))
+    assert all(twice(text) for text in told)
+    assert bool(told) == ((before + after).count("b") >= 2)
+    assert not told or len(told[-1]) == 2
+
+
 # Who judges.
 
 
@@ -151,6 +193,9 @@ def test_wrong_merges_of_an_unknown_tie_break_are_a_mismatch_without_a_time(tmp_
     assert (wrong["status"], wrong["identity"]["kind"]) == ("mismatch", WRONG)
     assert wrong["reason"] == wrong["identity"]["reason"]
     assert wrong["first_divergence"]["merge"] == wrong["identity"]["merge"] == 1
+    smallest = wrong["identity"]["smallest"]
+    assert smallest["merge"] == 1
+    assert len(smallest["text"]) <= 4
     assert exit_code([wrong], run.disagreements) == MISMATCH
 
 

@@ -205,15 +205,6 @@ def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
     assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
 
 
-def test_gigatoken_goes_on_when_no_pair_is_left(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"aaaa bc bc")
-    made = trainer("peer_gigatoken")(Corpus(str(path)), 10)
-    want = expected(Corpus(str(path)), 10, TieBreak.HUGGINGFACE)
-    assert made[: len(want)] == want
-    assert len(made) > len(want)
-
-
 # What has no answer.
 
 

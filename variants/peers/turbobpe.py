@@ -1,6 +1,6 @@
-"""turbobpe: `RegexTokenizer.train`, fed one string. It merges the ten most frequent pairs in one pass over the text.
+"""turbobpe: `RegexTokenizer.train`, fed one string. It merges up to ten of the most frequent pairs in one pass.
 
-The counts of a batch are no longer true for its later merges. `batch_size=1` is one merge a pass.
+Its authors call that approximate, and `batch_size=1` exact; what came of it in a run says the class of its merges.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def feeding(corpus: Corpus, batch_size: int = 10) -> Feeding:  # noqa: ARG001
         BY_THE_PATTERN,
         CUT_OUT,
         TIES,
-        None if batch_size == 1 else f"it makes {batch_size} merges by the counts before the first of them",
+        None if batch_size == 1 else f"it makes up to {batch_size} merges by the counts before the first of them",
     )

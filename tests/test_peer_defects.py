@@ -1,0 +1,188 @@
+"""Defects of outside trainers, each with the smallest case that shows it: results/peers/README.md tells them.
+
+A test that fails here says that a package has mended what it shows: the README and the adapter can then say less.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.identity import Identity, identity_of
+from harness.record_keys import IDENTICAL, WRONG
+from harness.replay import replay
+from variants import heap
+from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts
+from variants.counting.pretokenize import serial
+from variants.peers import bpeasy, fast_bpe_rs, gigatoken, huggingface, rustbpe, sentencepiece, tiktoken, turbobpe
+from variants.peers.huggingface import bytes_by_character, spelled
+
+SPECIAL = "<|endoftext|>"
+COUNTS_IN_32_BITS = 2**31
+PIECE = "a" * 2**16
+PIECES = COUNTS_IN_32_BITS // (len(PIECE) - 1) + 1
+
+
+def corpus_of(folder: Path, text: str, special_tokens: tuple[str, ...] = (SPECIAL,)) -> Corpus:
+    path = folder / "text.txt"
+    path.write_text(text, "utf-8", newline="")
+    return Corpus(str(path), special_tokens)
+
+
+def learn(module: Any, corpus: Corpus, num_merges: int) -> list[Merge]:
+    """The peer's merges; skipped where its package is absent."""
+    try:
+        merges: list[Merge] = module.train(corpus, num_merges)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    return merges
+
+
+def judged(merges: list[Merge], corpus: Corpus, num_merges: int) -> Identity:
+    return identity_of(replay(serial(corpus), merges), num_merges)
+
+
+# Exhaustion: what becomes of more merges than there are.
+
+
+def test_gigatoken_makes_merges_of_pairs_that_are_not_there_when_none_is_left(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "aaaa bc bc")
+    merges = learn(gigatoken, corpus, 10)
+    assert merges[:4] == heap.train(serial(corpus), 10, tie_break=TieBreak.HUGGINGFACE)
+    found = judged(merges, corpus, 10)
+    assert (found.kind, found.merge) == (WRONG, 5)
+    assert "when no pair was left" in str(found.reason)
+
+
+def test_tiktokens_educational_trainer_raises_an_error_when_no_pair_is_left(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "ab")
+    assert learn(tiktoken, corpus, 1) == [(b"a", b"b")]
+    with pytest.raises(ValueError, match="empty"):
+        tiktoken.train(corpus, 2)
+
+
+@pytest.mark.parametrize("module", [huggingface, rustbpe, bpeasy, turbobpe], ids=lambda module: module.NAME)
+def test_the_others_end_when_no_pair_is_left(module: Any, tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "aaaa bc bc")
+    assert judged(learn(module, corpus, 10), corpus, 10).kind == IDENTICAL
+
+
+# Runs of one token.
+
+
+def test_fast_bpe_rs_does_not_replace_from_the_left_in_a_run_of_odd_length(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "abbb")
+    merges = learn(fast_bpe_rs, corpus, 3)
+    found = judged(merges, corpus, 3)
+    assert (found.kind, found.merge) == (WRONG, 2)
+    assert merges[:2] == [(b"b", b"b"), (b"a", b"b")]
+    assert "of a pair that does not occur" in str(found.reason)
+
+
+# Special tokens: who does not cut them out before counts what they are made of.
+
+
+def test_hugging_face_counts_special_tokens_as_text_unless_they_are_cut_out_before(tmp_path: Path) -> None:
+    text = f"ab{SPECIAL}ab{SPECIAL}"
+    corpus = corpus_of(tmp_path, text)
+    assert learn(huggingface, corpus, 3) == [(b"a", b"b")]
+    tokenizer = untrained()
+    tokenizer.add_special_tokens([SPECIAL])
+    tokenizer.train_from_iterator([text], trainer_of(3, [SPECIAL]))
+    assert (b"<", b"|") in merges_in(tokenizer)
+
+
+def test_hugging_face_cuts_files_into_lines_before_it_looks_for_pre_tokens(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "a  \n  b\n" * 3)
+    want = heap.train(serial(corpus), 4, tie_break=TieBreak.HUGGINGFACE)
+    assert learn(huggingface, corpus, 4) == want
+    tokenizer = untrained()
+    tokenizer.train([corpus.path], trainer_of(4, []))
+    assert merges_in(tokenizer) != want
+    by_line: Counter[bytes] = Counter()
+    for line in ["a  \n", "  b\n"] * 3:
+        by_line.update(dict(serial(corpus_of(tmp_path, line))))
+    words = WordCounts.from_items(by_line.items())
+    assert merges_in(tokenizer) == heap.train(words, 4, tie_break=TieBreak.HUGGINGFACE)
+
+
+# Counts beyond 2**31 - 1.
+
+
+@pytest.mark.slow
+def test_hugging_face_makes_no_merge_of_a_pair_that_occurs_two_thousand_million_times() -> None:
+    assert learned_by_hugging_face(2) == [(b"a", b"a")]
+    assert learned_by_hugging_face(PIECES) == []
+
+
+def learned_by_hugging_face(pieces: int) -> list[Merge]:
+    tokenizers = huggingface.tokenizers or pytest.skip("tokenizers is not installed")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=2, show_progress=False, special_tokens=[], initial_alphabet=["a"], min_frequency=0
+    )
+    tokenizer.train_from_iterator(repeated(pieces), trainer)
+    return merges_in(tokenizer)
+
+
+@pytest.mark.slow
+def test_rustbpe_makes_no_merge_of_a_pair_that_occurs_two_thousand_million_times() -> None:
+    if rustbpe.rustbpe is None:
+        pytest.skip("rustbpe is not installed")
+    assert learned_by_rustbpe(2) == [b"aa"]
+    assert learned_by_rustbpe(PIECES) == []
+
+
+def learned_by_rustbpe(pieces: int) -> list[bytes]:
+    tokenizer = rustbpe.rustbpe.Tokenizer()
+    tokenizer.train_from_iterator(repeated(pieces), 257, pattern="(?s:.+)")
+    return [bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256]
+
+
+def repeated(pieces: int) -> Iterable[str]:
+    return (PIECE for _ in range(pieces))
+
+
+# Lines: what a default leaves out in silence.
+
+
+def test_sentencepiece_leaves_out_lines_of_over_4192_bytes_unless_it_is_told_otherwise(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "xy" * 3000 + "\n" + "ab ab ab cd ce cf\n" * 9)
+    assert (b"x", b"y") in learn(sentencepiece, corpus, 40)
+    model = tmp_path / "model"
+    sentencepiece.sentencepiece.SentencePieceTrainer.train(
+        input=corpus.path, model_prefix=str(model), model_type="bpe", vocab_size=40, hard_vocab_limit=False,
+        minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
+    pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
+    assert any("ab" in piece for piece in pieces)
+    assert not any("x" in piece for piece in pieces)
+
+
+def untrained() -> Any:
+    tokenizers = huggingface.tokenizers or pytest.skip("tokenizers is not installed")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    return tokenizer
+
+
+def trainer_of(num_merges: int, special_tokens: list[str]) -> Any:
+    known = huggingface.tokenizers
+    return known.trainers.BpeTrainer(
+        vocab_size=256 + len(special_tokens) + num_merges,
+        show_progress=False,
+        special_tokens=special_tokens,
+        initial_alphabet=known.pre_tokenizers.ByteLevel.alphabet(),
+    )
+
+
+def merges_in(tokenizer: Any) -> list[Merge]:
+    byte_of = bytes_by_character()
+    learned = json.loads(tokenizer.to_str())["model"]["merges"]
+    return [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
