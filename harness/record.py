@@ -7,12 +7,14 @@ cannot be read is reported with its number and skipped: it costs only itself.
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import io
 import json
 import os
 import struct
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +24,8 @@ from variants.contract import Merge
 
 SCHEMA = 1
 FILE_NAME = "records.jsonl"
+PACKED = f"{FILE_NAME}.gz"
+"""The same, packed by gzip: what is kept for good and not added to."""
 Record = dict[str, Any]
 BY_ITSELF = "itself"
 """What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
@@ -123,14 +127,20 @@ class Line(NamedTuple):
 def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield read_line(path, number, line)
     except OSError as error:
-        raise Refusal(
-            f"cannot read records from {path} ({error.strerror}); python -m harness makes some", UNMEASURED
-        ) from error
+        told = error.strerror or error
+        raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
+    except (EOFError, zlib.error) as error:
+        raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of records in a folder, what is packed first; the name of the plain one where there is none."""
+    return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
 
 
 def read_line(path: Path, number: int, line: bytes) -> Line:
@@ -156,9 +166,10 @@ def read_records(paths: Sequence[Path | str]) -> list[Record]:
     """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
     records = []
     for given in map(Path, paths):
-        for line in lines_of(given / FILE_NAME if given.is_dir() else given):
-            if line.record is None:
-                report(line)
-            else:
-                records.append(line.record)
+        for file in files_of(given) if given.is_dir() else [given]:
+            for line in lines_of(file):
+                if line.record is None:
+                    report(line)
+                else:
+                    records.append(line.record)
     return records

@@ -19,7 +19,7 @@ from pathlib import Path
 from harness import record_export
 from harness.__main__ import guarded
 from harness.errors import OK, UNMEASURED, Refusal
-from harness.record import FILE_NAME, Line, Record, RecordFile, lines_of, report
+from harness.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, report
 from harness.record_arguments import DEFAULT_RESULTS
 from harness.record_keys import complaints, unknown_keys
 
@@ -44,10 +44,12 @@ def check(paths: Sequence[Path]) -> int:
 
 def merge(paths: Sequence[Path], output: Path) -> int:
     """Add to `output` every record that is not there yet, each once."""
+    if output.suffix == ".gz":
+        raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     found = readable(paths)
     target = folder / name
-    already = readable([target]) if target.exists() else []
+    already = readable([file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)])
     known = {canonical(record) for record in already}
     fresh = []
     for record in found:
@@ -93,10 +95,10 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.is_dir():
             found.append(path)
-        elif (path / FILE_NAME).exists():
-            found.append(path / FILE_NAME)
+        elif any(file.exists() for file in files_of(path)):
+            found += files_of(path)
         else:
-            found += sorted(path.rglob(FILE_NAME)) or [path / FILE_NAME]
+            found += sorted(file for name in (FILE_NAME, PACKED) for file in path.rglob(name)) or [path / FILE_NAME]
     return list({path.resolve(): path for path in found}.values())
 
 
@@ -121,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m harness.records",
         description="Join, check and export files of records.",
-        epilog="A folder stands for its records.jsonl, or, if it has none, for all of those below it.\n"
+        epilog="A folder stands for its records.jsonl (or .jsonl.gz), or, if it has none, for all of those below it.\n"
         "exit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import gzip
 import io
 import json
 import subprocess
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from workbench import CHECKOUT, NAIVE, TESTS, cell_of, reading_of, settings_for, unruly
 
 from harness import record_export, records
-from harness.record import FILE_NAME, SCHEMA, RecordFile, read_records
+from harness.record import FILE_NAME, PACKED, SCHEMA, RecordFile, read_records
 from harness.record_keys import complaints, unknown_keys
 from harness.schedule import Run
 
@@ -174,6 +175,32 @@ def test_merge_into_one_of_its_own_inputs_adds_the_others(made: list[Line], tmp_
     left, right = stored(tmp_path / "left.jsonl", made[:2]), stored(tmp_path / "right.jsonl", made[1:])
     assert records.main(["merge", str(left), str(right), "-o", str(left)]) == 0
     assert read_records([left]) == made
+
+
+def test_packed_records_are_read_like_plain_ones(
+    made: list[Line], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = tmp_path / "kept" / PACKED
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress("".join(f"{json.dumps(record)}\n" for record in made[:3]).encode(), mtime=0))
+    assert read_records([packed]) == read_records([packed.parent]) == made[:3]
+    RecordFile(packed.parent).append(made[3:])
+    assert read_records([packed.parent]) == made
+    assert records.main(["check", str(tmp_path)]) == 0
+    assert f"{len(made)} lines in 2 files, none broken" in capsys.readouterr().out
+    assert records.main(["merge", str(packed), "--output", str(packed.parent)]) == 0
+    assert read_records([packed.parent]) == made
+    assert records.main(["merge", str(packed), "--output", str(packed)]) == 2
+    assert "pack it with gzip -n afterwards" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"schema": 1}\n' * 99)[:-20]])
+def test_a_broken_pack_of_records_is_a_sentence(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / PACKED).write_bytes(content)
+    assert records.main(["check", str(tmp_path)]) == 22
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_what_several_writers_add_at_once_is_merged_whole(tmp_path: Path) -> None:
