@@ -112,10 +112,15 @@ def _looks() -> dict[str, Look]:
 def _groups(cards: Iterable[VariantCard]) -> dict[tuple[str, str], list[VariantCard]]:
     """The variants by family and language, outside trainers last."""
     groups: dict[tuple[str, str], list[VariantCard]] = {}
-    for card in sorted(cards, key=lambda card: ("peer" in card.tags or "external" in card.tags, _part(card))):
+    for card in sorted(cards, key=_precedence):
         language = next((tag for tag in _LANGUAGES if tag in card.tags), "")
         groups.setdefault((card.family, language), []).append(card)
     return groups
+
+
+def _precedence(card: VariantCard) -> tuple[bool, int, bool]:
+    """The series by its parts, then who is fit for a reference, then others of ours, then outside trainers."""
+    return "peer" in card.tags or "external" in card.tags, _part(card), "reference" not in card.tags
 
 
 def _part(card: VariantCard) -> int:

@@ -1,8 +1,9 @@
-"""python -m harness.splice README.md: fill in the tables that a page shows, from records, by the commands it names.
+"""python -m harness.splice README.md: make the tables and pictures of a page anew, by the commands it names.
 
-A block stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published and
-harness.gate are the other commands that may stand there. With --check nothing is written and the exit code is 21 if the
-page is not what its commands print.
+A table stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published and
+harness.gate are the other commands that may stand there. A picture is any SVG that the page both shows and names as the
+`--output` of a `python -m harness.plot` on one line. With --check nothing is written, and the exit code is 21 if the
+page is not what its commands print or a picture not what they draw.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ import io
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import published, table
+from harness import plot, published, table
 from harness.errors import MISMATCH, OK, Refusal
 from harness.gate import __main__ as gate
+from harness.pictures.files import alike
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published|gate)(?P<arguments>.*?) -->\n)"
     r".*?(<!-- END (?P=name) -->)",
     re.S,
 )
+
+PICTURE = re.compile(r"python -m harness\.plot (?P<arguments>[^`\n]*--output (?P<path>[^\s`]+\.svg))")
 
 COMMANDS = {"table": table.main, "published": published.main, "gate": gate.main}
 
@@ -45,6 +50,33 @@ def printed(command: str, arguments: str) -> str:
     return output.getvalue()
 
 
+def pictures(page: Path, content: str) -> list[tuple[str, Path]]:
+    """The commands of the pictures that a page shows, and where they draw."""
+    shown = {(page.parent / link).resolve() for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", content)}
+    named = [(found["arguments"], Path(found["path"])) for found in PICTURE.finditer(content)]
+    return [(arguments, path) for arguments, path in named if path.resolve() in shown]
+
+
+def drawn(arguments: str, path: Path, output: Path) -> None:
+    """Draw a picture of a page, into another file than it says. Raises Refusal if its command fails."""
+    line = [str(output) if word == str(path) else word for word in shlex.split(arguments)]
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = plot.main(line)
+    if code != OK:
+        raise Refusal(f"python -m harness.plot {arguments} ended with {code}", code)
+
+
+def stale_pictures(page: Path, content: str) -> list[Path]:
+    """The pictures of a page that are not what their commands draw."""
+    stale = []
+    with tempfile.TemporaryDirectory() as folder:
+        for arguments, path in pictures(page, content):
+            drawn(arguments, path, Path(folder, "fresh.svg"))
+            if not path.exists() or not alike(path, Path(folder, "fresh.svg")):
+                stale.append(path)
+    return stale
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m harness.splice", description=(__doc__ or "").partition("\n")[0])
@@ -54,17 +86,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         before = arguments.page.read_text()
         after = spliced(before)
+        stale = stale_pictures(arguments.page, after) if arguments.check else []
+        for words, path in [] if arguments.check else pictures(arguments.page, after):
+            drawn(words, path, path)
     except OSError as error:
         print(f"cannot read {arguments.page} ({error.strerror})", file=sys.stderr)  # noqa: T201
         return 2
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code
+    if arguments.check and (before != after or stale):
+        what = ", ".join(map(str, [*([arguments.page] if before != after else []), *stale]))
+        verb = "is" if what.count(", ") == 0 else "are"
+        print(f"{what} {verb} stale; python -m harness.splice {arguments.page} mends it", file=sys.stderr)  # noqa: T201
+        return MISMATCH
     if before == after:
         return OK
-    if arguments.check:
-        print(f"{arguments.page} is stale; python -m harness.splice {arguments.page} mends it", file=sys.stderr)  # noqa: T201
-        return MISMATCH
     arguments.page.write_text(after)
     return OK
 

@@ -362,3 +362,21 @@ def everything() -> list[Record]:
         for record in LADDER
         for block in range(2)
     ]
+
+
+def test_many_reasons_for_skipping_are_told_in_one_sentence(tmp_path: Path) -> None:
+    skipped = [
+        measured(f"peer_{number}", {}, status="skipped", reason=f"lacks {number}", seconds={}, merges=None)
+        for number in range(5)
+    ]
+    texts = drawn([*LADDER, *skipped[:3]], "ladder", tmp_path).texts
+    assert {"peer_0: skipped: lacks 0.", "peer_2: skipped: lacks 2."} <= set(texts)
+    texts = drawn([*LADDER, *skipped], "ladder", tmp_path).texts
+    assert "Skipped: peer_0, peer_1, peer_2, peer_3, peer_4; the table says why." in texts
+
+
+def test_a_picture_says_when_the_machine_was_shared(tmp_path: Path) -> None:
+    alone = drawn(LADDER, "memory", tmp_path).texts
+    shared = drawn([{**record, "concurrent": True} for record in LADDER], "memory", tmp_path).texts
+    assert not any("while other runs were timed" in text for text in alone)
+    assert any(text.endswith("2026-11-21, while other runs were timed on the machine") for text in shared)

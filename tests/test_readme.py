@@ -14,6 +14,7 @@ from harness.record import read_records
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
 PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if splice.BLOCK.search(page.read_text())]
+PICTURED = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if "harness.plot" in page.read_text()]
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,13 @@ def test_every_table_of_the_readme_is_what_its_command_prints() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
 def test_the_tables_of_every_page_of_results_are_what_their_commands_print(page: Path) -> None:
+    assert splice.main([str(page), "--check"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PICTURED, ids=lambda page: page.parent.name)
+def test_the_pictures_of_every_page_of_results_are_what_their_commands_draw(page: Path) -> None:
+    assert splice.pictures(page, page.read_text())
     assert splice.main([str(page), "--check"]) == 0
 
 
@@ -67,6 +75,32 @@ def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureF
     assert "old" not in page.read_text()
     assert "| variant |" in page.read_text()
     assert splice.main([str(page), "--check"]) == 0
+
+
+def test_a_stale_picture_is_told_and_drawn_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = CHECKOUT / "tests/records/sweep.jsonl"
+    page, picture = tmp_path / "page.md", tmp_path / "one.svg"
+    monkeypatch.chdir(tmp_path)
+    command = f"`python -m harness.plot {records} --kind ladder --output one.svg`"
+    page.write_text(f"![the ladder](one.svg)\n\n{command}, `python -m harness.plot --output not_shown.svg`\n")
+    assert splice.main([str(page), "--check"]) == 21
+    assert "one.svg is stale" in capsys.readouterr().err
+    assert splice.main([str(page)]) == 0
+    assert splice.main([str(page), "--check"]) == 0
+    drawn = picture.read_text()
+    for changed in (
+        drawn.replace(">heap<", ">hexp<"),
+        re.sub(r'(id="value-0-1">.*?<use [^>]*x=")', r"\g<1>9", drawn, count=1, flags=re.DOTALL),
+        "no picture",
+    ):
+        assert changed != drawn
+        picture.write_text(changed)
+        assert splice.main([str(page), "--check"]) == 21
+    picture.write_text(drawn.replace("stroke-width", "stroke-width "))  # another release of matplotlib may write so
+    assert splice.main([str(page), "--check"]) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".svg"] == ["one.svg"]
 
 
 def test_a_block_whose_command_fails_leaves_the_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ from harness.pictures.theme import following
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_SVG = "http://www.w3.org/2000/svg"
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 SUFFIXES = (".svg", ".png")
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
@@ -45,6 +49,41 @@ def save(figure: Figure, path: Path, follow: bool = True) -> None:
         if part.exists():
             part.unlink()
         raise Refusal(f"cannot write {path} ({error.strerror}); choose another place with --output") from error
+
+
+def alike(one: Path, other: Path) -> bool:
+    """Whether two pictures say the same words and have everything that has a name at the same place.
+
+    Bytes may differ between releases of matplotlib; a place may by half a point.
+    """
+    if one.read_bytes() == other.read_bytes():
+        return True
+    try:
+        (words, places), (other_words, other_places) = _content(one), _content(other)
+    except ElementTree.ParseError:
+        return False
+    return (
+        words == other_words
+        and places.keys() == other_places.keys()
+        and all(
+            len(numbers) == len(other_places[name])
+            and all(math.isclose(a, b, abs_tol=0.5) for a, b in zip(numbers, other_places[name], strict=True))
+            for name, numbers in places.items()
+        )
+    )
+
+
+def _content(path: Path) -> tuple[list[str], dict[str, list[float]]]:
+    """The texts of an SVG, and the coordinates below every id of ours: those with a dash."""
+    root = ElementTree.parse(path).getroot()
+    words = [element.text or "" for element in root.iter(f"{{{_SVG}}}text")]
+    places: dict[str, list[float]] = {}
+    for group in root.iter(f"{{{_SVG}}}g"):
+        if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or "") and not (group.get("id") or "").startswith("panel"):
+            found = [each.get(name) or "" for each in group.iter() for name in ("x", "y")]
+            found += [each.get("d") or "" for each in group if each.tag == f"{{{_SVG}}}path"]
+            places[group.get("id") or ""] = [float(number) for text in found for number in _NUMBER.findall(text)]
+    return words, places
 
 
 def slim(svg: str) -> str:

@@ -58,7 +58,7 @@ def draw(shown: Sequence[Row], request: Request) -> Figure:
             "corpus or vocabulary gives it"
         )
     height = max(2.5, 0.135 * len(curves))
-    right = min(3.4, max(text_width(curve.name, 7.5) for curve in curves) * 0.88 + 0.25)
+    right = min(3.4, max(text_width(curve.name, 7.5) for curve in curves) * 0.96 + 0.3)
     left, gap = 0.62, 0.15
     width = (WIDTH - 2 * EDGE - right - 2 * left - gap) / 2
     short = [

@@ -66,7 +66,7 @@ def draw(shown: Sequence[Row], request: Request) -> Figure:
             panel_title(group, groups), fontsize=9, color=request.theme.ink, loc="left", weight="bold", pad=4
         )
         axes.tick_params(axis="y", labelsize=size)
-        _climb(axes, group, [values[id(each)] for each in group], request, place)
+        _climb(axes, group, [values[id(each)] for each in group], request, width, place)
         if column == columns - 1:
             top += heights[row] + _GAP
     return page.figure
@@ -87,11 +87,13 @@ def _notes(shown: Sequence[Row], groups: Sequence[Sequence[Row]], request: Reque
     return [*said, *marks.bars_explained(drawn), EXPLAINED[request.seconds], *failures(shown, drawn)]
 
 
-def _climb(axes: Axes, group: Sequence[Row], values: Sequence[Value], request: Request, panel: int) -> None:
+def _climb(
+    axes: Axes, group: Sequence[Row], values: Sequence[Value], request: Request, width: float, panel: int
+) -> None:
     theme = request.theme
     known = [end for value in values for end in value[1:] if end is not None]
     low, high = log_range(known)
-    high *= (high / low) ** 0.14  # room for the gain at the right of the slowest
+    high *= (high / low) ** (0.5 / width)  # half an inch for the gain at the right of the slowest
     previous: tuple[int, float] | None = None
     for place, (row, value) in enumerate(zip(group, values, strict=True)):
         look, name = marks.row_look(row), f"{panel}-{place}"

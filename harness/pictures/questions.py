@@ -16,6 +16,8 @@ from harness.units import bytes_text, count_text
 
 MOST_PANELS = 9
 MOST_NAMED = 10
+MOST_REASONS = 3
+"""With more, those that were skipped are named together."""
 
 FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "data": lambda row: row.corpus.get("name"),
@@ -145,6 +147,8 @@ def spoken(corpus: str) -> str:
 def caption(shown: Sequence[Row]) -> list[str]:
     """What was measured, on what, when; of many slices of one corpus, from which size to which."""
     lines = Legend(shown).caption()
+    if any(row.record.get("concurrent") for row in shown):
+        lines[-1] += ", while other runs were timed on the machine"
     corpora = {str(row.corpus.get("sha256")): row.corpus for row in shown if row.corpus}
     names = {_without_size(str(corpus.get("name"))) for corpus in corpora.values()}
     if len(corpora) <= 4 and len(names) == len(corpora):
@@ -165,9 +169,20 @@ def _range(sizes: set[int]) -> str:
 def failures(shown: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows came to nothing, with the names of those that did; none of those drawn."""
     told: dict[str, list[str]] = {}
+    skipped = []
     for row, label in zip(shown, Legend(shown).short_labels(), strict=True):
+        if row.status == "skipped":
+            skipped.append(row)
         if row.status != "ok" and (row.status == "mismatch" or row not in drawn):
             told.setdefault(failure_text(row), []).append(label)
+    if len({row.reason for row in skipped}) > MOST_REASONS:
+        names = ", ".join(dict.fromkeys(row.name for row in skipped))
+        told = {text: labels for text, labels in told.items() if not text.startswith("skipped")}
+        return [*_sentences(told), f"Skipped: {names}; the table says why."]
+    return _sentences(told)
+
+
+def _sentences(told: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"{listed(labels)}: {text}." for text, labels in told.items()]
 
 

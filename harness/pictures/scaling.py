@@ -105,7 +105,7 @@ def draw(shown: Sequence[Row], request: Request, along: Along) -> Figure:
     most = max(len(series) for _, series in panels)
     height = max(3.4 if columns == 1 else 2.7, most * 0.135)
     names = [f"{each.name}  {each.exponent(along.symbol)}" for _, series in panels for each in series]
-    right = min(4.2, max(text_width(name, 7.5) for name in names) * 0.88 + 0.3)
+    right = min(4.2, max(text_width(name, 7.5) for name in names) * 0.96 + 0.35)
     left, gap = 0.55, 0.12
     width = (WIDTH - 2 * EDGE - (columns - 1) * gap) / columns - left - right
     lines = -(-len(panels) // columns)
