@@ -95,9 +95,16 @@ def test_nothing_measured_is_22(evidence: EvidenceFile) -> None:
 def test_right_merges_and_known_counts_pass_beside_what_is_not_here(evidence: EvidenceFile) -> None:
     merges(evidence, **PROVED)
     counts(evidence, {"update/steps": 5}, {"update/steps": 5})
-    merges(evidence, "skipped", "Boost is not here")
+    evidence.add("note", tier="identity", variant="other", state="absent", reason="other on letters: no Boost here")
     assert outcome(evidence)[:2] == ("pass", 0)
-    assert any("mine: Boost is not here" in line for line in lines(judged(evidence.evidence)))
+    assert "absent       other: no Boost here" in lines(judged(evidence.evidence))
+
+
+def test_a_variant_that_is_measured_elsewhere_is_not_called_absent(evidence: EvidenceFile) -> None:
+    merges(evidence, "skipped", "it breaks ties otherwise")
+    assert any("breaks ties" in line for line in lines(judged(evidence.evidence)))
+    merges(evidence, **PROVED)
+    assert not any("breaks ties" in line for line in lines(judged(evidence.evidence)))
 
 
 def test_wrong_merges_are_21_with_the_first_of_them(evidence: EvidenceFile) -> None:

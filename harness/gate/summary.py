@@ -47,9 +47,16 @@ def lines(found: Verdict) -> list[str]:
 
 
 def listed(found: Verdict) -> list[Finding]:
-    """What did not pass, what is absent in a line for each reason, and the times that passed, which have figures."""
+    """What did not pass, which variants are absent from a tier, a line for each reason, and the times that passed."""
     bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
-    absent = condensed([finding for finding in found.findings if finding.state == ABSENT])
+    elsewhere = {(finding.tier, finding.variant) for finding in found.findings if finding.state != ABSENT}
+    absent = condensed(
+        [
+            finding
+            for finding in found.findings
+            if finding.state == ABSENT and (finding.tier, finding.variant) not in elsewhere
+        ]
+    )
     rest = [_more(bad[MOST_LISTED:])] if len(bad) > MOST_LISTED else []
     timed = [finding for finding in found.findings if (finding.state, finding.tier) == (PASS, "time")]
     return [*bad[:MOST_LISTED], *rest, *absent, *timed[:MOST_LISTED]]
