@@ -161,8 +161,11 @@ def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:
 
 def refuse_what_counting_takes(name: str, config: Mapping[str, Any], said: Sequence[str]) -> None:
     """A word table is counted already: what decides how text is counted would be silently ignored."""
+    chosen = config["counting"]["_target_"] is not None
     of_counting = [key for key in said if key.partition(".")[0] in ("counting", "errors")]
-    if config["counting"]["_target_"] is not None or of_counting:
+    if not chosen and "counting" in of_counting:
+        of_counting.remove("counting")  # counting=own takes back what an experiment chose
+    if chosen or of_counting:
         raise Refusal(
             f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
         )

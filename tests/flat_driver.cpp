@@ -1,6 +1,6 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
-// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, nine bits of switches, guess scale),
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, batch, nine bits of switches, guess scale),
 // then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
@@ -29,8 +29,8 @@ std::vector<Case> read_cases(const char* path) {
     unsigned switches = 0;
     for (Case one; file >> words; cases.push_back(one), one = Case()) {
         flat::Options& options = one.options;
-        file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> switches >>
-            options.guess_scale;
+        file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> options.batch >>
+            switches >> options.guess_scale;
         options.part = 16;
         options.tie_break = static_cast<flat::TieBreak>(tie_break);
         bool* const ideas[] = {&options.layout,       &options.occurrence_lists, &options.accumulators,

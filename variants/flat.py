@@ -46,6 +46,7 @@ def train(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
+    batch: int = 1,
     layout: bool = True,
     occurrence_lists: bool = True,
     accumulators: bool = True,
@@ -68,6 +69,7 @@ def train(
         tie_break=tie_break,
         min_count=min_count,
         threads=threads,
+        batch=batch,
         layout=layout,
         occurrence_lists=occurrence_lists,
         accumulators=accumulators,
@@ -86,6 +88,7 @@ def train_on(
     tie_break: TieBreak,
     min_count: int,
     threads: int,
+    batch: int = 1,
     **ideas: bool,
 ) -> list[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
@@ -98,6 +101,7 @@ def train_on(
         tie_break=list(TieBreak).index(tie_break),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
         threads=threads,
+        batch=batch,
         **{**dict.fromkeys(IDEAS, True), **ideas},
     )
     return merges

@@ -8,6 +8,7 @@ def train(
     tie_break: int,
     min_count: int,
     threads: int,
+    batch: int,
     layout: bool,
     occurrence_lists: bool,
     accumulators: bool,

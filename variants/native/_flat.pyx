@@ -23,6 +23,7 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         int64_t min_count
         TieBreak tie_break
         size_t threads
+        size_t batch
         flag layout
         flag occurrence_lists
         flag accumulators
@@ -47,6 +48,7 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         uint64_t queue_moves
         uint64_t levels
         uint64_t rescans
+        uint64_t batches
         uint64_t text_bytes
         uint64_t list_bytes
         uint64_t table_bytes
@@ -84,6 +86,7 @@ def train(
     int tie_break,
     int64_t min_count,
     size_t threads,
+    size_t batch,
     bint layout,
     bint occurrence_lists,
     bint accumulators,
@@ -108,6 +111,7 @@ def train(
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
     options.threads = threads
+    options.batch = batch
     options.layout = layout
     options.occurrence_lists = occurrence_lists
     options.accumulators = accumulators
@@ -141,6 +145,7 @@ def train(
         ("queue_moves", answer.tallies.queue_moves),
         ("levels", answer.tallies.levels),
         ("rescans", answer.tallies.rescans),
+        ("batches", answer.tallies.batches),
         ("text_bytes", answer.tallies.text_bytes),
         ("list_bytes", answer.tallies.list_bytes),
         ("table_bytes", answer.tallies.table_bytes),

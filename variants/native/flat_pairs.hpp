@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "flat_batch.hpp"
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
 #include "flat_pair_table.hpp"
@@ -20,7 +22,7 @@ class KeptPairs {
     using Slot = typename Table::Slot;
 
     KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies)
-        : tallies_(tallies), exact_(options.occurrence_lists) {
+        : tallies_(tallies), exact_(options.occurrence_lists), most_taken_(options.batch) {
         if (options.bucket_queue) {
             queue_ = std::make_unique<BucketQueue<Position>>(table_, tokens, tallies);
         } else {
@@ -76,6 +78,24 @@ class KeptPairs {
         const Slot taken = *slot;
         table_.erase(slot);
         return taken;
+    }
+
+    // Takes what can be merged in one pass with the pair just taken: short lists only.
+    void take_more(std::vector<Slot>& taken, std::uint64_t merges, std::int64_t lowest) {
+        std::size_t entries = taken.front().entries;
+        batch_.clear();
+        batch_.add(taken.front().key);
+        while (taken.size() < std::min<std::uint64_t>(most_taken_, merges) && entries <= entries_taken) {
+            Slot* const slot = queue_->pop(lowest);
+            if (!slot) return;
+            if (!slot->list || entries + slot->entries > entries_taken || !queue_->may_follow(batch_, slot->key)) {
+                queue_->unpop(slot->key, slot->count);
+                return;
+            }
+            entries += slot->entries;
+            batch_.add(slot->key);
+            taken.push_back(take(slot));
+        }
     }
 
     void give_back(Position* list, Position entries) { lists_.give_back(list, room_for(entries)); }
@@ -136,9 +156,12 @@ class KeptPairs {
     }
 
     static constexpr std::size_t smallest_growing = 4;
+    static constexpr std::size_t entries_taken = 2048;   // by all the pairs of a batch
 
     Tallies& tallies_;
     bool exact_;
+    std::size_t most_taken_;
+    Batch batch_;
     Table table_;
     ListPool<Position> lists_;
     std::unique_ptr<Queue<Position>> queue_;

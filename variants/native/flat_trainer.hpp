@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "flat_bytes.hpp"
 #include "flat_job.hpp"
@@ -34,21 +35,27 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
     BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
     bytes.count(threshold.value());
     Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
+    std::vector<typename KeptPairs<Position>::Slot> taken;
     watch.lap(init);
 
     while (answer.merges.size() < options.num_merges) {
         const bool timed = pairs.queue().between_levels();
         if (timed) watch.lap(update);
-        auto* const slot = pairs.best(threshold.value());
+        auto* slot = pairs.best(threshold.value());
         if (timed) watch.lap(max);
         if (slot) {
             if (!slot->list) bytes.list_more();
-            const auto best = pairs.take(slot);
+            taken.assign(1, pairs.take(slot));
+            if (options.batch > 1) pairs.take_more(taken, options.num_merges - answer.merges.size(), threshold.value());
             merger.prefetch(pairs.queue());
-            const std::uint64_t finished = merger.merge(best, threshold.value());
-            answer.merges.push_back({left_of(best.key), right_of(best.key)});
-            threshold.merged(best.count, finished);
-            watch.worked(64, update);
+            merger.gather(taken);
+            for (std::size_t number = 0; number < taken.size(); ++number) {
+                const std::uint64_t finished = merger.merge(taken[number], number, threshold.value());
+                answer.merges.push_back({left_of(taken[number].key), right_of(taken[number].key)});
+                threshold.merged(taken[number].count, finished);
+                watch.worked(64, update);
+            }
+            tallies.batches += 1;
         } else if (threshold.lossless()) {
             break;
         } else {
