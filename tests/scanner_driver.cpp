@@ -1,4 +1,4 @@
-// The scanner as a program of its own, for the sanitizers: every path, pattern and width over the files named.
+// The scanner as a program of its own, to be compiled in other ways: every path, pattern and width over the files named.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ int main(int count, char** arguments) {
     const std::size_t split = 2 * scanner::Classes::number_of_pages;
     const std::string numbers = tables.substr(0, split), pages = tables.substr(split), seed(32, '\x5b');
     const std::vector<std::string> specials = {"<|e|>", "<|e|>x", "aa", "a special token that is long"};
-    std::size_t words = 0;
+    std::size_t words[3] = {};  // that each path counts
     for (int i = 2; i < count; ++i) {
         const std::string content = content_of(arguments[i]);
         const std::int64_t size = static_cast<std::int64_t>(content.size());
@@ -46,12 +46,14 @@ int main(int count, char** arguments) {
                     while (!scan.wait(0.1)) {
                     }
                     scan.finish();
-                    words += scan.columns.words;
+                    words[path] += scan.columns.words;
                     for (const scanner::Memory& column : {scan.columns.data, scan.columns.offsets, scan.columns.counts})
                         scanner::give_back(column);
                     ::close(file);
                 }
             }
     }
-    std::printf("%zu words\n", words);
+    for (int path = 1; path < 3; ++path)
+        if (scanner::supported(static_cast<scanner::Path>(path)) && words[path] != words[0]) return 1;
+    std::printf("%zu words\n", words[0]);
 }

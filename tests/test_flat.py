@@ -19,6 +19,7 @@ import pytest
 from meters import Recorder, ends_in_memory_error, interrupt
 from sanitizers import case_text, printed_merges, sanitized
 
+from harness.conformance import check_trainer
 from variants import flat, heap, naive
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -82,6 +83,11 @@ def test_each_idea_can_be_switched_off(seed: int, idea: str) -> None:
     words = WordCounts.from_items(random_table(seed).items())
     switched: dict[str, Any] = {idea: False}
     assert flat.train(words, 60, **switched) == naive.train(words, 60)
+
+
+@pytest.mark.parametrize("parameters", [*({idea: False} for idea in flat.IDEAS), {"batch": 4}], ids="-".join)
+def test_every_switch_conforms(parameters: dict[str, Any]) -> None:
+    check_trainer(flat.train, parameters=parameters)
 
 
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)

@@ -430,21 +430,32 @@ def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
         seed += 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_sanitizers_have_nothing_to_say(tmp_path: Path, sanitizers: str) -> None:
+def printed_by_driver(folder: Path, *flags: str) -> str:
+    """Compile tests/scanner_driver.cpp and run it over random texts; skips the test where there is no compiler."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    program, tables = tmp_path / "scanner", tmp_path / "classes"
+    program, tables = folder / "scanner", folder / "classes"
     tables.write_bytes(b"".join(character_classes.character_classes()))
     source = ROOT / "tests" / "scanner_driver.cpp"
-    build = ["-std=c++17", "-O1", "-g", "-pthread", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    include = f"-I{ROOT / 'variants' / 'native'}"
-    subprocess.run([compiler, *build, include, str(source), "-o", str(program)], check=True)
+    build = ["-std=c++17", "-O1", "-g", "-pthread", *flags, f"-I{ROOT / 'variants' / 'native'}"]
+    subprocess.run([compiler, *build, str(source), "-o", str(program)], check=True)
     contents = [random_content(random.Random(seed))[0] for seed in range(60)] + [b"", b"x" * 100_000, b"a b" * 50_000]
     files = []
     for number, content in enumerate(contents):
-        files.append(tmp_path / f"{number}.txt")
+        files.append(folder / f"{number}.txt")
         files[-1].write_bytes(content)
-    subprocess.run([str(program), str(tables), *map(str, files)], check=True)
+    return subprocess.run(
+        [str(program), str(tables), *map(str, files)], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_have_nothing_to_say(tmp_path: Path, sanitizers: str) -> None:
+    assert printed_by_driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all").endswith(" words\n")
+
+
+@pytest.mark.slow
+def test_a_build_without_vectors_counts_the_same(tmp_path: Path) -> None:
+    assert printed_by_driver(tmp_path, "-DSCANNER_PORTABLE") == printed_by_driver(tmp_path)

@@ -6,7 +6,8 @@
 #include "scanner_patterns.hpp"
 #include "scanner_utf8.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+// SCANNER_PORTABLE leaves all of it out, as a processor does for which there is none.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SCANNER_PORTABLE)
 #define SCANNER_HAS_VECTORS 1
 #include <immintrin.h>
 
