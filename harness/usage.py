@@ -35,7 +35,6 @@ the same merges, and prints where the time went.
   pattern      {pattern}; pattern.regex='...', pattern.partial=true
   measure      {measure}
   experiment   {experiment}
-
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
