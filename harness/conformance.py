@@ -24,9 +24,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness import errors, registry
 from harness.calling import reads_corpus
-from harness.conformance_checks import WIDTHS, Check, CheckFailed, CheckSkipped, Outcome, outcome_of
+from harness.conformance_checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.conformance_report import report
 from harness.counter_checks import counter_checks
+from harness.counterexamples import pasted
 from harness.differential import differential_checks, examples_under_another_tie_break
 from harness.errors import Refusal
 from harness.trainer_checks import properties, worked_examples
@@ -60,7 +61,8 @@ def check_trainer(
     A trainer with a tie-break of its own is held to the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
     Raises CheckFailed at the first failure; with on_fail="collect" it returns every outcome instead.
     """
-    return _outcomes(trainer_checks(tie_breaks), functools.partial(train, **(parameters or {})), on_fail)
+    subject = functools.partial(train, **(parameters or {}))
+    return _outcomes(trainer_checks(tie_breaks), subject, on_fail, trainer_checks_of(tie_breaks))
 
 
 def check_word_counter(
@@ -71,17 +73,32 @@ def check_word_counter(
     widths: Sequence[int] = WIDTHS,
 ) -> list[Outcome]:
     """Check a word counter as check_trainer does a trainer; one that takes `threads` is asked at each of `widths`."""
-    return _outcomes(counter_checks(widths), functools.partial(count, **(parameters or {})), on_fail)
+    subject = functools.partial(count, **(parameters or {}))
+    return _outcomes(counter_checks(widths), subject, on_fail, counter_checks_of(widths))
 
 
-def _outcomes(checks: Sequence[Check], subject: Callable[..., Any], on_fail: str) -> list[Outcome]:
+def trainer_checks_of(tie_breaks: Sequence[TieBreak]) -> str:
+    """How a test gets at the checks under these tie-breaks.
+
+    >>> trainer_checks_of([TieBreak.RAW_BYTES])
+    'trainer_checks([TieBreak.RAW_BYTES])'
+    """
+    named = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
+    return "trainer_checks()" if tuple(tie_breaks) == ALL_TIE_BREAKS else f"trainer_checks([{named}])"
+
+
+def counter_checks_of(widths: Sequence[int]) -> str:
+    return "counter_checks()" if tuple(widths) == WIDTHS else f"counter_checks({list(widths)})"
+
+
+def _outcomes(checks: Sequence[Check], subject: Callable[..., Any], on_fail: str, checks_from: str) -> list[Outcome]:
     if on_fail not in ("raise", "collect"):
         raise ValueError(f"on_fail is {on_fail!r}; it is 'raise' or 'collect'")
     outcomes = []
     for check in checks:
         outcome = outcome_of(check, subject)
         if outcome.status == "failed" and on_fail == "raise":
-            raise CheckFailed(f"{outcome.check}: {outcome.message}")
+            raise CheckFailed(f"{outcome.check}: {_with_test(outcome, subject, checks_from)}")
         outcomes.append(outcome)
     return outcomes
 
@@ -106,13 +123,14 @@ def parametrize_with_checks(
         raise ValueError("name at least one subject, and give trainers and word counters a test function each")
     counters = kinds == {True}
     checks = counter_checks(widths) if counters else trainer_checks(tie_breaks)
+    checks_from = counter_checks_of(widths) if counters else trainer_checks_of(tie_breaks)
     expected = dict(expected_failures or {})
     if absent := expected.keys() - {check.name for check in checks}:
         raise ValueError(registry.unknown("check", min(absent), [check.name for check in checks]))
     cases = [
         pytest.param(
             subject,
-            functools.partial(_check_in_pytest, check),
+            functools.partial(_check_in_pytest, check, checks_from),
             id=f"{name_of(subject)}-{check.name}",
             marks=[pytest.mark.xfail(strict=True, reason=expected[check.name])] if check.name in expected else [],
         )
@@ -122,13 +140,19 @@ def parametrize_with_checks(
     return pytest.mark.parametrize(("counter" if counters else "trainer", "check"), cases)
 
 
-def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
+def _check_in_pytest(check: Check, checks_from: str, subject: Callable[..., Any]) -> None:
     import pytest
 
-    try:
-        check(subject)
-    except (CheckSkipped, Unavailable) as reason:
-        pytest.skip(str(reason))
+    outcome = outcome_of(check, subject)
+    if outcome.status == "skipped":
+        pytest.skip(outcome.message)
+    if outcome.status == "failed":
+        pytest.fail(_with_test(outcome, subject, checks_from), pytrace=False)
+
+
+def _with_test(outcome: Outcome, subject: Callable[..., Any], checks_from: str) -> str:
+    """What is wrong, and below it a test to be pasted."""
+    return f"{outcome.message}\n\nto keep it as a test:\n\n{pasted(outcome, subject, checks_from)}"
 
 
 def name_of(subject: Callable[..., Any]) -> str:
@@ -162,7 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             # Hypothesis would otherwise leave a folder of its own in the current one.
             os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
-            return report(counter_checks() if counter else trainer_checks(tie_breaks), subject, asked.target)
+            if counter:
+                return report(counter_checks(), subject, asked.target, counter_checks_of(WIDTHS))
+            return report(trainer_checks(tie_breaks), subject, asked.target, trainer_checks_of(tie_breaks))
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code

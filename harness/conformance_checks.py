@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness.calling import arguments_for
 from variants.contract import GREATEST_BYTES, Merge, Meter, Unavailable, WordCounts
@@ -27,8 +27,18 @@ WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
 
 
+class Counterexample(Protocol):
+    """An input that shows a failure; it can be made small and written as a test."""
+
+    def smallest(self, subject: Callable[..., Any]) -> Counterexample: ...
+
+    def as_test(self, subject: Callable[..., Any]) -> str: ...
+
+
 class CheckFailed(AssertionError):
     """The definition and what was checked part; the message shows where, with what input, and why it matters."""
+
+    shown_by: Counterexample | None = None
 
 
 class CheckSkipped(Exception):
@@ -55,6 +65,7 @@ class Outcome:
     group: str
     status: str
     message: str = ""
+    shown_by: Counterexample | None = field(default=None, compare=False)
 
 
 def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
@@ -62,7 +73,7 @@ def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
     try:
         check(subject)
     except CheckFailed as failure:
-        return Outcome(check.name, check.group, "failed", str(failure))
+        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by)
     except (CheckSkipped, Unavailable) as reason:
         return Outcome(check.name, check.group, "skipped", str(reason))
     return Outcome(check.name, check.group, "passed")

@@ -9,13 +9,20 @@ from typing import Any
 
 from harness import errors
 from harness.conformance_checks import Check, Outcome, outcome_of
+from harness.counterexamples import pasted
 
 FAILURES_IN_FULL = 3
 FAILURES_NAMED = 20
 
 
-def report(checks: Sequence[Check], subject: Callable[..., Any], name: str) -> int:
-    """Make the checks, print each group when it is done, and return the exit code."""
+def report(
+    checks: Sequence[Check], subject: Callable[..., Any], name: str, checks_from: str = "trainer_checks()"
+) -> int:
+    """Make the checks, print each group when it is done, and return the exit code.
+
+    Below all failures stands a test to be pasted, of the first that has an input to be shown by; `checks_from` is how a
+    test gets at the checks.
+    """
     outcomes: list[Outcome] = []
     reasons: set[str] = set()
     for group, made in groupby(_made(checks, subject), key=lambda outcome: outcome.group):
@@ -27,6 +34,11 @@ def report(checks: Sequence[Check], subject: Callable[..., Any], name: str) -> i
         reasons.update(outcome.message for outcome in of_group)
     statuses = {outcome.status for outcome in outcomes}
     exit_code = errors.MISMATCH if "failed" in statuses else errors.OK if "passed" in statuses else errors.UNMEASURED
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if failed:
+        most_telling = next((outcome for outcome in failed if outcome.shown_by is not None), failed[0])
+        _say(f"\nto keep {most_telling.check} as a test, as small as it was found to be:\n")
+        _say(pasted(most_telling, subject, checks_from))
     verdicts = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
     _say(f"{name} {verdicts[exit_code]}: {summary(outcomes)}")
     return exit_code

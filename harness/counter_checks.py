@@ -22,6 +22,7 @@ from harness.conformance_checks import (
     shown,
     shown_bytes,
 )
+from harness.counterexamples import WrongFile, shown_by
 from harness.file_cases import FILE_CASES, FileCase
 from variants.contract import Corpus, InvalidText, Meter, Unavailable, WordCounts
 
@@ -133,7 +134,12 @@ def widths_for(count: Count, widths: Sequence[int]) -> Sequence[int | None]:
 
 def expect_words(count: Count, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
     """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
-    got = dict(count_words(count, corpus, width))
+    content = Path(corpus.path).read_bytes()
+    with shown_by(WrongFile(content, corpus.special_tokens, width, corpus.pattern, corpus.errors)):
+        compare_words(dict(count_words(count, corpus, width)), want, corpus, width, why)
+
+
+def compare_words(got: Words, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
     if got == want:
         return
     word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))

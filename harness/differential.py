@@ -25,6 +25,7 @@ from harness.conformance_checks import (
     learn,
     to_exhaustion,
 )
+from harness.counterexamples import WrongWords, shown_by
 from variants.contract import Corpus, Merge, TieBreak, WordCounts
 
 Train = Callable[..., Any]
@@ -116,9 +117,10 @@ def expect_definition(
 ) -> None:
     """Hold a trainer's merges against the definition's."""
     want = defined_merges(tuple(words.items()), num_merges, tie_break, min_count)
-    got = learn(train, words, num_merges, tie_break=tie_break, min_count=min_count)
     why = f"wanted is what the definition gives with tie_break={tie_break.value}, min_count={min_count}"
-    expect_merges(got, want, words, f"{why}{advice}")
+    with shown_by(WrongWords(words, num_merges, tie_break, min_count)):
+        got = learn(train, words, num_merges, tie_break=tie_break, min_count=min_count)
+        expect_merges(got, want, words, f"{why}{advice}")
 
 
 def check_words_of_example(tie_break: TieBreak, case: MergeCase, train: Train) -> None:
@@ -165,21 +167,12 @@ def check_searched_words(tie_break: TieBreak, train: Train) -> None:
         )
     )
     def agrees_with_the_definition(words: dict[bytes, int]) -> None:
-        advice = f"\nthese are the smallest words found; to keep them as a test:\n{as_test(words, tie_break)}"
-        expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
+        expect_definition(train, words, to_exhaustion(words), tie_break, advice="\nthese are the smallest words found")
 
     try:
         agrees_with_the_definition()
     except hypothesis.errors.Flaky as error:
         raise CheckFailed(f"the same words gave other merges when they were tried again: {error}") from error
-
-
-def as_test(words: Words, tie_break: TieBreak) -> str:
-    """An assertion to paste into a test file."""
-    merges = defined_merges(tuple(words.items()), to_exhaustion(words), tie_break, 1)
-    tie = "" if tie_break is TieBreak.GREATEST_BYTES else f", tie_break={tie_break}"
-    call = f"train(WordCounts.from_items({dict(words)}.items()), {to_exhaustion(words)}{tie})"
-    return f"    assert {call} == {list(merges)}"
 
 
 def bytes_from_characters(token: str) -> bytes:

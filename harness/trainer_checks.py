@@ -25,6 +25,7 @@ from harness.conformance_checks import (
     shown,
     to_exhaustion,
 )
+from harness.counterexamples import WrongWords, shown_by
 from variants.contract import GREATEST_BYTES, Merge, Meter, TieBreak, WordCounts
 
 Train = Callable[..., Any]
@@ -48,8 +49,9 @@ def worked_examples(tie_breaks: Sequence[TieBreak]) -> list[Check]:
 
 
 def check_worked_example(case: MergeCase, train: Train) -> None:
-    merges = learn(train, case.words, case.num_merges, tie_break=case.tie_break, min_count=case.min_count)
-    expect_merges(merges, case.merges, case.words, case.why)
+    with shown_by(WrongWords(case.words, case.num_merges, case.tie_break, case.min_count)):
+        merges = learn(train, case.words, case.num_merges, tie_break=case.tie_break, min_count=case.min_count)
+        expect_merges(merges, case.merges, case.words, case.why)
 
 
 def properties(tie_break: TieBreak) -> list[Check]:
