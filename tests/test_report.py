@@ -270,13 +270,13 @@ def test_bad_requests_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFix
     assert report.main([records, "--output", str(tmp_path / "report.pdf")]) == USAGE
     assert capsys.readouterr().err.endswith("report.pdf; name a file that ends in .html\n")
     (tmp_path / "file").touch()
-    assert report.main([records, "--output", str(tmp_path / "file" / "report.html")]) == USAGE
-    assert capsys.readouterr().err.endswith("choose another place with --output\n")
+    assert report.main([records, "--output", str(tmp_path / "file" / "report.html")]) in (USAGE, UNMEASURED)
+    assert re.fullmatch(r"cannot write .*report\.html \(.+\); .* --output\n", capsys.readouterr().err)
     (tmp_path / "records.jsonl").touch()
     assert report.main([str(tmp_path), "--output", str(tmp_path / "report.html")]) == UNMEASURED
     assert "python -m harness makes some" in capsys.readouterr().err
     (tmp_path / "in the way.html").mkdir()
-    assert report.main([records, "--output", str(tmp_path / "in the way.html")]) == USAGE
+    assert report.main([records, "--output", str(tmp_path / "in the way.html")]) in (USAGE, UNMEASURED)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "in the way.html", "records.jsonl"]
 
 

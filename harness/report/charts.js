@@ -65,11 +65,13 @@
     return Object.assign(base, ...chosen.map((each) => put(each, base)));
   }
 
+  // Whether a row has what a part of a chart needs.
+  const has = (needs, row) => (needs.reduce((value, name) => value?.[name], row) ?? null) !== null;
+
   // What is left of a specification where some of its layers have nothing to draw; null where nothing has.
   function needed(spec, rows) {
     const { needs, ...rest } = spec;
-    const there = (row) => needs.reduce((value, name) => value?.[name], row) ?? null;
-    if (needs && rows.every((row) => there(row) === null)) return null;
+    if (needs && !rows.some((row) => has(needs, row))) return null;
     if (!rest.layer) return rest;
     const layer = rest.layer.map((each) => needed(each, rows)).filter(Boolean);
     return layer.length ? { ...rest, layer } : null;
@@ -78,14 +80,16 @@
   async function draw(chart, mine) {
     const figure = document.getElementById(`chart-${chart.name}`);
     const place = figure.querySelector(".drawing");
-    const rows = order.map((each) => drawing.rows[each])
-      .filter((row) => !chart.of_task || row.task === drawing.tasks[Number(task.value)]);
+    const wanted = (row) => !chart.of_task || row.task === drawing.tasks[Number(task.value)];
+    const left = order.map((each) => drawing.rows[each]).filter(wanted);
+    const { needs } = put(chart.spec, said(chart, left));
+    const rows = needs ? left.filter((row) => has(needs, row)) : left;
     figure.querySelector(".reading").textContent = "";
     views.get(chart.name)?.finalize();
     views.delete(chart.name);
     const drawn = needed(put(chart.spec, said(chart, rows)), rows);
     if (rows.length === 0 || drawn === null) {
-      place.textContent = rows.length ? "These rows have nothing of it." : "The filters leave no row of this task.";
+      place.textContent = left.length ? "These rows have nothing of it." : "The filters leave no row of this task.";
       return;
     }
     const spec = {

@@ -52,6 +52,8 @@ class Chart:
 def charts_of(figures: Figures) -> list[Chart]:
     """Those charts for which the rows have something to show."""
     drawn = [_phases(figures), _totals()]
+    if any(figure["ratio"] is not None for figure in figures.rows):
+        drawn.insert(0, _ratios())
     if figures.counting_only:
         drawn.append(_throughput())
     elif any(figure["in_both"] for figure in figures.rows):
@@ -150,6 +152,35 @@ def _totals() -> Chart:
     }
     about = "The median of each row; ticks are single runs. A dashed line is where an extrapolated total should lie."
     return Chart("totals", "Totals", about, by_row([spread, runs, points, expected, failures("!isValid(datum.low)")]))
+
+
+def _ratios() -> Chart:
+    across = logarithmic("right / left (log scale); over 1 the right is slower", ".3~g")
+    known: Spec = {"filter": "isValid(datum.ratio)"}
+    alike = {
+        "mark": {"type": "tick", "size": 22, "thickness": 1, "color": "@faint"},
+        "encoding": {"x": {"datum": 1, **across}},
+    }
+    doubt = {
+        "needs": ["ratio_low"],
+        "transform": [{"filter": "isValid(datum.ratio_low)"}],
+        "mark": {"type": "rule", "strokeWidth": 2},
+        "encoding": {"x": {"field": "ratio_low", **across}, "x2": {"field": "ratio_high"}, "color": by_name()},
+    }
+    points = {
+        "needs": ["ratio"],
+        "transform": [known, {"calculate": "datum.label + ': right / left ' + datum.ratio_text", "as": "said"}],
+        "mark": POINT,
+        "encoding": {
+            "x": {"field": "ratio", **across},
+            "color": by_name(),
+            "shape": shapes(),
+            "tooltip": [told("label", "row"), told("ratio_text", "right / left"), told("interval_text", "interval")],
+            "description": {"field": "said"},
+        },
+    }
+    about = "How many times the left set's time the right set takes; a line is the interval that holds the ratio."
+    return Chart("ratios", "Right against left", about, {**by_row([alike, doubt, points]), "needs": ["ratio"]})
 
 
 def _throughput() -> Chart:

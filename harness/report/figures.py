@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.colours import Look, counter_look, look_of
+from harness.columns import interval_text
+from harness.comparison import Comparison
 from harness.frame import WORK
 from harness.legend import failure_text
 from harness.report.shown import Shown
 from harness.rows import Row, measured_phases
-from harness.units import bytes_text, decimals_for, rate_text, seconds_texts, share_text
+from harness.units import bytes_text, decimals_for, rate_text, ratio_text, seconds_texts, share_text
 
 _FAR_APART = 8
 """From this ratio of the longest total to the shortest on, seconds alone do not show what short rows are made of."""
@@ -54,8 +56,8 @@ class Figures:
     far_apart: bool
 
 
-def figures_of(shown: Shown) -> Figures:
-    """The figures of these rows."""
+def figures_of(shown: Shown, ratios: Mapping[int, Comparison] | None = None) -> Figures:
+    """The figures of these rows; `ratios` are those to the row of another set, by the place of the row."""
     rows = shown.rows
     phases = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     counted = dict.fromkeys(name for row in rows if row.status == "ok" for name in row.tallies)
@@ -81,6 +83,7 @@ def figures_of(shown: Shown) -> Figures:
                 "bytes_of_memory": row.peak_rss_bytes,
                 "memory_text": bytes_text(row.peak_rss_bytes) if row.peak_rss_bytes is not None else "",
                 **_throughput(row),
+                **_ratio((ratios or {}).get(place)),
                 "front": place in front,
                 "sizes": [axis.size(row) for axis in AXES],
                 "lines": [line.get(place, (None, ""))[0] for line in lines],
@@ -126,6 +129,18 @@ def _throughput(row: Row) -> dict[str, Any]:
     rate = row.per_second(row.corpus.get("bytes"), row.seconds) if row.counting_only else None
     megabytes = rate / 1e6 if rate is not None else None
     return {"megabytes": megabytes, "megabytes_text": rate_text(megabytes) if megabytes is not None else ""}
+
+
+def _ratio(comparison: Comparison | None) -> dict[str, Any]:
+    if comparison is None:
+        return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_text": "", "interval_text": ""}
+    return {
+        "ratio": comparison.ratio,
+        "ratio_low": comparison.low,
+        "ratio_high": comparison.high,
+        "ratio_text": ratio_text(comparison.ratio),
+        "interval_text": interval_text(comparison),
+    }
 
 
 def _curve(row: Row) -> dict[str, Any]:

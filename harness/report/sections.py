@@ -123,6 +123,8 @@ def _proof(shown: Shown, places: Sequence[int]) -> Proof:
 def _state(rows: Sequence[Row], contradicted: bool) -> str:
     if contradicted:
         return "contradicted: these rows differ in their merges, so not all are right"
+    if any((row.record.get("proof") or {}).get("state") == "replayed" for row in rows):
+        return "confirmed by a replay against the true counts"
     families = {str(row.record.get("family") or row.name) for row in rows}
     if any(row.confirmed for row in rows):
         return "confirmed by variants of different families" if len(families) > 1 else "confirmed"

@@ -41,7 +41,7 @@ class Shown:
 
 def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
     """The rows of sets of records, by the name of each set; cells of two sets never become one row."""
-    named = [(name, row) for name, records in sets.items() for row in rows(records)]
+    named = _beside_each_other([(name, row) for name, records in sets.items() for row in rows(records)])
     everything = [row for _, row in named]
     legend = Legend(everything)
     owners = [name for name, _ in named]
@@ -53,6 +53,13 @@ def shown_of(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Shown:
         for place, label in zip(places, _owned(labels, [owners[place] for place in places]), strict=True):
             brief[place] = label
     return Shown(everything, legend, _owned(legend.short_labels(), owners), brief, tasks, owners)
+
+
+def _beside_each_other(named: Sequence[tuple[str, Row]]) -> list[tuple[str, Row]]:
+    """The same cells of several sets one after the other, in the order of the first set."""
+    labels = Legend([row for _, row in named]).short_labels()
+    first = {label: place for place, label in reversed([*enumerate(labels)])}
+    return [named[place] for place in sorted(range(len(named)), key=lambda place: (first[labels[place]], place))]
 
 
 def _owned(labels: Sequence[str], owners: Sequence[str]) -> list[str]:
