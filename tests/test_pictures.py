@@ -354,6 +354,19 @@ def test_a_picture_says_what_was_measured_on_what_and_when(kind: str, tmp_path: 
     assert any(text.startswith(("stdlib", "big_txt")) for text in texts)
 
 
+@pytest.mark.parametrize("name", ["forms", "repeats", "counting", "sweep"])
+def test_whatever_the_records_are_there_is_a_picture_or_a_sentence(name: str) -> None:
+    records = read_records([CHECKOUT / "tests/records" / f"{name}.jsonl"])
+    told = {}
+    for kind in KINDS:
+        try:
+            draw(records, kind)
+        except Refusal as refusal:
+            told[kind] = str(refusal)
+    assert "phases" not in told
+    assert [kind for kind, said in told.items() if kind not in said and not said.startswith("the size of")] == []
+
+
 def everything() -> list[Record]:
     """Records of which some kind or other can be drawn, in two blocks."""
     looks = curve([(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)])

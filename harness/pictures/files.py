@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
 
 from harness.errors import Refusal
 from harness.pictures.page import styled
@@ -38,7 +39,7 @@ def save(figure: Figure, path: Path, follow: bool = True) -> None:
         figure.savefig(picture, format=kind, dpi=160, metadata=metadata)
     content = picture.getvalue()
     if kind == "svg":
-        svg = slim(content.decode())
+        svg = titled(slim(content.decode()), figure.texts[0].get_text() if figure.texts else path.stem)
         content = (following(svg) if follow else svg).encode()
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -49,6 +50,11 @@ def save(figure: Figure, path: Path, follow: bool = True) -> None:
         if part.exists():
             part.unlink()
         raise Refusal(f"cannot write {path} ({error.strerror}); choose another place with --output") from error
+
+
+def titled(svg: str, title: str) -> str:
+    """The drawing with a title for those who have it read to them."""
+    return re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{escape(title)}</title>', svg, count=1)
 
 
 def alike(one: Path, other: Path) -> bool:
@@ -95,6 +101,10 @@ def slim(svg: str) -> str:
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda found: f' d="{" ".join(found[1].split())}"', svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
+    svg = re.sub(
+        r"(<use [^>]*?fill: #[0-9a-f]{6}[^>]*?); stroke: [^\">]*", r"\1", svg
+    )  # its path has a stroke of its own
+    svg = svg.replace("; stroke-linejoin: miter", "")
     svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
     svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
     return svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} ', 1)
