@@ -27,6 +27,7 @@ REASONS = {
     "sets up an environment",
     "needs a scheduler",
     "needs valgrind, takes minutes",
+    "needs .[report]",
     "downloads",
     "changes the shell",
     "takes minutes",

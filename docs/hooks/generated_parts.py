@@ -17,6 +17,7 @@ import timing_rules
 
 from harness import cases, file_cases, record_keys, registry
 from harness.configuration import keys_beside
+from harness.pictures.kinds import KINDS
 from harness.study import FILE_NAME, read_study
 from harness.usage import usage
 from variants.contract import TieBreak
@@ -136,6 +137,16 @@ def variant_parameters(name: str) -> str:
         for found in re.finditer(r"^- `(\w+)`: (.*?)(?=^- |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
     }
     return table(("parameter", "what it does"), [(code(each), said.get(each, "")) for each in card.params])
+
+
+def file(path: str) -> str:
+    """A file of configuration as it is."""
+    return f"```yaml\n{(REPOSITORY / path).read_text().rstrip()}\n```"
+
+
+def pictures() -> str:
+    """Every kind of picture with what it shows."""
+    return table(("--kind", "what it shows"), [(code(name), kind.shows) for name, kind in KINDS.items()])
 
 
 # Records
@@ -269,6 +280,8 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "defaults": defaults,
     "keys": keys,
     "variant-parameters": variant_parameters,
+    "file": file,
+    "pictures": pictures,
     "record": record,
     "commands": commands,
     "merge-cases": merge_cases,
