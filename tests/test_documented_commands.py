@@ -1,6 +1,7 @@
 """Every command and every program that a page shows runs, in the page's order, in a copy of the checkout.
 
-Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`.
+Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`; what is
+a model or a program has a test of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>file|not run|model)(?:: (?P<said>[^>]+))? -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<said>[^>]+))? -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 REASONS = {
@@ -29,8 +30,9 @@ REASONS = {
     "needs valgrind, takes minutes",
     "needs .[report]",
     "downloads",
-    "changes the shell",
+    "shows what there is",
     "takes minutes",
+    "takes hours",
 }
 """Why a command that is shown is not run; one of these, so that none is left out for any other."""
 RUN = ("sh", "python")
@@ -75,7 +77,7 @@ def test_what_a_page_does_not_run_it_gives_a_reason_for(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_mark_of_a_page_stands_before_a_block(page: Path) -> None:
-    marks = re.findall(r"^<!-- (?:file|not run|model)\b.*-->$", page.read_text(), re.MULTILINE)
+    marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", page.read_text(), re.MULTILINE)
     assert len(marks) == sum(block.mark is not None for block in blocks(page))
 
 
