@@ -19,6 +19,8 @@ LANGUAGES = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".toml": "toml",
+    ".json": "json",
+    ".jsonl": "json",
     ".awk": "awk",
     ".sh": "sh",
 }
