@@ -1,7 +1,7 @@
 """Every command and every program that a page shows runs, in the page's order, in a copy of the checkout.
 
-Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`; what is
-a model or a program has a test of its own.
+Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`.
+What is a model or a program has a test of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<said>[^>]+))? -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<said>[^>]+))? -->\n)?"
+    r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 REASONS = {
