@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 import yaml
 from workbench import CHECKOUT, HEAP, TESTS
 
@@ -342,6 +345,65 @@ def test_a_branch_with_a_slower_heap_is_told_from_the_same_branch_without_it(tmp
         return
     assert code == 20, said
     assert "heap, whole call, instructions: " in said
+
+
+# The job for other people's repositories
+
+
+def job_of_the_page() -> dict[str, Any]:
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", (CHECKOUT / "docs/how-to/gate.md").read_text(), re.M | re.S)
+    workflow = yaml.safe_load(block)
+    (job,) = workflow["jobs"].values()
+    found: dict[str, Any] = job
+    return found
+
+
+def test_the_job_of_the_page_installs_this_project_and_runs_one_command() -> None:
+    job = job_of_the_page()
+    assert job["steps"][0]["with"] == {"fetch-depth": 0}
+    install, command = [step["run"] for step in job["steps"] if "run" in step]
+    name = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["name"]
+    assert install == f"python -m pip install {name}"
+    arguments = gate._parser().parse_args(shlex.split(command.partition("harness.gate ")[2]))
+    assert arguments.target == ["my_package.my_module:train"]
+    kept = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert Path(kept) == arguments.output
+
+
+@pytest.mark.slow
+def test_the_job_of_the_page_gates_somebody_elses_repository(repository: Path, tmp_path: Path) -> None:
+    """Its command, as it stands there: a branch that breaks nothing ends with 0, one with wrong merges does not."""
+    package = repository / "my_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "my_module.py").write_text("from variants.heap import train\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a trainer")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repository), str(clone))
+    git(clone, "checkout", "-qb", "change")
+    (clone / "my_package" / "notes.py").write_text('"""Nothing."""\n')
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "nothing worse")
+    (command,) = [step["run"] for step in job_of_the_page()["steps"] if "harness.gate" in step.get("run", "")]
+    summary = tmp_path / "summary.md"
+    known = {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"}
+    environment = {**os.environ, **known, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONPATH", None)
+
+    def gated(further: str) -> tuple[int, str]:
+        shell = ["bash", "-e", "-c", command + further]
+        ended = subprocess.run(shell, cwd=clone, capture_output=True, text=True, env=environment, check=False)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    code, said = gated(" --tiers identity,work")
+    assert code == 0, said
+    wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')] * num_merges\n"
+    (clone / "my_package" / "my_module.py").write_text(wrong)
+    code, said = gated("")
+    assert code == 21, said
+    assert "::error::my_package.my_module:train on letters: merge 1 is (b'a', b'b')" in said
+    assert summary.read_text().count("### ") == 2
 
 
 def ignored(folder: str, names: list[str]) -> set[str]:

@@ -115,6 +115,15 @@ def test_wrong_merges_are_21_with_the_first_of_them(evidence: EvidenceFile) -> N
     assert message == "mine on letters: merge 7 is (b'a', b'b'), the reference has (b'b', b'a')"
 
 
+def test_an_outside_trainer_that_is_known_to_be_wrong_is_told_and_fails_nothing(tmp_path: Path) -> None:
+    card = {**HEAD["card"], "known_wrong": {"mine": "it says so itself"}}  # type: ignore[dict-item]
+    evidence = EvidenceFile(tmp_path / "known.jsonl", {**HEAD, "card": card})
+    merges(evidence, **PROVED)
+    merges(evidence, **WRONG)
+    assert outcome(evidence)[:2] == ("pass", 0)
+    assert any(line.endswith("; known: it says so itself") for line in lines(judged(evidence.evidence)))
+
+
 @pytest.mark.parametrize("status", ["error", "killed", "timeout", "out_of_memory", "rejected"])
 def test_what_could_not_be_measured_is_22(evidence: EvidenceFile, status: str) -> None:
     merges(evidence, **PROVED)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from harness.gate.card import TIERS, USUAL
 from harness.gate.evidence import Evidence, read_evidence, readable
 from harness.gate.judging import judged
 from harness.gate.running import Asked, Gate
-from harness.gate.summary import as_json, lines, markdown
+from harness.gate.summary import as_json, github_lines, lines, markdown
 from harness.gate.verdict import TREATED, Verdict
 
 EXIT_CODES = """exit code:
@@ -87,6 +88,8 @@ def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, out
         print(json.dumps(told, ensure_ascii=False))  # noqa: T201
     else:
         say(lines(found))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            say(github_lines(found, "warning" if asked.advisory else "error"))
         if asked.advisory and found.state() not in (verdict.PASS, verdict.ABSENT):
             say(["advisory: the exit code is 0 all the same"])
     if output is not None:

@@ -145,6 +145,7 @@ class Card:
     variants: list[str] = field(default_factory=list)
     limits: LimitsSaid = field(default_factory=LimitsSaid)
     corpora: dict[str, CorpusSaid] = field(default_factory=dict)
+    known_wrong: dict[str, str] = field(default_factory=dict)
     work: WorkSaid = field(default_factory=WorkSaid)
     time: TimeSaid = field(default_factory=TimeSaid)
     base: BaseSaid = field(default_factory=BaseSaid)

@@ -29,7 +29,7 @@ def judged(evidence: Evidence) -> Verdict:
     card = card_in(evidence.head)
     return verdict_of(
         [
-            *(identity(each) for each in evidence.of("identity")),
+            *(identity(each, card.known_wrong.get(each["variant"])) for each in evidence.of("identity")),
             *(finding for each in evidence.of("tallies") for finding in tallies(each, bool(evidence.of("accepted")))),
             *(instructions(card, each) for each in evidence.of("instructions")),
             *comparisons(card, evidence),
@@ -53,8 +53,8 @@ def told(each: Observation) -> Finding:
     return Finding(each["tier"], each["state"], each["variant"], each["reason"], each.get("corpus"))
 
 
-def identity(each: Observation) -> Finding:
-    """One variant's merges on one corpus."""
+def identity(each: Observation, known_wrong: str | None = None) -> Finding:
+    """One variant's merges on one corpus; wrong ones of an outside trainer that is known for them are told only."""
     name, corpus = each["variant"], each["corpus"]
     subject = f"{name} on {corpus}"
     if each["status"] == "skipped":
@@ -62,6 +62,9 @@ def identity(each: Observation) -> Finding:
     if each["status"] != "ok":
         return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: {each['status']}: {each['reason']}", corpus)
     proof = each["proof"]
+    if proof["state"] == "mismatch" and known_wrong is not None:
+        message = f"{subject}: {divergence(each['first_divergence'])}; known: {known_wrong}"
+        return Finding(IDENTITY, verdict.ABSENT, name, message, corpus, details={"known": known_wrong})
     if proof["state"] == "mismatch":
         return Finding(IDENTITY, verdict.MISMATCH, name, f"{subject}: {divergence(each['first_divergence'])}", corpus)
     if proof["state"] not in PROVED:

@@ -54,7 +54,8 @@ def listed(found: Verdict) -> list[Finding]:
         [
             finding
             for finding in found.findings
-            if finding.state == ABSENT and (finding.tier, finding.variant) not in elsewhere
+            if finding.state == ABSENT
+            and (finding.details or finding.metric or (finding.tier, finding.variant) not in elsewhere)
         ]
     )
     rest = [_more(bad[MOST_LISTED:])] if len(bad) > MOST_LISTED else []
@@ -109,6 +110,12 @@ def escaped(text: str) -> str:
     for sign in "\\|<>*_`[]":
         text = text.replace(sign, f"\\{sign}")
     return text.replace("@", "&#64;")
+
+
+def github_lines(found: Verdict, how: str) -> list[str]:
+    """What GitHub shows beside a change, a line for each finding that did not pass."""
+    bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
+    return [f"::{how}::{finding.message}" for finding in bad[:MOST_LISTED]]
 
 
 def as_json(found: Verdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
