@@ -91,9 +91,13 @@ def explanations(records: Records) -> list[str]:
     return _notes(Legend(rows(records)))
 
 
-def exit_code(records: Records) -> int:
-    """MISMATCH if a row's merges are wrong, or if rows contradict each other; else OK."""
-    return MISMATCH if any(row.status == "mismatch" or row.disputed for row in rows(records)) else OK
+def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
+    """MISMATCH if a row's merges are wrong, or if rows contradict each other; else OK.
+
+    Of the variants in `known_wrong` it is known, and shown, that their merges are wrong.
+    """
+    judged = [row for row in rows(records) if not (row.status == "mismatch" and row.name in known_wrong)]
+    return MISMATCH if any(row.status == "mismatch" or row.disputed for row in judged) else OK
 
 
 def frame(records: Records) -> pd.DataFrame:
@@ -232,6 +236,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a column: how many times the total of that variant; of counters, as fast as those named",
     )
     parser.add_argument("--runs", action="store_true", help="a column: the total of every run, as a/b/c")
+    parser.add_argument(
+        "--known-wrong",
+        metavar="VARIANTS",
+        default="",
+        help="those whose merges are known to be wrong: they are shown, and the exit code is that of the others",
+    )
     parser.add_argument("--sort", choices=orders, default=orders[0], help="the order of rows (default: %(default)s)")
     return parser
 
@@ -242,6 +252,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show ≠ gets a question mark instead of a traceback.
         sys.stdout.reconfigure(errors="replace")
+    known_wrong = arguments.known_wrong.split(",")
     try:
         chosen = chosen_records(arguments)
         if arguments.against is not None:
@@ -249,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         form: dict[str, Any] = {"sort": arguments.sort, "relative_to": arguments.relative_to}
         if arguments.format == "csv":
             sys.stdout.write(to_csv(chosen, **form))
-            return exit_code(chosen)
+            return exit_code(chosen, known_wrong)
         form |= {"work": arguments.work, "every_run": arguments.runs}
         if arguments.format == "markdown":
             sys.stdout.write(to_markdown(chosen, **form))
@@ -258,7 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code
-    return exit_code(chosen)
+    return exit_code(chosen, known_wrong)
 
 
 def _show_published(chosen: Records, form: str) -> int:

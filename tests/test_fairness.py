@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.errors import MISMATCH, OK
 from harness.fairness import class_text, incomparable, outside
+from harness.record import RecordFile
 from harness.rows import Row, rows
-from harness.table import to_csv, to_markdown
+from harness.table import exit_code, main, to_csv, to_markdown
 
 FED = {
     "program": "program 1",
@@ -169,3 +172,19 @@ def test_up_to_ties_is_told_with_both_pairs() -> None:
 
 def test_what_has_not_ended_has_no_class() -> None:
     assert class_text(row(identity=None, status="timeout")) == "-"
+
+
+def test_a_variant_that_is_known_to_be_wrong_leaves_the_exit_code_to_the_others() -> None:
+    wrong = {"kind": "wrong", "tie_break": None, "reason": "merge 7 is rare"}
+    bad = [record(name, status="mismatch", identity=wrong) for name in ("one", "two")]
+    assert exit_code([BASE, bad[0]]) == MISMATCH
+    assert exit_code([BASE, bad[0]], ["one"]) == OK
+    assert exit_code([BASE, *bad], ["one"]) == MISMATCH
+
+
+def test_the_command_is_told_who_is_known_to_be_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = record("one", status="mismatch", identity={"kind": "wrong", "tie_break": None, "reason": "it is rare"})
+    RecordFile(tmp_path).append([BASE, wrong])
+    assert main([str(tmp_path)]) == MISMATCH
+    assert main([str(tmp_path), "--known-wrong", "one,two"]) == OK
+    assert "its merges are wrong" in capsys.readouterr().out
