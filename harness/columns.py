@@ -60,8 +60,9 @@ def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool
     texts = []
     for row in shown:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)
-        written = dict(zip(("total", *row.seconds), (total, *parts), strict=True)) if row.seconds else _at_least(row)
-        texts.append({name: text + _phase_mark(row, name) for name, text in written.items()})
+        written = dict(zip(("total", *row.seconds), (total, *parts), strict=True)) if row.seconds else {}
+        marked = {name: text + _phase_mark(row, name) for name, text in written.items()}
+        texts.append(marked or ({"total": at_least(row)} if at_least(row) else {}))
     total_column, *phase_columns = (
         Column(name, [text.get(name, nothing(row)) for row, text in zip(shown, texts, strict=True)])
         for name in ("total", *phases)
@@ -77,10 +78,10 @@ def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool
     return [total_column, *beside, *phase_columns]
 
 
-def _at_least(row: Row) -> dict[str, str]:
-    """The total of a row that a limit ended: the lower end of what it would have been."""
+def at_least(row: Row) -> str:
+    """The total of a row that a limit ended: the lower end of what it would have been, if that is known."""
     low = row.extrapolated.get("low_seconds")
-    return {"total": f">{duration_text(low, floor_to_tenth)}"} if low else {}
+    return f">{duration_text(low, floor_to_tenth)}" if low else ""
 
 
 def _runs_text(row: Row, decimals: int) -> str:
@@ -120,24 +121,21 @@ def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
     With several blocks it is the median of the ratios within them, and with enough its interval stands beside it.
     """
     baselines, compared = _baselines(shown, variant), comparisons(shown, variant)
-    ratios, intervals = [], []
-    for place, row in enumerate(shown):
-        comparison = compared[place]
-        paired = comparison is not None and comparison.pairs + comparison.left_out > 1
-        if row.total is not None and refused(row, baselines.values()):
-            ratios.append(NOT_COMPARABLE)
+    texts, intervals = [], []
+    told = zip(shown, total_ratios(shown, variant), compared.values(), has_no_ratio(shown, variant), strict=True)
+    for row, ratio, comparison, other_work in told:
+        if other_work:
+            texts.append(NOT_COMPARABLE)
             intervals.append(nothing(row))
             continue
         base = baselines[row.question].total if row.question in baselines else None
         least = row.extrapolated.get("low_seconds")
-        if paired and comparison is not None:
-            ratios.append(ratio_text(comparison.ratio) + mark_of(row))
-        elif row.total and base:
-            ratios.append(ratio_text(row.total / base) + mark_of(row))
+        if ratio is not None:
+            texts.append(ratio_text(ratio) + mark_of(row))
         else:
-            ratios.append(f">{ratio_text(least / base)}" if least and base else nothing(row))
+            texts.append(f">{ratio_text(least / base)}" if least and base else nothing(row))
         intervals.append(interval_text(comparison) if comparison is not None else nothing(row))
-    columns = [Column(f"total / {variant}", ratios)]
+    columns = [Column(f"total / {variant}", texts)]
     if any(comparison is not None and comparison.different is not None for comparison in compared.values()):
         columns.append(Column("interval", intervals, figures=False))
     return columns
@@ -152,6 +150,31 @@ def refused(row: Row, baselines: Iterable[Row]) -> bool:
 def why_refused(shown: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
     """The sentences below a table in which rows have no ratio to `variant`."""
     return refusals(shown, labels, variant, list(_baselines(shown, variant).values()))
+
+
+def total_ratios(shown: Sequence[Row], variant: str) -> list[float | None]:
+    """The figures of that column: within blocks where there are several, else of the totals as they are shown."""
+    plain = ratios(shown, variant, lambda row: row.total)
+    return [
+        comparison.ratio if comparison is not None and comparison.pairs + comparison.left_out > 1 else ratio
+        for ratio, comparison in zip(plain, comparisons(shown, variant).values(), strict=True)
+    ]
+
+
+def ratios(shown: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> list[float | None]:
+    """How many times a row's figure is that of `variant`; None where that is not known, or of other work."""
+    baselines, found = _baselines(shown, variant), []
+    for row in shown:
+        base = baselines.get(row.question)
+        figures = None if base is None or incomparable(row, base) else (figure(row), figure(base))
+        found.append(figures[0] / figures[1] if figures is not None and figures[0] is not None and figures[1] else None)
+    return found
+
+
+def has_no_ratio(shown: Sequence[Row], variant: str) -> list[bool]:
+    """For each row whether it has a time, and who it would be compared with did other work."""
+    baselines = _baselines(shown, variant)
+    return [row.total is not None and refused(row, baselines.values()) for row in shown]
 
 
 def speed_columns(shown: Sequence[Row], names: str) -> list[Column]:
@@ -191,13 +214,12 @@ def interval_text(comparison: Comparison) -> str:
 
 def instructions_ratio(shown: Sequence[Row], variant: str) -> Column:
     """How many times a row's instructions are those of `variant`."""
-    baselines = {question: row.instructions for question, row in _baselines(shown, variant).items()}
-
-    def ratio(row: Row) -> float | None:
-        base = baselines.get(row.question)
-        return row.instructions / base if row.instructions is not None and base else None
-
-    return column(f"instructions / {variant}", shown, ratio, ratio_text, mark_of)
+    counted = ratios(shown, variant, lambda row: row.instructions)
+    texts = [
+        nothing(row) if ratio is None else ratio_text(ratio) + mark_of(row)
+        for row, ratio in zip(shown, counted, strict=True)
+    ]
+    return Column(f"instructions / {variant}", texts)
 
 
 def memory_column(shown: Sequence[Row]) -> Column:

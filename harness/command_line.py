@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import hydra
 import hydra.errors
+from hydra._internal.hydra import Hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
@@ -63,6 +64,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
     with (
         tempfile.TemporaryDirectory() as folder,
         as_hydra_needs_it([PROGRAM, *arguments, *out_of_the_way(folder)]),
+        without_asking_for_the_mode(arguments),
     ):
         configuration.register()
         configured = hydra.main(version_base="1.3", config_path=str(registry.conf_folder()), config_name="config")
@@ -206,6 +208,16 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
             os.environ["HYDRA_FULL_ERROR"] = before[1]
+
+
+@contextlib.contextmanager
+def without_asking_for_the_mode(arguments: Sequence[str]) -> Iterator[None]:
+    """Hydra composes once only to see whether the configuration is a sweep by itself: here, only an experiment is."""
+    if any(argument.startswith(("experiment=", "+experiment=", "hydra", "+hydra", "-c")) for argument in arguments):
+        yield
+        return
+    with replaced(Hydra, "get_mode", lambda *_, **__: None):
+        yield
 
 
 @contextlib.contextmanager

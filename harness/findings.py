@@ -63,7 +63,7 @@ def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -
         if comparison.left_out
     ]
     if left_out:
-        said.append(f"Blocks left out of it because the machine was too busy for wall times: {_listed(left_out)}.")
+        said.append(f"Blocks left out of it because the machine was too busy for wall times: {listed(left_out)}.")
     return said + refused
 
 
@@ -81,14 +81,14 @@ def ranking(timed: Sequence[_Named]) -> Iterator[str]:
             single.append(names)
     if same:
         yield (
-            f"No difference: {_listed(same)}. The interval of their ratio within blocks holds 1 or lies within "
+            f"No difference: {listed(same)}. The interval of their ratio within blocks holds 1 or lies within "
             f"{share_text(MARGIN)} of it, so their order means nothing."
         )
     if few:
-        yield f"Times overlap, so their order means nothing yet: {_listed(few)}. {_MORE_BLOCKS}."
+        yield f"Times overlap, so their order means nothing yet: {listed(few)}. {_MORE_BLOCKS}."
     if single:
         yield (
-            f"One run cannot rank rows within {share_text(ONE_RUN_CANNOT_TELL)} of each other: {_listed(single)}. "
+            f"One run cannot rank rows within {share_text(ONE_RUN_CANNOT_TELL)} of each other: {listed(single)}. "
             f"{_MORE_BLOCKS}."
         )
 
@@ -134,7 +134,7 @@ def noise(timed: Sequence[_Named]) -> Iterator[str]:
     """What disturbed the samples more than a time bears."""
     spread = [f"{label} {share_text(row.spread)}" for row, label in timed if row.spread and row.spread > MUCH_SPREAD]
     if spread:
-        yield f"Totals spread by over {share_text(MUCH_SPREAD)} of their median: {_listed(spread)}."
+        yield f"Totals spread by over {share_text(MUCH_SPREAD)} of their median: {listed(spread)}."
     pressed = _disturbed(timed, lambda sample: sample.pressed)
     if pressed:
         yield (
@@ -150,12 +150,12 @@ def _disturbed(timed: Sequence[_Named], disturbed: Callable[[Sample], bool]) -> 
     counts = [(sum(map(disturbed, row.samples)), len(row.samples), label) for row, label in timed]
     if counts and len(counts) > MOST_NAMED and all(some == all_ for some, all_, _ in counts):
         return f"all runs of all {len(counts)} rows"
-    return _listed([f"{label} in {some} of {all_} runs" for some, all_, label in counts if some])
+    return listed([f"{label} in {some} of {all_} runs" for some, all_, label in counts if some])
 
 
-def _listed(named: Sequence[str]) -> str:
+def listed(named: Sequence[str]) -> str:
     """
-    >>> _listed(["a", "b"]), _listed([str(number) for number in range(20)])
+    >>> listed(["a", "b"]), listed([str(number) for number in range(20)])
     ('a; b', '0; 1; 2; 3; 4; 5; 6; 7; and 12 more')
     """
     rest = len(named) - MOST_NAMED

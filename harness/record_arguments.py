@@ -27,7 +27,12 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
 
 def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
     """The records that the arguments mean. Raises Refusal if there are none."""
-    records = read_records(arguments.paths)
+    return records_of(arguments.paths, arguments.all)
+
+
+def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
+    """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
+    records = read_records(paths)
     if not records:
-        raise Refusal(f"no records in {', '.join(arguments.paths)}; python -m harness makes some", UNMEASURED)
-    return records if arguments.all else latest(records)
+        raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
+    return records if every else latest(records)

@@ -42,8 +42,8 @@ class Row:
     """One cell: what was asked (in `record`), what came of it, and the figures that may be shown.
 
     The figures are there only when the status is ok; each is the median over `runs` records, of which `samples` are
-    those that were timed. `lost` says what became of the other records of the cell. `disputed` holds the digests where
-    rows that answer the same question differ.
+    those that were timed and `each` their phases. `lost` says what became of the other records of the cell. `disputed`
+    holds the digests where rows that answer the same question differ.
     """
 
     record: Record
@@ -56,6 +56,7 @@ class Row:
     memory_is_sampled: bool = False
     tallies: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
+    each: tuple[Mapping[str, float], ...] = ()
     instructions: int | None = None
     counts_reused: bool = False
     proved: bool = False
@@ -260,6 +261,7 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     return replace(
         row,
         samples=samples,
+        each=tuple(_phases(record) for record in right if sample_of(record) is not None),
         instructions=statistics.median_low(instructions) if instructions else None,
         seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
@@ -280,6 +282,12 @@ def _columns(records: Sequence[Record], key: str) -> dict[str, list[Any]]:
             if value is not None:
                 columns.setdefault(name, []).append(value)
     return columns
+
+
+def _phases(record: Record) -> dict[str, float]:
+    """The seconds of one record by phase, without those that were not measured."""
+    seconds = record.get("seconds") or {}
+    return {name: seconds[name] for name in _phases_first(seconds) if name != "total" and seconds[name] is not None}
 
 
 def _phases_first(names: Iterable[str]) -> list[str]:

@@ -34,6 +34,11 @@ FORMS, REPEATS, COUNTING, SWEEP = (
 )
 FAILED = {record["variant"]: record for record in FORMS if record["status"] != "ok"}
 
+UNITS = (
+    "Times are seconds of wall time; memory: at its peak, 1 MB is 1,000,000 bytes; MB/s: of the corpus, by total; "
+    "merges/s: by all seconds but those of read and count."
+)
+
 Record = dict[str, Any]
 
 
@@ -89,20 +94,20 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
         " min_count 1",
         "counting serial, 1 thread, CPython 3.11.7, AMD EPYC 7B13 (2 cores), 2026-11-21",
         "",
-        "variant    total    read   count    init     max   update   other   memory  merges/s  proof",
-        "─" * 131,
-        "naive     34.335   0.004   0.911   0.310   1.900   31.200   0.010  1.24 GB      22.2"
+        "variant    total    read   count    init     max   update   other   memory   MB/s  merges/s  proof",
+        "─" * 138,
+        "naive     34.335   0.004   0.911   0.310   1.900   31.200   0.010  1.24 GB   0.12      22.2"
         "  3f2a91bc = heap, seg_status",
-        "heap       2.454   0.004   0.911   0.310   0.021    1.200   0.008  91.2 MB       483  3f2a91bc = naive",
-        "lonely    1.720?  0.004?  0.910?  0.200?  0.100?   0.500?  0.006?  91.2 MB      923?  3f2a91bc ?",
-        "wrong" + " " * 81 + "≠ @merge 12: got 'a'+'b', want 'a'+'c'",
-        "short" + " " * 81 + r"≠ @merge 700: got no merge, want ' \xff|'+'*'",
-        "slow           -       -       -       -       -        -       -        -         -  timeout",
-        "broken         -       -       -       -       -        -       -        -         -  error",
-        "hungry         -       -       -       -       -        -       -        -         -  out of memory",
-        "gone           -       -       -       -       -        -       -        -         -  killed",
-        "odd            -       -       -       -       -        -       -        -         -  rejected",
-        "absent         -       -       -       -       -        -       -        -         -  skipped",
+        "heap       2.454   0.004   0.911   0.310   0.021    1.200   0.008  91.2 MB   1.63       483  3f2a91bc = naive",
+        "lonely    1.720?  0.004?  0.910?  0.200?  0.100?   0.500?  0.006?  91.2 MB  2.33?      923?  3f2a91bc ?",
+        "wrong" + " " * 88 + "≠ @merge 12: got 'a'+'b', want 'a'+'c'",
+        "short" + " " * 88 + r"≠ @merge 700: got no merge, want ' \xff|'+'*'",
+        "slow           -       -       -       -       -        -       -        -      -         -  timeout",
+        "broken         -       -       -       -       -        -       -        -      -         -  error",
+        "hungry         -       -       -       -       -        -       -        -      -         -  out of memory",
+        "gone           -       -       -       -       -        -       -        -      -         -  killed",
+        "odd            -       -       -       -       -        -       -        -      -         -  rejected",
+        "absent         -       -       -       -       -        -       -        -      -         -  skipped",
         "",
         "wrong: its merges differ from the reference (naive, heap), so no time is shown:"
         " @merge 12: got 'a'+'b', want 'a'+'c'.",
@@ -115,6 +120,7 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
         "odd: rejected: the worker's clock says 1.2 s, the parent's 3.4 s.",
         "absent: skipped: needs Python 3.14.",
         "? no variant of another family has confirmed the merges of: lonely.",
+        UNITS,
     ]
 
 
@@ -177,7 +183,7 @@ def test_a_wide_terminal_keeps_the_table_upright_and_colours_what_is_wrong() -> 
 
 
 def test_a_pipe_gets_the_whole_width() -> None:
-    assert max(map(len, printed(FORMS, width=40).splitlines())) == 131
+    assert max(map(len, printed(FORMS, width=40).splitlines())) == len(UNITS) == 162
 
 
 def test_markdown_says_the_same_as_the_terminal() -> None:
@@ -189,7 +195,7 @@ def test_markdown_says_the_same_as_the_terminal() -> None:
     assert table[4]["proof"] == r"≠ @merge 700: got no merge, want ' \xff|'+'*'"
     assert table[0] == {
         "variant": "naive", "total": "34.335", "read": "0.004", "count": "0.911", "init": "0.310", "max": "1.900",
-        "update": "31.200", "other": "0.010", "memory": "1.24 GB", "merges/s": "22.2",
+        "update": "31.200", "other": "0.010", "memory": "1.24 GB", "MB/s": "0.12", "merges/s": "22.2",
         "proof": "3f2a91bc = heap, seg_status",
     }  # fmt: skip
     assert "@" not in to_markdown(FORMS)  # GitHub would call a person of that name
@@ -224,7 +230,7 @@ def test_repeats_become_one_row_of_medians() -> None:
     assert table[1] == {
         "variant": "heap(push=all) x3", "interpreter": "CPython 3.11.7", "total": "2.554", "spread": "16 %",
         "read": "0.004*", "count": "0.900*", "convert": "0.000", "init": "0.310", "max": "0.020", "update": "1.300",
-        "other": "0.020", "memory": "92.0 MB", "merges/s": "450", "proof": "3f2a91bc = naive",
+        "other": "0.020", "memory": "92.0 MB", "MB/s": "1.57", "merges/s": "450", "proof": "3f2a91bc = naive",
     }  # fmt: skip
     assert explanations(latest(REPEATS)) == [
         "* reading and counting were measured in an earlier run; its word counts were reused.",
@@ -279,6 +285,8 @@ def test_counting_has_a_table_of_its_own_where_nothing_was_trained() -> None:
         "processes        4      -      -      -     -             -       -        -  error",
         "",
         "processes, threads 4: error: worker 2 died.",
+        "Times are seconds of wall time; memory: at its peak, 1 MB is 1,000,000 bytes; MB/s: of the corpus, by total; "
+        "pre-tokens/s: by total.",
     ]
 
 
@@ -466,3 +474,43 @@ def test_totals_are_told_as_multiples_of_a_chosen_variants() -> None:
     assert (ratios["naive"], ratios["heap"], ratios["wrong"]) == ("14.0", "1.00", "")
     with pytest.raises(Refusal, match=r"no time of 'nobody' to compare with; there are: .*heap"):
         to_markdown(FORMS, relative_to="nobody")
+
+
+def series_of(records: list[Record], *further: str, path: Path, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    main([str(path), "--series", "--format", "markdown", *further])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_the_series_form_has_the_series_columns_and_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    heading, *lines = series_of(SWEEP, path=tmp_path / "r.jsonl", capsys=capsys)
+    assert heading == [
+        "variant", "data", "total", "count", "merge", "max", "update", "other", "memory", "threads",
+    ]  # fmt: skip
+    added = 0
+    for line in lines:
+        if line[3] != "-":
+            total, count, merge, *parts = (Decimal(cell.rstrip("*?").replace(",", "")) for cell in line[2:8])
+            assert total == count + merge
+            assert merge == sum(parts)
+            added += 1
+    assert added == 10
+    assert {line[0]: line[2] for line in lines if line[3] == "-"} == {"gpu": "skipped", "cpp_std_scan": "timeout"}
+
+
+def test_three_runs_stand_as_the_series_writes_them_or_as_a_median_with_their_spread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        changed(
+            HEAP, block=block, repeat=3, seconds={"count": 1.0, "max": 0.5, "update": update, "total": 1.5 + update}
+        )
+        for block, update in enumerate((2.0, 1.0, 4.0))
+    ]
+    every = series_of(runs, "--runs", path=tmp_path / "r.jsonl", capsys=capsys)[1]
+    assert every[2:8] == ["3.500/2.500/5.500", "1.000/1.000/1.000", "2.500/1.500/4.500", "0.500/0.500/0.500",
+                          "2.000/1.000/4.000", "0.000/0.000/0.000"]  # fmt: skip
+    heading, median = series_of(runs, path=tmp_path / "r.jsonl", capsys=capsys)
+    assert dict(zip(heading, median, strict=True))["spread"] == "86 %"
+    assert median[2] == "3.500"
