@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 import copy
+import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +315,98 @@ def test_who_does_other_work_is_not_ranked_and_what_was_given_is_said() -> None:
     assert best[0].text == "2"
     assert best[1].text == "multiprocess"
     assert not any(strong.text.startswith("contradicted") for strong in tree.all("strong"))
+
+
+def other_set(records: list[Record], times: float = 2.0, **changes: Any) -> list[Record]:
+    """The same cells measured again, some times slower."""
+    made = []
+    for record in records:
+        seconds = {name: each and each * times for name, each in record["seconds"].items()}
+        made.append({**copy.deepcopy(record), "seconds": seconds, "run_id": "another", **changes})
+    return made
+
+
+@pytest.fixture
+def two_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Write two sets, `old.jsonl` and `new.jsonl`, into the folder that the test is in."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(**changes: Any) -> None:
+        for name, records in {"old": SWEEP[1:4], "new": other_set(SWEEP[1:4], **changes)}.items():
+            lines = [json.dumps(record) for record in records]
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    return written
+
+
+COMPARE = ["--compare", "old.jsonl", "new.jsonl", "--output", "both.html"]
+
+
+@pytest.mark.usefixtures("without_library")
+def test_two_sets_stand_side_by_side_with_their_ratios(two_sets: Callable[..., None]) -> None:
+    two_sets()
+    assert report.main(COMPARE) == OK
+    tree = read(Path("both.html").read_text(encoding="utf-8"))
+    lines = tree.one("section", id="comparison").one("tbody").all("tr")
+    headings = [head.text for head in tree.one("section", id="comparison").one("thead").all("th")]
+    ratios = [dict(zip(headings, line.all("th") + line.all("td"), strict=True))["right / left"].text for line in lines]
+    assert ratios == ["2.00"] * 3
+    assert [line["set"].text for line in table_cells(tree)] == ["old.jsonl", "new.jsonl"] * 3
+    assert [row["ratio_text"] for row in drawing(tree)["rows"]] == ["", "2.00"] * 3
+    assert tree.one("h1").text == "BPE training: old.jsonl beside new.jsonl"
+    assert "one run" in tree.one("section", id="comparison").text
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize(("key", "value", "unlike"), [("host", "ffffffff", "host"), ("threads", 7, "threads")])
+def test_sets_that_are_unlike_are_refused_unless_told(
+    key: str, value: Any, unlike: str, two_sets: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_sets(**{key: value})
+    assert report.main(COMPARE) == USAGE
+    said = capsys.readouterr().err
+    assert f"unlike in {unlike}" in said
+    assert f"--unlike {unlike}" in said
+    assert not Path("both.html").exists()
+    assert report.main([*COMPARE, "--unlike", unlike]) == OK
+    assert f"Compared although unlike in {unlike}" in read(Path("both.html").read_text(encoding="utf-8")).text
+
+
+@pytest.mark.usefixtures("without_library")
+def test_another_corpus_of_the_same_name_is_refused_and_said(
+    two_sets: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_sets(data={**SWEEP[1]["data"], "sha256": "9" * 64})
+    assert report.main(COMPARE) == USAGE
+    assert "unlike in corpus (stdlib" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("without_library")
+def test_merges_that_differ_between_two_sets_are_a_mismatch(two_sets: Callable[..., None]) -> None:
+    two_sets(merges_sha256="5" * 64)
+    assert report.main(COMPARE) == MISMATCH
+    tree = read(Path("both.html").read_text(encoding="utf-8"))
+    assert [row["ratio"] for row in drawing(tree)["rows"]] == [None] * 6
+    states = [each.text for each in tree.one("section", id="proofs").all("strong")]
+    assert all(state.startswith("contradicted") for state in states)
+
+
+@pytest.mark.usefixtures("without_library")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--unlike", "host"], "--unlike goes with --compare"),
+        (["more.jsonl", *COMPARE], "--compare takes the two sets itself"),
+        ([*COMPARE, "--relative-to", "heap"], "does not go with --compare"),
+        (["--compare", "old.jsonl", "old.jsonl"], "twice; name two sets"),
+        ([*COMPARE, "--unlike", "weather"], "weather"),
+    ],
+)
+def test_what_does_not_go_together_gets_one_sentence(
+    arguments: list[str], said: str, two_sets: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    two_sets()
+    assert report.main(arguments) == USAGE
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1

@@ -31,13 +31,20 @@ def several_hundred() -> list[Record]:
     made = []
     for corpus in ("stdlib", "a corpus with a very long name that no phone has room for", "诗", "one_word"):
         for size in (1, 2, 4, 8, 16, 32, 64, 128):
-            for record in pattern:
-                record = copy.deepcopy(record)
+            for record in slower(pattern, size):
                 digest = f"{corpus}{size}".encode().hex()[-64:].rjust(64, "0")
                 record["data"] |= {"name": corpus, "bytes": 10_000 * size, "sha256": digest}
-                record["seconds"] = {name: each and each * size for name, each in record["seconds"].items()}
                 record["merges_sha256"] = digest
                 made.append(record)
+    return made
+
+
+def slower(records: list[Record], times: float) -> list[Record]:
+    """The same cells in another run, all of them so many times slower."""
+    made = [copy.deepcopy(record) for record in records if record["status"] == "ok"]
+    for record in made:
+        record["seconds"] = {name: each and each * times for name, each in record["seconds"].items()}
+        record["run_id"] = "another"
     return made
 
 
@@ -58,6 +65,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, records in {**sets, "hundreds": several_hundred()}.items():
         made[name] = folder / f"{name}.html"
         made[name].write_text(page({"": records}, library()), encoding="utf-8")
+    from harness.side_by_side import side_by_side
+
+    left, right = sets["sweep"], slower(sets["sweep"], 1.5)
+    beside = side_by_side(left, right, ("old", "new"), None)
+    made["compared"] = folder / "compared.html"
+    made["compared"].write_text(page({"old": left, "new": right}, library(), compared=beside), encoding="utf-8")
     return made
 
 
@@ -98,7 +111,7 @@ def marks(browser: Page, chart: str, kind: str) -> list[Any]:
     return browser.all(f'#chart-{chart} .drawing [aria-roledescription="{kind}"]')
 
 
-@pytest.mark.parametrize("name", ["forms", "repeats", "counting", "sweep", "hundreds"])
+@pytest.mark.parametrize("name", ["forms", "repeats", "counting", "sweep", "hundreds", "compared"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_a_page_is_quiet_asks_for_nothing_and_is_no_wider_than_its_window(
@@ -278,6 +291,22 @@ def test_lines_of_growth_are_those_of_the_chosen_size(browser: Page, pages: dict
     points = [browser.run("return arguments[0].__data__.datum", mark) for mark in marks(browser, "growth", "point")]
     assert sorted(point["size"] for point in points) == [10_000 * size for size in (1, 2, 4, 8, 16, 32, 64, 128)]
     assert {point["exponent"] for point in points} == {"1.00"}
+
+
+def test_ratios_of_two_sets_are_drawn_where_they_are(browser: Page, pages: dict[str, Path]) -> None:
+    browser.open(pages["compared"])
+    points = marks(browser, "ratios", "point")
+    timed = [row for row in rows(read_records([RECORDS / "sweep.jsonl"])) if row.total is not None]
+    assert len(points) == len(timed)
+    ratios = {round(browser.run("return arguments[0].__data__.datum.ratio", point), 6) for point in points}
+    assert ratios == {1.5}
+    browser.point_at(points[0])
+    told = browser.wait(
+        "return document.querySelector('#vg-tooltip-element.visible')?.innerText", "figures at the point"
+    )
+    assert re.sub(r"\s+", " ", told) == f"row {timed[0].name} · new right / left 1.50 interval -"
+    choose(browser, "set", "new")
+    assert set(column(browser, "set")) == {"new"}
 
 
 def test_everything_can_be_reached_by_tab(browser: Page, pages: dict[str, Path]) -> None:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from harness.errors import Refusal
-from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments, chosen_records
+from harness.conditions import NAMES
+from harness.errors import MISMATCH, OK, Refusal
+from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments, chosen_records, records_of
 from harness.report.library import library
 from harness.report.page import page
+from harness.side_by_side import side_by_side
 from harness.table import exit_code
 from harness.whole_file import write_whole
 
@@ -28,7 +29,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m harness.report",
         description="Make one page of HTML about records: table, charts, commands, proofs. It opens without a network.",
-        epilog="exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.",
+        epilog="exit code: 0; 2 if two sets are unlike; 21 if merges are wrong or rows contradict each other;\n"
+        "22 if there is nothing to show.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(made)
@@ -40,6 +42,13 @@ def parser() -> argparse.ArgumentParser:
         help="an .html file (default: %(default)s)",
     )
     made.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
+    made.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    made.add_argument(
+        "--unlike",
+        nargs="*",
+        metavar="WHAT",
+        help=f"compare although the sets are unlike in this, or in anything: {', '.join(NAMES)}",
+    )
     return made
 
 
@@ -49,16 +58,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.output.suffix.lower() not in (".html", ".htm"):
             raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
-        records = chosen_records(arguments)
-        sets: Mapping[str, Sequence[Mapping[str, Any]]] = {"": records}
-        content = page(sets, library(), relative_to=arguments.relative_to)
+        content, code = compared(arguments) if arguments.compare is not None else alone(arguments)
         # A name that is no text, such as a file's in another encoding, is told by escapes.
         write_whole(arguments.output, content.encode(errors="backslashreplace"))
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code
     print(f"wrote {arguments.output}")  # noqa: T201
-    return exit_code(records)
+    return code
+
+
+def alone(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The page about one set of records, and the exit code."""
+    if arguments.unlike is not None:
+        raise Refusal("--unlike goes with --compare LEFT RIGHT")
+    records = chosen_records(arguments)
+    return page({"": records}, library(), relative_to=arguments.relative_to), exit_code(records)
+
+
+def compared(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The page about two sets side by side. Raises Refusal where they are unlike in what is not allowed."""
+    if arguments.paths != [DEFAULT_RESULTS]:
+        raise Refusal("--compare takes the two sets itself: --compare LEFT RIGHT")
+    if arguments.relative_to is not None:
+        raise Refusal("--relative-to does not go with --compare, which has its own ratios")
+    left, right = names = tuple(arguments.compare)
+    if left == right:
+        raise Refusal(f"--compare is given {left} twice; name two sets")
+    sets = {path: records_of([path], arguments.all) for path in names}
+    beside = side_by_side(sets[left], sets[right], (left, right), arguments.unlike)
+    return page(sets, library(), compared=beside), MISMATCH if beside.wrong else OK
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.colours import phase_colour
+from harness.comparison import Comparison
 from harness.errors import UNMEASURED, Refusal
 from harness.fairness import given_sheet, identity_notes, outside, shown_by
 from harness.findings import findings
@@ -32,7 +33,7 @@ from harness.report.sections import (
 from harness.report.shown import Shown, shown_of
 from harness.reproduction import command_of
 from harness.rows import Row
-from harness.sheet import Sheet
+from harness.side_by_side import Sets, comparison_of, comparison_sheet
 from harness.units import count_text
 
 Records = Sequence[Mapping[str, Any]]
@@ -48,15 +49,16 @@ def page(
     library: str,
     *,
     relative_to: str | None = None,
-    comparison: Sheet | None = None,
+    compared: Sets | None = None,
 ) -> str:
     """The page about sets of records, by the names of the sets; `library` is the script that draws the charts.
 
-    The same records give the same page, whenever and wherever it is made.
+    The same records give the same page, whenever and wherever it is made. `compared` are the two sets of a page about
+    two, put side by side.
     """
     jinja = _jinja()
     shown = shown_of(sets)
-    figures = figures_of(shown)
+    figures = figures_of(shown, _ratios(shown, compared))
     scripts = [library, *((HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)]
     for script in scripts:
         if "</script" in script.lower() or "<!--" in script:
@@ -89,10 +91,21 @@ def page(
             corpora=corpora_of(shown),
             environments=environments_of(shown),
             statuses=statuses_of(shown),
-            comparison=comparison,
+            comparison=comparison_sheet(compared) if compared is not None else None,
             given=given_sheet(shown.legend) if outside(shown.rows) else None,
         )
     )
+
+
+def _ratios(shown: Shown, compared: Sets | None) -> dict[int, Comparison]:
+    """The comparison of each row of the right set that has one of the left beside it, by the row's place."""
+    found: dict[int, Comparison] = {}
+    for pair in compared.pairing.pairs if compared is not None else ():
+        comparison = comparison_of(pair)
+        if compared is not None and comparison is not None:
+            right = [place for place, name in enumerate(shown.sets) if name == compared.names[1]]
+            found[next(place for place in right if shown.rows[place] == pair.right)] = comparison
+    return found
 
 
 def _jinja() -> Any:
