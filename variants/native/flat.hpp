@@ -44,13 +44,16 @@
 // 6. Pruning (flat_threshold.hpp). A pair that is born below the count of the last merge will never be merged (4.),
 //    so it needs neither table entry nor list. A lower bound on that count is known from the words: while more
 //    unfinished words of weight w or more are left than merges to come can finish, some word of weight w holds a
-//    pair. Where words are long and rare, so that this says little, the last count is guessed. A wrong guess costs
-//    time only: when no kept pair reaches the threshold, all pairs are counted again with a lower one
-//    (flat_scan.hpp).
+//    pair. Where words are long and rare, so that this says little, the last count is guessed, from the present count
+//    and from how many pairs reach which count. A wrong guess costs time only: when no kept pair reaches the
+//    threshold, all pairs are counted again with a lower one (flat_scan.hpp).
 //
 // 7. No branches to mispredict, and memory asked for early (flat_merge.hpp). Which list entries are stale is as good
 //    as random, so all are copied and the cursor moves by the outcome of the test; new occurrences of pairs that are
-//    not kept are written to an idle cell.
+//    not kept are written to an idle cell. What the next three merges will read is asked for before each.
+//
+// Tried without gain: several merges in one pass, where flat_batch.hpp proves that they are the same. It is exact, and
+// four to nine of them go together, but it is no faster (results/flat_ablation), so one at a time is the default.
 //
 // Work: one pass over the text to lay it out, one to count it and two or three to list the pairs of bytes, then a few
 // nanoseconds for every occurrence merged and every stale entry met, and some hundred for every merge; it does not

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flat_batch.hpp"
+#include "flat_histogram.hpp"
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
 #include "flat_pair_table.hpp"
@@ -63,9 +64,10 @@ class KeptPairs {
         tallies_.table_updates += 1;
         Slot* const slot = table_.find(key);
         if (!slot) return;
+        kept_.remove(slot->count);
         slot->count -= weight;
         slot->entries -= slot->list ? 0 : occurrences;
-        if (slot->count >= lowest) return;
+        if (slot->count >= lowest) return kept_.add(slot->count);
         if (slot->list) give_back(slot->list, slot->entries);
         table_.erase(slot);
     }
@@ -76,6 +78,7 @@ class KeptPairs {
     // Takes a pair out of the table. Its list is the caller's, to be given back.
     Slot take(Slot* slot) {
         const Slot taken = *slot;
+        kept_.remove(slot->count);
         table_.erase(slot);
         return taken;
     }
@@ -129,6 +132,7 @@ class KeptPairs {
     void clear() {
         note_memory();
         table_.clear();
+        kept_.clear();
         lists_.clear();
         queue_->clear();
     }
@@ -139,12 +143,14 @@ class KeptPairs {
     }
 
     Table& table() { return table_; }
+    const CountHistogram& kept() const { return kept_; }
     ListPool<Position>& lists() { return lists_; }
     Queue<Position>& queue() { return *queue_; }
 
   private:
     void keep(PairKey key, std::int64_t count) {
         tallies_.pairs_kept += 1;
+        kept_.add(count);
         queue_->push(key, count);
     }
 
@@ -163,6 +169,7 @@ class KeptPairs {
     std::size_t most_taken_;
     Batch batch_;
     Table table_;
+    CountHistogram kept_;
     ListPool<Position> lists_;
     std::unique_ptr<Queue<Position>> queue_;
 };

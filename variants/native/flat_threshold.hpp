@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "flat_classes.hpp"
+#include "flat_histogram.hpp"
 #include "flat_job.hpp"
 
 namespace flat {
@@ -19,8 +20,10 @@ namespace flat {
 // with every merge that finishes no word, and no word table can break it (repeated words could; then the queue runs dry
 // below the threshold, which is noticed, and the text is counted again).
 //
-// Guessed: counts fall like a power of the merge's number, so the last merge's count is guessed from the present one,
-// low rather than high. A guess too high is noticed the same way.
+// Guessed, in two ways, low rather than high; a guess too high is noticed the same way. Counts fall like a power of the
+// merge's number, so the present count tells something of the last one. And a merge takes occurrences from the pairs
+// beside it, but gives as many to new pairs, so pairs do not run out: if now twice as many as there are merges to come
+// reach a count, the last merge is likely not to be far below it.
 class Threshold {
   public:
     Threshold(const WeightClasses& classes, const Options& options)
@@ -47,8 +50,9 @@ class Threshold {
     // Nothing that could be merged was ever left out.
     bool lossless() const { return value_ == min_count_; }
 
-    // A merge of a pair with this count was made; it finished a word of weight `finished`, or none (0).
-    void merged(std::int64_t count, std::uint64_t finished) {
+    // A merge of a pair with this count was made; it finished a word of weight `finished`, or none (0). `kept` are the
+    // pairs now.
+    void merged(std::int64_t count, std::uint64_t finished, const CountHistogram& kept) {
         if (!pruning_) return;
         left_ -= 1;
         if (counting_words_) {
@@ -62,8 +66,10 @@ class Threshold {
         const std::uint64_t done = num_merges_ - left_;
         if (done < guess_from_) return;
         const double share = static_cast<double>(done) / static_cast<double>(num_merges_);
-        const double guess = static_cast<double>(count) * share * share * scale_;
-        if (guess > static_cast<double>(value_)) value_ = static_cast<std::int64_t>(std::min(guess, 9e18));
+        raise(static_cast<double>(count) * share * share * scale_);
+        if (done < look_from_) return;
+        look_from_ = done + std::max<std::uint64_t>(64, done / 16);
+        raise(static_cast<double>(kept.reached_by(2 * left_)) * 0.75 * scale_);
     }
 
     // The best pair left is below the threshold: guess anew, well below, and more carefully from now on.
@@ -74,6 +80,10 @@ class Threshold {
     }
 
   private:
+    void raise(double guess) {
+        if (guess > static_cast<double>(value_)) value_ = static_cast<std::int64_t>(std::min(guess, 9e18));
+    }
+
     void raise_to_words() {
         if (!counting_words_ || !left_) return;
         while (class_ > 0 && standing_ - unfinished_[class_] >= left_) standing_ -= unfinished_[class_--];
@@ -88,6 +98,7 @@ class Threshold {
     std::int64_t min_count_;
     double scale_;
     std::uint64_t guess_from_;
+    std::uint64_t look_from_ = 64;   // when to look at the pairs again
     bool pruning_;
     const WeightClasses& classes_;
     std::uint64_t left_;                       // merges to come

@@ -52,7 +52,7 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
             for (std::size_t number = 0; number < taken.size(); ++number) {
                 const std::uint64_t finished = merger.merge(taken[number], number, threshold.value());
                 answer.merges.push_back({left_of(taken[number].key), right_of(taken[number].key)});
-                threshold.merged(taken[number].count, finished);
+                threshold.merged(taken[number].count, finished, pairs.kept());
                 watch.worked(64, update);
             }
             tallies.batches += 1;
