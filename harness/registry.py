@@ -91,6 +91,12 @@ def variants() -> dict[str, VariantCard]:
     return listed
 
 
+def variant_at(conf: Path, name: str) -> VariantCard | None:
+    """A variant as another checkout's configuration describes it; None if that has no such variant."""
+    file = conf / "variant" / f"{name}.yaml"
+    return _variant(name, _card(file, file.stat().st_mtime_ns)) if file.is_file() else None
+
+
 @functools.cache
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""

@@ -18,9 +18,11 @@ import tomllib
 import yaml
 from workbench import CHECKOUT, HEAP, TESTS
 
+from harness import registry
 from harness.gate import __main__ as gate
 from harness.gate.base import NoBase, built_alike, departure, is_compiled, recipe
-from harness.gate.sides import here, installed_side, working_side
+from harness.gate.comparing import as_described, comparisons_of
+from harness.gate.sides import here, installed_side, linked_side, working_side
 from harness.registry import VariantCard
 
 TINY = {
@@ -301,6 +303,22 @@ def test_a_side_holds_what_is_measured_and_what_measures(tmp_path: Path) -> None
     assert here("variants") == CHECKOUT / "variants"
     assert side.digest(HEAP) is not None
     assert side.digest(VariantCard("gone", "nowhere.at_all:train")) is None
+
+
+def test_the_base_of_a_variant_has_the_parameters_of_its_own_card(tmp_path: Path) -> None:
+    """A parameter that is new in head is unknown to the code of the base."""
+    package = tmp_path / "checkout" / "variants"
+    package.mkdir(parents=True)
+    (package.parent / "conf" / "variant").mkdir(parents=True)
+    card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
+    (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
+    base = linked_side("base", "a checkout", None, tmp_path, {"variants": package})
+    (compared,) = comparisons_of([registry.variants()["heap"]], base, working_side("head", {"variants"}, tmp_path))
+    assert compared.base.variant.params == {"push": "grown"}
+    assert compared.head.variant.params == {"heap": "c", "push": "all"}
+    assert not compared.same_code
+    unknown = VariantCard("new", "variants.new:train", params={"size": 3})
+    assert as_described(base, unknown, {}) == unknown
 
 
 @pytest.mark.slow

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from harness.gate.sides import Side
+from harness import registry
+from harness.gate.sides import Side, package_of
 from harness.gate.tasks import Arm
 from harness.registry import VariantCard
 
@@ -20,21 +25,43 @@ class Comparison:
     @property
     def same_code(self) -> bool:
         """Whether there cannot be a difference: the same variant, from code with the same digest."""
-        if self.base.variant != self.head.variant or self.base.side.interpreter != self.head.side.interpreter:
+        ways = [(arm.variant.target, dict(arm.variant.params), arm.side.interpreter) for arm in (self.base, self.head)]
+        if ways[0] != ways[1]:
             return False
         digests = {arm.side.digest(arm.variant) for arm in (self.base, self.head)}
         return len(digests) == 1 and digests != {None}
 
 
 def comparisons_of(
-    chosen: list[VariantCard], base: Side, head: Side, against: VariantCard | None = None
+    chosen: list[VariantCard],
+    base: Side,
+    head: Side,
+    against: VariantCard | None = None,
+    said: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Comparison]:
-    """Each chosen variant against itself on the other side, or against another variant."""
+    """Each chosen variant against itself on the other side, as that describes it, or against another variant.
+
+    `said` are parameters that were given by hand, for either side.
+    """
     return [
         Comparison(
             card.name if against is None else f"{card.name} against {against.name}",
-            Arm(base, against or card),
+            Arm(base, against or as_described(base, card, said)),
             Arm(head, card),
         )
         for card in chosen
     ]
+
+
+def as_described(side: Side, card: VariantCard, said: Mapping[str, Any]) -> VariantCard:
+    """A variant with the parameters that the side's own configuration gives it, where it has one."""
+    package = side.place / package_of(card.target)
+    for conf in conf_beside(package.resolve()):
+        if (found := registry.variant_at(conf, card.name)) is not None:
+            return replace(found, params={**found.params, **said})
+    return card
+
+
+def conf_beside(package: Path) -> list[Path]:
+    """Where the configuration lies that belongs to a package: in a checkout, or as it is installed."""
+    return [package.parent / "conf", package.parent / "harness" / "conf"]

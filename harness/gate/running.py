@@ -106,7 +106,7 @@ class Gate:
                         self.note(evidence, tier, reason)
                 return
             evidence.add("base", described=base.described)
-            compared = comparisons_of(self.chosen, base, head, self.against)
+            compared = comparisons_of(self.chosen, base, head, self.against, self.params)
             if "work" in self.card.tiers:
                 observe_instructions(self.laboratory, compared, evidence, show)
             if "time" in self.card.tiers:
