@@ -106,6 +106,7 @@ def test_a_rung_that_was_stopped_is_no_step_for_the_next(tmp_path: Path) -> None
     assert picture.panels["0"].along_x("interval-0-1") == pytest.approx((50, 200), rel=CLOSE)
     assert picture.values("at-least-")["0-2"][0] == pytest.approx(20, rel=CLOSE)
     assert {"÷~35.7", "÷7.14 or more", "×3.46"} <= set(picture.texts)
+    assert "1" in drawn([LADDER[0], stopped("slow", 1)], "ladder", tmp_path).values("at-least-0-")  # of no known gain
     assert any(text.startswith("bad: its merges differ from the reference") for text in picture.texts)
 
 
@@ -385,7 +386,7 @@ def test_many_reasons_for_skipping_are_told_in_one_sentence(tmp_path: Path) -> N
     texts = drawn([*LADDER, *skipped[:3]], "ladder", tmp_path).texts
     assert {"peer_0: skipped: lacks 0.", "peer_2: skipped: lacks 2."} <= set(texts)
     texts = drawn([*LADDER, *skipped], "ladder", tmp_path).texts
-    assert "Skipped: peer_0, peer_1, peer_2, peer_3, peer_4; the table says why." in texts
+    assert "Skipped: peer_0; peer_1; peer_2; peer_3; peer_4; the table says why." in texts
 
 
 def test_a_picture_says_when_the_machine_was_shared(tmp_path: Path) -> None:

@@ -71,6 +71,17 @@ def test_the_readmes_records_are_proved_and_name_no_place_of_a_machine() -> None
             assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', line)
 
 
+def test_the_records_of_the_sweep_hold_no_wrong_merges_and_name_no_place_of_a_machine() -> None:
+    packed = sorted(CHECKOUT.glob("results/sweep/*/records.jsonl.gz"))
+    assert packed
+    for path in packed:
+        assert path.stat().st_size < 400_000
+        for record in read_records([path]):
+            assert record["status"] in ("ok", "extrapolated", "timeout", "skipped")
+            assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', json.dumps(record))
+    assert [path for path in CHECKOUT.glob("results/sweep/*.svg") if path.stat().st_size > 200_000] == []
+
+
 def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     table = "python -m harness.table tests/records/sweep.jsonl --format markdown"

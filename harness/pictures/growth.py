@@ -59,7 +59,7 @@ def draw(shown: Sequence[Row], request: Request) -> Figure:
         )
     height = max(2.5, 0.135 * len(curves))
     right = min(3.4, max(text_width(curve.name, 7.5) for curve in curves) * 0.96 + 0.3)
-    left, gap = 0.62, 0.15
+    left, gap = 0.72, 0.15
     width = (WIDTH - 2 * EDGE - right - 2 * left - gap) / 2
     short = [
         name

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_GAP = 0.62
+_GAP = 0.8
 """Inches between the panels, for the axis of one and the title of the next."""
 
 
@@ -42,7 +42,7 @@ def draw(shown: Sequence[Row], request: Request) -> Figure:
     if not groups:
         raise lacking(f"ladder: no row has {SPOKEN[request.seconds].lower()}; python -m harness measures some")
     columns = 1 if len(groups) == 1 else 2
-    labels = {id(group): Legend(group).labels() for group in groups}
+    labels = {id(group): Legend(group).short_labels() for group in groups}
     step = 0.27 if max(map(len, groups)) <= 16 else 0.165
     size = 8.5 if step > 0.17 else 7
     left = label_room([label for group in labels.values() for label in group], size, 3.6 if columns == 1 else 2.6)
@@ -94,7 +94,7 @@ def _climb(
     known = [end for value in values for end in value[1:] if end is not None]
     low, high = log_range(known)
     high *= (high / low) ** (0.5 / width)  # half an inch for the gain at the right of the slowest
-    previous: tuple[int, float] | None = None
+    previous: tuple[int, float, bool] | None = None
     for place, (row, value) in enumerate(zip(group, values, strict=True)):
         look, name = marks.row_look(row), f"{panel}-{place}"
         if value.number is None:
@@ -111,7 +111,7 @@ def _climb(
                 zorder=2,
             )
             line[0].set_gid(f"step-{name}")
-            text = gain_text(previous[1], value)
+            text = gain_text(previous[1], value, previous[2])
             axes.annotate(
                 text,
                 (max(value.high or value.number, previous[1]), place),
@@ -119,15 +119,15 @@ def _climb(
                 textcoords="offset points",
                 va="center",
                 fontsize=8 if len(group) <= 16 else 6.5,
-                color=theme.ink if text[0] == "×" else theme.faint,
+                color=theme.ink if text.startswith("×") else theme.faint,
             )
         marks.bar(axes, value, place, look, theme, name, runs=len(row.samples))
         marks.mark(axes, value, value.number, place, look, theme, name, 6 if len(group) <= 16 else 5)
-        previous = (place, value.number) if plain or previous is None else previous
+        previous = (place, value.number, not plain) if plain or previous is None else previous
     log_axis(axes, "x", low, high, f"{request.seconds}, seconds")
 
 
-def gain_text(before: float, value: Value) -> str:
+def gain_text(before: float, value: Value, estimated: bool = False) -> str:
     """How many times as fast as the one before; `>` where only a bound is known.
 
     >>> [gain_text(before, Value("measured", after)) for before, after in ((2.0, 1.0), (1.0, 1.5), (1.0, 1.04))]
@@ -138,7 +138,7 @@ def gain_text(before: float, value: Value) -> str:
     assert value.number is not None
     if value.form == AT_LEAST:
         return f"÷{ratio_text(value.number / before)} or more" if value.number > before else ""
-    sign = "~" if value.form == ESTIMATED else ""
+    sign = "~" if estimated or value.form == ESTIMATED else ""
     ratio = before / value.number
     if 1 / (1 + ONE_RUN_CANNOT_TELL) <= ratio <= 1 + ONE_RUN_CANNOT_TELL:
         return "≈"

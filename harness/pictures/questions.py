@@ -15,9 +15,9 @@ from harness.rows import Row
 from harness.units import bytes_text, count_text
 
 MOST_PANELS = 9
-MOST_NAMED = 10
+MOST_NAMED = 12
 MOST_REASONS = 3
-"""With more, those that were skipped are named together."""
+"""With more, those that were skipped or stopped are named together."""
 
 FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "data": lambda row: row.corpus.get("name"),
@@ -168,28 +168,32 @@ def _range(sizes: set[int]) -> str:
 
 def failures(shown: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows came to nothing, with the names of those that did; none of those drawn."""
-    told: dict[str, list[str]] = {}
-    skipped = []
+    told: dict[str, list[tuple[str, str, str]]] = {}
     for row, label in zip(shown, Legend(shown).short_labels(), strict=True):
-        if row.status == "skipped":
-            skipped.append(row)
         if row.status != "ok" and (row.status == "mismatch" or row not in drawn):
-            told.setdefault(failure_text(row), []).append(label)
-    if len({row.reason for row in skipped}) > MOST_REASONS:
-        names = ", ".join(dict.fromkeys(row.name for row in skipped))
-        told = {text: labels for text, labels in told.items() if not text.startswith("skipped")}
-        return [*_sentences(told), f"Skipped: {names}; the table says why."]
-    return _sentences(told)
+            told.setdefault(failure_text(row), []).append((row.status, row.name, label))
+    said = []
+    for statuses, verdict in _FOLDED.items():
+        found = {text: rows for text, rows in told.items() if rows[0][0] in statuses}
+        if len(found) > MOST_REASONS:
+            names = dict.fromkeys(name for rows in found.values() for _, name, _ in rows)
+            said.append(f"{verdict}: {listed([*names])}; the table says why.")
+            told = {text: rows for text, rows in told.items() if text not in found}
+    for text, rows in told.items():
+        names = dict.fromkeys(name for _, name, _ in rows)
+        labels = [label for *_, label in rows] if len(rows) <= MOST_REASONS else [*names]
+        said.append(f"{listed(labels)}: {text}.")
+    return said
 
 
-def _sentences(told: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{listed(labels)}: {text}." for text, labels in told.items()]
+_FOLDED = {("timeout", "extrapolated"): "Stopped at the limit", ("skipped",): "Skipped"}
+"""What is told of all of a kind together where there are many."""
 
 
 def listed(names: Sequence[str]) -> str:
     """
-    >>> listed(["a", "b"]), listed([str(number) for number in range(14)])
-    ('a; b', '0; 1; 2; 3; 4; 5; 6; 7; 8; 9; and 4 more')
+    >>> listed(["a", "b"]), listed([str(number) for number in range(16)])
+    ('a; b', '0; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11; and 4 more')
     """
     rest = len(names) - MOST_NAMED
     return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)

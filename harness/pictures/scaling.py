@@ -101,21 +101,24 @@ def draw(shown: Sequence[Row], request: Request, along: Along) -> Figure:
             f"{along.what}: no variant was measured at two, only at {', '.join(map(along.text, sizes)) or 'none'}; "
             f"python -m harness {along.how} measures some"
         )
-    columns = 1 if len(panels) <= 2 else 2
     most = max(len(series) for _, series in panels)
-    height = max(3.4 if columns == 1 else 2.7, most * 0.135)
     names = [f"{each.name}  {each.exponent(along.symbol)}" for _, series in panels for each in series]
     right = min(4.2, max(text_width(name, 7.5) for name in names) * 0.96 + 0.35)
-    left, gap = 0.55, 0.12
+    # Two beside each other only where the names leave them room.
+    columns = 1 if len(panels) <= 2 or right > 0.4 * WIDTH / 2 else 2
+    height = max(3.4 if len(panels) <= 2 else 2.7, most * 0.135)
+    left, gap = 0.66, 0.12
     width = (WIDTH - 2 * EDGE - (columns - 1) * gap) / columns - left - right
     lines = -(-len(panels) // columns)
     values = [value for _, series in panels for each in series for *_, value in each.points]
     drawn = [row for _, series in panels for each in series for _, row, _ in each.points]
+    # Of a variant that was tried at one size only there is nothing to say here, whatever became of it.
+    tried = [row for row in shown if row.name in {each.name for each in drawn}]
     page = Page(
         request.theme,
         request.title or f"{SPOKEN[request.seconds]} against {along.what}",
         caption(drawn),
-        [*_notes(drawn, panels, along), EXPLAINED[request.seconds], *failures(shown, drawn)],
+        [*_notes(drawn, panels, along), EXPLAINED[request.seconds], *failures(tried, drawn)],
         0.05 + lines * (height + 0.85),
         marks.form_key(values, request.theme),
     )

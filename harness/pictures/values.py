@@ -43,6 +43,8 @@ def value_of(row: Row, quantity: str) -> Value:
         if not seconds:
             return Value(NOTHING)
         return Value(MEASURED if row.confirmed else UNCONFIRMED, seconds, *_bounds(row, quantity, seconds))
+    if quantity == "training" and by_itself(row):
+        return Value(NOTHING)
     counted = _counting(row) if quantity == "training" else 0.0
     expected = row.extrapolated
     if expected.get("total_seconds") is not None:
