@@ -47,6 +47,8 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     if output.suffix == ".gz":
         raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
+    for path in given_again(paths):
+        say(f"{path} is given more than once, and read once")
     found = readable(paths)
     target = folder / name
     already = readable([file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)])
@@ -100,6 +102,18 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
         else:
             found += sorted(file for name in (FILE_NAME, PACKED) for file in path.rglob(name)) or [path / FILE_NAME]
     return list({path.resolve(): path for path in found}.values())
+
+
+def given_again(paths: Sequence[Path]) -> list[Path]:
+    """The files and folders that stand among `paths` a second time, under whichever name."""
+    seen: set[Path] = set()
+    again = []
+    for path in paths:
+        place = path.resolve()
+        if place in seen:
+            again.append(path)
+        seen.add(place)
+    return again
 
 
 def canonical(record: Record) -> str:

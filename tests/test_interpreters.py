@@ -48,7 +48,7 @@ def test_every_stage_in_python_is_proved_under_pypy_and_none_that_is_compiled_ru
         pytest.skip("pypy3 is not installed")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text(TEXT)
-    records = run("variants=[python,cpp,cython]", "data.path=text", SMALL, "interpreter=pypy3")
+    records = run("variants=[python,cpp,cython,flat_file]", "data.path=text", SMALL, "interpreter=pypy3")
     trained = {record["variant"]: record for record in records if record["cell"] == "train"}
     cards = registry.variants()
     for name, record in trained.items():

@@ -171,6 +171,19 @@ def test_merge_doubles_nothing_and_loses_nothing(
     assert read_records([tmp_path / "folder"]) == made
 
 
+def test_merge_says_what_is_given_more_than_once(
+    made: list[Line], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = tmp_path / "left.jsonl"
+    stored(left, made[:3])
+    together = tmp_path / "together.jsonl"
+    again = f"{tmp_path}/./left.jsonl"
+    assert records.main(["merge", str(left), again, "-o", str(together)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{left} is given more than once, and read once"
+    assert said[1].endswith("0 records before, 3 added, 0 there or given twice")
+
+
 def test_merge_into_one_of_its_own_inputs_adds_the_others(made: list[Line], tmp_path: Path) -> None:
     left, right = stored(tmp_path / "left.jsonl", made[:2]), stored(tmp_path / "right.jsonl", made[1:])
     assert records.main(["merge", str(left), str(right), "-o", str(left)]) == 0

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.counting.native import native
 from variants.feeding import Feeding
+from variants.native import built
+
+try:
+    from variants.counting.native import native
+except ImportError:  # another interpreter, without what the counter is made with: the compiled parts are missing too
+    native = None  # type: ignore[assignment]
 
 
 def train(
@@ -22,6 +27,8 @@ def train(
     threads: int = 1,
 ) -> list[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
+    for module in ("_flat", "_scanner"):
+        built(module)
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
