@@ -36,7 +36,8 @@ def several_hundred() -> list[Record]:
                 record["data"] |= {"name": corpus, "bytes": 10_000 * size, "sha256": digest}
                 record["merges_sha256"] = digest
                 made.append(record)
-    return made
+    # More names than a key has room for.
+    return made + [{**made[-1], "variant": f"variant_{number}"} for number in range(40)]
 
 
 def slower(records: list[Record], times: float) -> list[Record]:

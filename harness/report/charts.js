@@ -49,14 +49,16 @@
     const width = document.getElementById(`chart-${chart.name}`).clientWidth;
     const chosen = chart.controls.map((options, place) =>
       options[Number(document.getElementById(`chart-${chart.name}-${place}`).value)]);
+    const columns = Math.max(2, Math.floor(width / 140));
+    const names = [...new Set(rows.filter((row) => row.status === "ok").map((row) => row.name))];
     const base = {
       ...drawing.put,
       "@labels": rows.map((row) => row.label),
-      "@shown_names": [...new Set(rows.filter((row) => row.status === "ok").map((row) => row.name))],
+      "@key": names.length > 24 ? null : { orient: "top", title: null, columns, values: names },
       "@height": 24 * rows.length,
       "@label_limit": narrow.matches ? Math.round(width * 0.34) : Math.round(width * 0.4),
       "@text_limit": Math.round(width * 0.58),
-      "@legend_columns": Math.max(2, Math.floor(width / 140)),
+      "@legend_columns": columns,
       "@ticks": narrow.matches ? 4 : 7,
       "@ink": style("ink"), "@faint": style("faint"), "@page": style("page"),
       "@shapes": drawing.put["@shapes"].map((shape) => outlines[shape] ?? shape),

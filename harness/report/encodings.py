@@ -8,13 +8,7 @@ from typing import Any
 Spec = dict[str, Any]
 
 MEASURED = "datum.status == 'ok'"
-NAMES: Spec = {
-    "orient": "top",
-    "title": None,
-    "columns": "@legend_columns",
-    "values": "@shown_names",
-    "symbolLimit": 40,
-}
+NAMES = "@key"
 """The key of a chart whose rows have no axis that names them."""
 POINT: Spec = {"type": "point", "filled": True, "size": 75, "opacity": 1}
 
@@ -45,12 +39,12 @@ def failures(condition: str = "true") -> Spec:
     }
 
 
-def by_name(legend: Spec | None = None) -> Spec:
+def by_name(legend: str | None = None) -> Spec:
     """A name's own colour, the same wherever it is drawn."""
     return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@colours"}, "legend": legend}
 
 
-def shapes(legend: Spec | None = None) -> Spec:
+def shapes(legend: str | None = None) -> Spec:
     return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": "@shapes"}, "legend": legend}
 
 

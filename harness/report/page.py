@@ -162,15 +162,16 @@ def _filters(columns: Sequence[TableColumn]) -> list[tuple[int, str, list[str]]]
     return found
 
 
-def _notes(sets: Mapping[str, Records], relative_to: str | None) -> list[tuple[str, list[str]]]:
-    """What `harness.table` says below its table, set by set."""
+def _notes(sets: Mapping[str, Records], relative_to: str | None) -> list[tuple[str, list[str], list[str]]]:
+    """What `harness.table` says below its table, set by set: of rows without times, and the rest."""
     told = []
     for name, records in sets.items():
         legend = Legend(shown_of({"": records}).rows)
-        told.append(
-            (name, legend.notes() + identity_notes(legend) + findings(legend.rows, legend.short_labels(), relative_to))
-        )
-    return [(name, sentences) for name, sentences in told if sentences]
+        failures = [note for note in legend.notes() if note not in legend.marks()]
+        labels = legend.short_labels()
+        rest = legend.marks() + identity_notes(legend) + findings(legend.rows, labels, relative_to)
+        told.append((name, failures, rest))
+    return [each for each in told if each[1] or each[2]]
 
 
 def _details(shown: Shown, place: int) -> dict[str, Any]:
