@@ -54,8 +54,8 @@ def train_record(trained: Trained, common: Record) -> Record:
         "variant": cell.variant.name,
         "family": cell.variant.family,
         "params": dict(cell.variant.params),
-        "counting": BY_ITSELF if answer.get("from_file") else cell.count.counter.name,
-        "counting_chosen": cell.counting_chosen and not answer.get("from_file"),
+        "counting": BY_ITSELF if by_itself(trained) else cell.count.counter.name,
+        "counting_chosen": cell.counting_chosen and not by_itself(trained),
         "threads": cell.threads,
         "data": corpus_facts(cell.reading, counted.words, counted.answer.get("documents")),
         **work(cell),
@@ -85,6 +85,11 @@ def train_record(trained: Trained, common: Record) -> Record:
         "source_sha256": source_sha256(cell.variant.target, cell.variant.params),
         **common,
     }
+
+
+def by_itself(trained: Trained) -> bool:
+    """Whether a trainer reads the file; of one that was ended without an answer its card tells."""
+    return bool(trained.answer.get("from_file")) or "from_file" in trained.cell.variant.tags
 
 
 def count_record(measured: CountRun, common: Record) -> Record:

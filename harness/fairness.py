@@ -112,7 +112,10 @@ def refusals(shown: Sequence[Row], labels: Sequence[str], variant: str, baseline
 def given_sheet(legend: Legend) -> Sheet:
     """What each trainer was given, and in which way: a row for each, however many corpora there were."""
     named: dict[str, Row] = {}
+    fed = {row.name for row in legend.rows if row.record.get("feeding")}
     for row in legend.rows:
+        if row.name in fed and not row.record.get("feeding"):
+            continue  # it was ended before it could tell, and another row of it has told
         threads = threads_of(row)
         name = row.name if threads is None else f"{row.name}, {count_text(threads)} thread{'s' * (threads > 1)}"
         named.setdefault(name, row)

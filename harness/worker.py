@@ -166,10 +166,16 @@ class Measured:
         answer = self.figures("threads" in keywords)
         answer["packed_merges"] = packed(merges)
         answer["merges_done"] = len(merges)
-        answer["feeding"] = feeding_of(trainer, given, self.job["params"]) if self.from_file else None
+        answer["feeding"] = self.feeding()
         if self.meter.told and len(merges) < self.job["num_merges"]:
             answer["status"] = "stopped"
         return answer
+
+    def feeding(self) -> dict[str, Any] | None:
+        """How a trainer that reads the file says that it is fed."""
+        if not self.from_file:
+            return None
+        return feeding_of(resolve(self.job["target"]), self.corpus(), self.job["params"])
 
     def corpus(self) -> Corpus:
         return Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
@@ -276,6 +282,8 @@ class Measured:
             return {"status": "stopped", "reason": None}
         answer = {**self.figures(), "status": "stopped"}
         if self.job["kind"] == "train":
+            with contextlib.suppress(Exception):
+                answer["feeding"] = self.feeding()
             merges = list(self.meter.followed)
             with contextlib.suppress(ValueError):  # it follows something else than merges: then there are none
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))

@@ -136,6 +136,21 @@ def test_the_table_shows_what_each_was_given() -> None:
     assert "identical: the same merges as ours under the tie-break in parentheses." in table
 
 
+def test_who_was_ended_before_it_could_tell_is_told_by_its_other_rows() -> None:
+    ended: dict[str, Any] = {
+        "status": "timeout",
+        "reason": "over",
+        "feeding": None,
+        "identity": None,
+        "takes_threads": None,
+    }
+    other_text = {"name": "other", "sha256": "ef" * 32}
+    table = to_markdown([BASE, record("base", **ended, data=other_text), record("never", **ended)])
+    given = table[table.index("| given to") :]
+    assert given.count("| base") == 1
+    assert "| never | - | - | - | - | - |" in given
+
+
 def test_a_table_of_our_own_has_none_of_it() -> None:
     own = record("ours", feeding=None, identity=None)
     assert not outside(rows([own]))
