@@ -226,9 +226,11 @@ def test_a_page_says_honestly_what_was_missed(tmp_path: Path) -> None:
     assert "Other runs were measured beside it." in said
 
 
-def test_the_committed_page_is_what_its_records_say() -> None:
+@pytest.mark.parametrize("name", ["results/gate_self_test/README.md", "docs/how-to/gate.md"])
+def test_a_committed_page_is_what_the_records_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CHECKOUT)
     folder = CHECKOUT / "results" / "gate_self_test"
-    page_text = (folder / "README.md").read_text()
+    page_text = Path(name).read_text()
     command = re.search(r"<!-- BEGIN self_test: python -m harness\.gate --replay (\S+) -->", page_text)
     assert command
     assert CHECKOUT / command[1] == folder

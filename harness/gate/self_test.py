@@ -37,7 +37,7 @@ from harness.units import count_text, duration_text
 
 SCHEMA = 1
 CONDITIONS = ("quiet", "busy")
-PARTS = (*CONDITIONS, "failures")
+PARTS = ("failures", *CONDITIONS)
 HEAD_NAME = "self_test.json"
 FOLDER = Path("results", "gate_self_test")
 LOCAL = Path("results", "local", "gate_self_test")
@@ -46,7 +46,7 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 class Enough(Exception):
-    """The time that was given is over."""
+    """The time that was given to a part is over."""
 
 
 def self_test(asked: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def self_test(asked: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder, alone.timing(asked.concurrent):
         test = SelfTest(card, output, Path(folder), asked.quick, asked.concurrent)
         print("\n".join(test.plan(parts)))  # noqa: T201
-        with showing() as show, contextlib.suppress(Enough):
+        with showing() as show:
             test.run(parts, until, show)
     show_page(output)
     return INCONCLUSIVE if aims_missed(output, head_of(output)) else OK
@@ -213,13 +213,19 @@ class SelfTest:
         return Failures(self.output / "failures.jsonl", self.laboratory, self.side, self.task, self.kernel)
 
     def run(self, parts: list[str], until: float, show: Show) -> None:
-        """Make every part. Raises Enough when the time is over."""
-        for part in parts:
-            if part == "failures":
-                self.run_failures(until, show)
-            else:
-                with background_load(self.order.randrange(1 << 32)) if part == "busy" else contextlib.nullcontext():
-                    self.run_stream(part, until, show)
+        """Make every part; where the time is limited, each gets its share of what the parts before it have left."""
+        for place, part in enumerate(parts):
+            now = time.monotonic()
+            share = now + (until - now) / (len(parts) - place)
+            with contextlib.suppress(Enough):
+                if part == "failures":
+                    self.run_failures(share, show)
+                else:
+                    load = (
+                        background_load(self.order.randrange(1 << 32)) if part == "busy" else contextlib.nullcontext()
+                    )
+                    with load:
+                        self.run_stream(part, share, show)
 
     def run_failures(self, until: float, show: Show) -> None:
         failures, numbers = self.failures(), wanted(self.card, self.quick)
