@@ -19,6 +19,7 @@ from harness.columns import seconds_columns
 from harness.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.legend import Legend
 from harness.record import read_records
+from harness.record_arguments import records_of
 from harness.report import __main__ as report
 from harness.report.library import library
 from harness.report.page import page
@@ -148,6 +149,19 @@ def test_what_environments_differ_in_stands_beside_each_other() -> None:
 def test_equal_records_give_equal_pages() -> None:
     for records in SETS.values():
         assert page({"": records}, NO_LIBRARY) == page({"": copy.deepcopy(records)}, NO_LIBRARY)
+
+
+def test_the_page_of_the_sweep_is_about_its_records() -> None:
+    """Not byte for byte, since the script that draws differs between versions of its package: the records' digest."""
+    folder = Path(__file__).parent.parent / "results" / "sweep"
+    (command,) = re.findall(r"`python -m harness\.report (.+?)`", (folder / "README.md").read_text(encoding="utf-8"))
+    sources = [folder.parent.parent / each for each in command.partition(" --output ")[0].split()]
+    records = [dict(record) for record in records_of([str(source) for source in sources])]
+    fresh = page_of(records)
+    kept = read((folder / "report.html").read_text(encoding="utf-8"))
+    digest, old = (tree.one("footer").one("code", class_="digest").text for tree in (fresh, kept))
+    assert old == digest, f"results/sweep/report.html is stale; python -m harness.report {command} mends it"
+    assert [line["total"].text for line in table_cells(kept)] == [line["total"].text for line in table_cells(fresh)]
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&@ink {{7*7}}"
