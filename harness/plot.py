@@ -2,8 +2,8 @@
 
     python -m harness.plot                                          results/local/phases.svg, the latest runs there
     python -m harness.plot a.jsonl b --output phases.png            joined, as a PNG
-    python -m harness.plot results/sweep --kind ladder --output ladder.svg
-    python -m harness.plot results/sweep --kind all --output pictures/
+    python -m harness.plot results/readme/ladder --kind ladder --output ladder.svg
+    python -m harness.plot results/readme/ladder --kind all --output pictures/
 
 A pure function of records. A time is drawn only where the merges were right; what was estimated or cut short has marks
 of its own, and what has no time is named below the picture.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ def _draw_all(records: Records, folder: Path, request: Request, where: Sequence[
 
 def _parser() -> argparse.ArgumentParser:
     kinds = "\n".join(f"  {name:<11} {kind.shows}" for name, kind in KINDS.items())
+    about = textwrap.fill(", ".join(FIELDS), 100)
     parser = argparse.ArgumentParser(
         prog="python -m harness.plot",
         description="Draw records. A time is drawn only where the merges were right; what is estimated, cut short or\n"
@@ -71,12 +73,12 @@ def _parser() -> argparse.ArgumentParser:
         "  python -m harness.plot                                       the latest run of each cell in results/local\n"
         "  python -m harness.plot mine.jsonl yours/ --output both.png   joined, as a PNG\n"
         "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*' --output ladder.svg\n"
-        "  python -m harness.plot results/sweep --kind all --output pictures\n\n"
-        f"--where NAME=VALUE can be about {', '.join(FIELDS)}; a VALUE may have\n"
-        "wildcards and commas. An SVG is light or dark as its reader prefers; --theme settles it, and a PNG is light\n"
-        "unless --theme dark.\n"
-        "exit code: 0; 2 if this kind cannot be drawn of these records; 21 if merges are wrong or rows contradict\n"
-        "each other; 22 if there is nothing to draw.",
+        "  python -m harness.plot results/readme/ladder --kind all --output pictures\n\n"
+        f"--where NAME=VALUE can be about\n{about}.\n"
+        "A VALUE may have wildcards and commas. An SVG is light or dark as its reader prefers; --theme settles it,\n"
+        "and a PNG is light unless --theme dark.\n"
+        "exit code: 0; 2 for a usage error, or where a picture has no room for so much; 21 if merges are wrong or\n"
+        "rows contradict each other; 22 if the records do not have what it takes.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(parser)
