@@ -46,11 +46,12 @@ def page(folder: Path, head: Mapping[str, Any]) -> str:
     """The tables as Markdown."""
     found = {condition: (blocks, kinds_of(head, blocks)) for condition, blocks in streams(folder).items()}
     lines = [*said_first(head), ""]
-    lines += ["| beside it | runs | of | told slower | rate (95 % interval) | inconclusive | looked at twice |"]
-    lines += ["|---|---|---:|---:|---|---:|---:|"]
-    for condition, (_, kinds) in found.items():
-        lines += [row(CONDITIONS[condition], kind) for kind in kinds]
-    lines += ["", *resolved(head, found), ""]
+    if found:
+        lines += ["| beside it | runs | of | told slower | rate (95 % interval) | inconclusive | looked at twice |"]
+        lines += ["|---|---|---:|---:|---|---:|---:|"]
+        for condition, (_, kinds) in found.items():
+            lines += [row(CONDITIONS[condition], kind) for kind in kinds]
+        lines += ["", *resolved(head, found), ""]
     lines += ["| failure | runs | caught | rate (95 % interval) |", "|---|---:|---:|---|"]
     ended = read_failures(folder / "failures.jsonl")
     for fault in FAULTS:
