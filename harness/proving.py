@@ -12,6 +12,7 @@ from harness.plan import TrainCell
 from harness.proof import Claim, find_reference, reach, verdict
 from harness.record_keys import WRONG
 from harness.registry import OUTSIDE, VariantCard
+from harness.replayed_claims import replayed_claims
 from harness.smallest import smallest_text
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
@@ -25,6 +26,7 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
 
     After an interruption nothing more is run and nothing kept: what is there has to do.
     """
+    replays = Replays()
     groups: dict[tuple[str, str, int], list[Trained]] = {}
     for each in trained:
         if each.answer["status"] in PROVABLE and each.merges is not None and each.tie_break is not None:
@@ -32,16 +34,15 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
     sentences = [
         sentence
         for (_, tie_break, _), group in groups.items()
-        for sentence in prove_group(group, tie_break, run_judge, interrupted)
+        for sentence in prove_group(group, tie_break, run_judge, None if interrupted else replays)
     ]
     if not interrupted:
-        identify_all(trained)
+        identify_all(trained, replays)
     return sentences
 
 
-def identify_all(trained: Sequence[Trained]) -> None:
+def identify_all(trained: Sequence[Trained], replays: Replays) -> None:
     """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has."""
-    replays = Replays()
     for each in filter(is_asked, trained):
         each.identity = identify(each, replays)
         if each.identity.kind == WRONG and each.answer.get("from_file"):
@@ -50,8 +51,11 @@ def identify_all(trained: Sequence[Trained]) -> None:
             each.verdict = verdict_of(each.identity, each.verdict)
 
 
-def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, interrupted: bool) -> list[str]:
-    """Hold the cells that answer one question against its reference, which is made if need be."""
+def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, replays: Replays | None) -> list[str]:
+    """Hold the cells that answer one question against its reference, which is made if need be.
+
+    Without `replays`, after an interruption, nothing is made but what the group itself agrees on, and that not kept.
+    """
     claims = [claim_of(trained) for trained in group]
     longest = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
     cell = replace(longest, tie_break=tie_break)
@@ -60,11 +64,12 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, i
     needed = max(map(reach, claims))
     disagreements = []
     if reference is None or not reference.covers(needed):
-        judges = [] if interrupted else registry.judges()
-        made, disagree = find_reference(claims, judges, lambda judge, size: run_judge(cell, judge, size))
+        judges = [] if replays is None else registry.judges()
+        heard = claims if replays is None else [*claims, *replayed_claims(group, tie_break, replays)]
+        made, disagree = find_reference(heard, judges, lambda judge, size: run_judge(cell, judge, size))
         if made is not None:
             reference = made
-            if not interrupted:
+            if replays is not None:
                 kept.keep_reference(*asked, made)
         elif disagree:
             names = ", ".join(dict.fromkeys(claim.variant for claim in claims))

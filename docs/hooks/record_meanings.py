@@ -57,7 +57,7 @@ MEANINGS: dict[str, str] = {
     "proof": "whether the merges are proved",
     "proof.state": "`reference` made it, `confirmed` equals it, `replayed` was held against the true counts, "
     "`unconfirmed` has none, `mismatch` differs",
-    "proof.by": "the variants that came to the same merges",
+    "proof.by": "the variants that came to the same merges; `replay`: the true counts, merge by merge",
     "identity": "how far an outside trainer's merges are those that are defined",
     "identity.kind": "the class; see harness/identity.py",
     "identity.tie_break": "the tie-break of ours under which the merges are identical",
