@@ -8,7 +8,8 @@ educational trainer goes the same way. (Where both raise an error because no pai
 
 from __future__ import annotations
 
-from variants.contract import NULL_METER, Corpus, Merge, Meter, Pair, TieBreak, Unavailable
+from variants.contract import NULL_METER, Corpus, Merge, Meter, Pair, TieBreak
+from variants.counting.pretokenize import pre_tokens
 from variants.feeding import Feeding
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -22,10 +23,6 @@ def train(
     min_count: int = 1,
 ) -> list[Merge]:
     """Learn merges by recounting the whole text. Raises what a word counter raises."""
-    try:
-        from variants.counting.pretokenize import pre_tokens
-    except ImportError as missing:  # another interpreter, that lacks what splits text
-        raise Unavailable(f"this interpreter has no {missing.name}; -m pip install {missing.name} there") from None
     vocabulary = Vocabulary((tie_break or TieBreak.GREATEST_BYTES).key)
     meter.follow(vocabulary.merges)
     chunks = [list(chunk) for chunk in pre_tokens(corpus, meter)]
