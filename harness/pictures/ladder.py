@@ -62,9 +62,10 @@ def draw(shown: Sequence[Row], request: Request) -> Figure:
         row, column = divmod(place, columns)
         x = EDGE + left + column * (width + left + 0.25)
         axes = page.rows_panel(x, top, width, labels[id(group)], step, str(place))
-        axes.set_title(
-            panel_title(group, groups), fontsize=9, color=request.theme.ink, loc="left", weight="bold", pad=4
-        )
+        # Where two stand side by side it begins above the names, or it would end beyond the page.
+        begins = 0.0 if columns == 1 else -0.9 * left / width
+        title = panel_title(group, groups)
+        axes.set_title(title, fontsize=9, color=request.theme.ink, loc="left", weight="bold", pad=4, x=begins)
         axes.tick_params(axis="y", labelsize=size)
         _climb(axes, group, [values[id(each)] for each in group], request, width, place)
         if column == columns - 1:
