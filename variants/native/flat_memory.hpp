@@ -59,7 +59,7 @@ class Array {
         const std::size_t bytes = std::max(size * sizeof(Value), std::size_t{1});
         void* allocated = nullptr;
 #ifdef __linux__
-        if (bytes >= 4 * huge_page) {
+        if (bytes >= huge_page) {
             if (posix_memalign(&allocated, huge_page, bytes)) throw std::bad_alloc();
             madvise(allocated, bytes, MADV_HUGEPAGE);   // advice: where it is not taken, small pages do
             return static_cast<Value*>(allocated);
