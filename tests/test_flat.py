@@ -191,6 +191,16 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
     assert all(each == learned[0] for each in learned)
 
 
+@pytest.mark.parametrize("number", [100, 5000], ids=["few", "many"])
+def test_words_are_sorted_where_that_is_worth_it(number: int) -> None:
+    """Few of one weight by comparing, many digit by digit."""
+    dice = random.Random(number)
+    words = WordCounts.from_items(
+        (dice.randbytes(dice.randint(1, 2)) + b"a" * dice.randint(1, 6), 1 + dice.randint(0, 1)) for _ in range(number)
+    )
+    assert learn(words, 60, part=1) == learn(words, 60, word_order=False) == heap.train(words, 60)
+
+
 @pytest.mark.parametrize("num_merges", [-1, 0, 1, 2, 3, 2**40, LARGEST_COUNT + 1])
 def test_stops_where_it_was_told_or_where_nothing_is_left(num_merges: int) -> None:
     words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])

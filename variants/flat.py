@@ -11,7 +11,8 @@ time and the memory, never the merges.
   checked.
 - `bucket_queue`: a bucket for every count instead of a heap; ties are sorted once a count.
 - `branch_free`: stale positions are filtered out without a branch that the processor would mispredict.
-- `word_order`: words of equal weight are sorted, so that what is merged alike stands together.
+- `word_order`: words of equal weight are sorted where they are many and short, so that what is merged alike stands
+  together.
 
 Without the compiled module the variant is not available: it never runs as something slower under this name.
 """

@@ -11,8 +11,8 @@
 //    between two. A token keeps the cells of its bytes; its id stands in the first and the last of them. So the token
 //    before cell p is read at p - 1, the token after one of length n at p + n, and there are no links, word numbers
 //    or lengths to keep. Words of one weight stand together and are filled up to whole blocks, so the weight at p is
-//    one look into a small array by p >> shift. Inside a weight the words are sorted, so that words that begin alike
-//    share cache lines.
+//    one look into a small array by p >> shift. Inside a weight many short words are sorted, so that words that begin
+//    alike share cache lines.
 //
 // 2. Occurrence lists (flat_merge.hpp, flat_memory.hpp). Every occurrence of a pair (x, y) comes into being at the
 //    one merge that makes the newer of x and y, for before it one of them stood nowhere; later it can only vanish. So

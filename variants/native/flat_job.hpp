@@ -30,12 +30,12 @@ struct Options {
     bool bucket_queue = true;
     bool branch_free = true;
     bool word_order = true;
-    // For tests: scales the guess at the last merge's count (so that rescans happen), forces the wide types, and cuts
-    // short texts into parts as well.
+    // For tests: scales the guess at the last merge's count (so that rescans happen), forces the wide types, and treats
+    // short texts as long ones.
     double guess_scale = 1.0;
     bool wide_symbols = false;
     bool wide_positions = false;
-    std::size_t part = std::size_t{1} << 20;   // positions below which a thread is not worth starting
+    std::size_t part = std::size_t{1} << 20;   // positions below which a thread is not worth starting; four: nor sorting
 };
 
 struct Tallies {

@@ -21,7 +21,12 @@ class Merger {
 
     Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs<Position>& pairs, const Options& options,
            Tallies& tallies, Watch& watch)
-        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), watch_(watch) {}
+        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), watch_(watch) {
+        // At once what few merges need, so that nothing is copied as they come.
+        const std::uint64_t merges = std::min<std::uint64_t>({options.num_merges, text.size(), most_foreseen});
+        before_.reach(first_merge + static_cast<std::uint32_t>(merges));
+        after_.reach(first_merge + static_cast<std::uint32_t>(merges));
+    }
 
     // Merges a pair taken from the queue; new pairs below `lowest` are not kept. Returns the weight of the word that
     // has become one token, 0 if none has.
@@ -95,6 +100,7 @@ class Merger {
     using Occurrence = flat::Occurrence<Symbol, Position>;
     using Neighbour = flat::Neighbour<Position>;
 
+    static constexpr std::uint64_t most_foreseen = 1 << 16;
     static constexpr std::size_t chunk = 256;
     static constexpr std::size_t distance = 48;   // list entries between a prefetch and its use
 
