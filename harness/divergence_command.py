@@ -12,9 +12,9 @@ from harness.__main__ import guarded
 from harness.divergence import BY_TIES, ENDS, EQUAL, Divergence, divergence, drift_of
 from harness.errors import MISMATCH, OK
 from harness.merges_asked import MergesAsked, is_variant, merges_in_file, merges_of_variant
-from harness.merges_shown import as_row, by_tie_break, choices, rest, shown, some_merges, times
+from harness.merges_shown import as_row, by_tie_break, choices, rest, shown, some_merges
 from harness.replay import RIGHT, TIE, Replay, Step
-from harness.units import count_text, share_text
+from harness.units import count_text, share_text, times_text
 from harness.words_asked import WordsAsked, add_words_arguments, words_asked
 
 DESCRIPTION = """\
@@ -108,7 +108,7 @@ def candidate(step: Step | None, replayed: Replay) -> str:
     if step is None:
         left = f"; {rest(replayed.rest)}" if replayed.rest.count else "; no pair is left"
         return f"has ended{left}"
-    said = f"takes {shown(step.merge)}, {times(step.count)}: "
+    said = f"takes {shown(step.merge)}, {times_text(step.count)}: "
     if step.judgement not in RIGHT:
         return f"{said}{step.judgement.replace('_', ' ')}"
     if step.judgement != TIE:
@@ -121,7 +121,7 @@ def cause(parted: Divergence) -> str:
     best = parted.best
     assert best is not None, "where they differ one of them takes something"
     if parted.cause == BY_TIES:
-        return f"a tie: {count_text(best.tied)} pairs occur {times(best.count)}"
+        return f"a tie: {count_text(best.tied)} pairs occur {times_text(best.count)}"
     if parted.cause == ENDS:
         ended = parted.a if parted.candidates[0] is None else parted.b
         if ended.rest.count >= ended.min_count:

@@ -19,11 +19,11 @@ from harness import kept, word_store
 from harness.calling import OWN
 from harness.outcome import Trained
 from harness.progress import bar
-from harness.proof import Verdict, in_hex
-from harness.record import merges_sha256
+from harness.proof import Verdict
+from harness.record import in_hex, merges_sha256
 from harness.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 from harness.replay import Replay, Step, replay
-from harness.units import count_text, token_text
+from harness.units import count_text, times_text, token_text
 from variants.contract import Merge, TieBreak
 
 LONGEST_TOKEN = 20
@@ -88,17 +88,18 @@ def at_fault(step: Step) -> Identity:
     if not best.count:
         reason = f"merge {step.number}, {got}, was made when no pair was left"
     elif not step.count:
-        reason = f"merge {step.number}, {got}, is of a pair that does not occur, where others do {times(best.count)}"
+        others = times_text(best.count)
+        reason = f"merge {step.number}, {got}, is of a pair that does not occur, where others do {others}"
     elif step.count < best.count:
-        reason = f"merge {step.number}, {got}, occurs {times(step.count)}, others {times(best.count)}"
+        reason = f"merge {step.number}, {got}, occurs {times_text(step.count)}, others {times_text(best.count)}"
     else:
         reason = f"merge {step.number}, {got}, is no merge to be made: {step.judgement.replace('_', ' ')}"
     return shown(Identity(WRONG, None, reason), step, TieBreak.GREATEST_BYTES)
 
 
 def stopped(replayed: Replay) -> Identity:
-    made, left = len(replayed.steps), replayed.rest.count
-    return Identity(WRONG, None, f"it ended after {count_text(made)} merges, with pairs left that occur {times(left)}")
+    made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
+    return Identity(WRONG, None, f"it ended after {made} merges, with pairs left that occur {left}")
 
 
 def shown(identity: Identity, step: Step, tie_break: TieBreak) -> Identity:
@@ -107,14 +108,10 @@ def shown(identity: Identity, step: Step, tie_break: TieBreak) -> Identity:
         identity,
         merge=step.number,
         got=in_hex(step.merge),
-        want=in_hex(want),
+        want=want and in_hex(want),
         got_count=step.count,
         want_count=step.best.count,
     )
-
-
-def times(number: int) -> str:
-    return "once" if number == 1 else f"{count_text(number)} times"
 
 
 def merge_text(merge: Merge) -> str:

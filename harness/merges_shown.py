@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.record import in_hex
 from harness.replay import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, Step
-from harness.units import count_text
+from harness.units import count_text, times_text
 from variants.contract import Merge, TieBreak
 
 COLUMNS = ("merge", "left", "right", "judgement", "count", "greatest_count", "tied", "right_under")
@@ -29,7 +30,7 @@ def step_described(step: Step) -> str:
     said = f"merge {step.number}: {shown(step.merge)}"
     if step.judgement in (UNKNOWN, DUPLICATE):
         return f"{said}, {TOLD[step.judgement]}"
-    said += f", {times(step.count)}"
+    said += f", {times_text(step.count)}"
     if step.judgement == TOO_RARE:
         return f"{said}, {TOLD[TOO_RARE]}"
     if step.judgement == TIE:
@@ -47,19 +48,19 @@ def choices(step: Step) -> str:
         takers.setdefault(merge, []).append(tie_break.value)
     takers.pop(step.merge, None)
     if step.best.tied == 1:
-        return f"the most frequent is {shown(*takers)}, {times(step.best.count)}"
+        return f"the most frequent is {shown(*takers)}, {times_text(step.best.count)}"
     said = "; ".join(
         f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {shown(merge)}" for merge, names in takers.items()
     )
-    return (
-        said if step.judgement == TIE else f"{count_text(step.best.tied)} pairs occur {times(step.best.count)}; {said}"
-    )
+    if step.judgement == TIE:
+        return said
+    return f"{count_text(step.best.tied)} pairs occur {times_text(step.best.count)}; {said}"
 
 
 def rest(best: Best) -> str:
     """What is left to merge."""
     merge = best.choices[TieBreak.GREATEST_BYTES]
-    return f"{shown(merge)} is left with {times(best.count)}"
+    return f"{shown(merge)} is left with {times_text(best.count)}"
 
 
 def as_row(step: Step) -> dict[str, Any]:
@@ -78,16 +79,8 @@ def by_tie_break(best: Best) -> dict[str, Any]:
     return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
 
 
-def in_hex(merge: Merge) -> list[str]:
-    return [token.hex() for token in merge]
-
-
 def shown(merge: Merge) -> str:
     return " + ".join(repr(token) if len(token) <= 60 else f"{token[:60]!r}... ({len(token)} bytes)" for token in merge)
-
-
-def times(count: int) -> str:
-    return "once" if count == 1 else f"{count_text(count)} times"
 
 
 def some_merges(number: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.kept import Reference
+from harness.record import in_hex
 from harness.registry import VariantCard
 from variants.contract import Merge
 
@@ -116,9 +117,5 @@ def first_divergence(got: Sequence[Merge], want: Sequence[Merge]) -> dict[str, A
         mine = tuple(got[index]) if index < len(got) else None
         theirs = tuple(want[index]) if index < len(want) else None
         if mine != theirs:
-            return {"merge": index + 1, "got": in_hex(mine), "want": in_hex(theirs)}
+            return {"merge": index + 1, "got": mine and in_hex(mine), "want": theirs and in_hex(theirs)}
     return None
-
-
-def in_hex(merge: tuple[bytes, ...] | None) -> list[str] | None:
-    return None if merge is None else [token.hex() for token in merge]

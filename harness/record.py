@@ -63,6 +63,15 @@ def merges_sha256(merges: Sequence[Merge]) -> str:
     return hashlib.sha256(merges_to_bytes(merges)).hexdigest()
 
 
+def in_hex(merge: Sequence[bytes]) -> list[str]:
+    """A merge as records tell it.
+
+    >>> in_hex((b"a", b"b\\n"))
+    ['61', '620a']
+    """
+    return [token.hex() for token in merge]
+
+
 class RecordFile:
     """`records.jsonl` in a results folder, unless it is called otherwise."""
 

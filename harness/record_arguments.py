@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.conditions import NAMES
 from harness.errors import UNMEASURED, Refusal
 from harness.record import read_records
 from harness.rows import latest
@@ -23,6 +24,17 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
     )
     parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command set two sets of records side by side."""
+    parser.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    parser.add_argument(
+        "--unlike",
+        nargs="*",
+        metavar="WHAT",
+        help=f"compare although the sets are unlike in this, or in anything: {', '.join(NAMES)}",
+    )
 
 
 def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:

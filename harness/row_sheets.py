@@ -50,8 +50,15 @@ def style_of(row: Row) -> str:
 def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
     legend = Legend(shown)
     columns = [Column("variant", legend.names, figures=False), *settings(legend)]
-    if merges_differ(shown, legend):
-        columns.append(merges_made(shown))
+    columns += training_columns(shown, legend, relative_to, every_run)
+    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, relative_to, columns))
+
+
+def training_columns(
+    shown: Sequence[Row], legend: Legend, relative_to: str | None, every_run: bool = False
+) -> list[Column]:
+    """What is told of trainers: times, memory, rates, instructions, proof; each where a row has it."""
+    columns = [merges_made(shown)] if merges_differ(shown, legend) else []
     counted = any(row.instructions is not None for row in shown)
     # Where instructions were counted and nothing timed, columns of times would be dashes.
     if any(row.seconds or row.extrapolated for row in shown) or not counted:
@@ -68,8 +75,7 @@ def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bo
         columns.append(column("instructions", shown, lambda row: row.instructions, instructions_text, mark_of))
         columns += [instructions_ratio(shown, relative_to)] if relative_to is not None else []
     columns += [identity_column(shown)] if outside(shown) else []
-    columns.append(proof_column(shown))
-    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, relative_to, columns))
+    return [*columns, proof_column(shown)]
 
 
 def _counting_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
@@ -77,17 +83,22 @@ def _counting_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bo
     columns = [Column("counter", legend.names, figures=False), *settings(legend)]
     if "threads" not in legend.columns:
         columns.append(column("threads", shown, lambda row: row.record.get("threads"), count_text))
-    columns += seconds_columns(shown, ["read", "count"], every_run)
-    columns += [
+    columns += counting_columns(shown, relative_to, every_run)
+    if any(row.status != "ok" for row in shown):
+        columns.append(Column("status", [status_text(row) for row in shown], figures=False))
+    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, columns=columns))
+
+
+def counting_columns(shown: Sequence[Row], relative_to: str | None, every_run: bool = False) -> list[Column]:
+    """What is told of word counters."""
+    return [
+        *seconds_columns(shown, ["read", "count"], every_run),
         column("MB/s", shown, megabytes_per_second, rate_text),
         *(speed_columns(shown, relative_to) if relative_to is not None else []),
         column("pre-tokens/s", shown, pre_tokens_per_second, rate_text),
         column("words", shown, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
         memory_column(shown),
     ]
-    if any(row.status != "ok" for row in shown):
-        columns.append(Column("status", [status_text(row) for row in shown], figures=False))
-    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, columns=columns))
 
 
 def work_sheet(shown: Sequence[Row]) -> Sheet:

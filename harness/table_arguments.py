@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.conditions import NAMES
-from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments
+from harness.record_arguments import DEFAULT_RESULTS, add_compare_arguments, add_record_arguments
 
 FORMATS = ("terminal", "markdown", "csv", "html")
 _ENDINGS = {".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html"}
@@ -107,11 +106,5 @@ def table_parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)"
     )
-    parser.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
-    parser.add_argument(
-        "--unlike",
-        nargs="*",
-        metavar="WHAT",
-        help=f"compare although the sets are unlike in this, or in anything: {', '.join(NAMES)}",
-    )
+    add_compare_arguments(parser)
     return parser

@@ -41,6 +41,14 @@ def rate_text(per_second: float) -> str:
     return _three_digits(per_second)
 
 
+def times_text(number: int) -> str:
+    """
+    >>> times_text(1), times_text(1200)
+    ('once', '1,200 times')
+    """
+    return "once" if number == 1 else f"{count_text(number)} times"
+
+
 def ratio_text(ratio: float) -> str:
     """To three digits where it is large, to two where it is small.
 

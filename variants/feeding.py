@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+BY_THE_PATTERN = "itself, by the pattern"
+CUT_OUT = "cut out before; what lies between them is a document"
+FIRST_MET = "the pair that stands first in the text"
+SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
+
 
 class Feeding(NamedTuple):
     """What a module says of its trainer in a function `feeding`, which gets the corpus and the trainer's parameters."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 from variants.native import built
 
 try:
@@ -39,7 +39,7 @@ def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
     return Feeding(
         "here, flat",
         "the file",
-        "itself, by the pattern",
-        "cut out before; what lies between them is a document",
+        BY_THE_PATTERN,
+        CUT_OUT,
         "by tie_break",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, Pair, TieBreak
 from variants.counting.pretokenize import pre_tokens
-from variants.feeding import Feeding
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, FIRST_MET, Feeding
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 
@@ -59,7 +59,7 @@ def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
     return Feeding(
         "here, after minbpe",
         "the file",
-        "itself, by the pattern",
-        "cut out before; what lies between them is a document",
-        "the pair that stands first in the text",
+        BY_THE_PATTERN,
+        CUT_OUT,
+        FIRST_MET,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -14,6 +13,7 @@ from xml.sax.saxutils import escape
 from harness.errors import Refusal
 from harness.pictures.page import styled
 from harness.pictures.theme import following
+from harness.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,15 +41,7 @@ def save(figure: Figure, path: Path, follow: bool = True) -> None:
     if kind == "svg":
         svg = titled(slim(content.decode()), figure.texts[0].get_text() if figure.texts else path.stem)
         content = (following(svg) if follow else svg).encode()
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        if part.exists():
-            part.unlink()
-        raise Refusal(f"cannot write {path} ({error.strerror}); choose another place with --output") from error
+    write_whole(path, content)
 
 
 def titled(svg: str, title: str) -> str:

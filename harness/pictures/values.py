@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import exp, log, sqrt
 from typing import NamedTuple
 
+from harness.figures import merge_seconds
 from harness.findings import ONE_RUN_CANNOT_TELL
 from harness.record import BY_ITSELF
 from harness.rows import Row
@@ -60,9 +61,7 @@ def seconds_of(row: Row, quantity: str) -> float | None:
     """Training is all but reading and counting; a trainer that reads the file does not tell one from the other."""
     if quantity == "total" or row.counting_only:
         return row.total
-    if by_itself(row) or not row.seconds:
-        return None
-    return sum(spent for phase, spent in row.seconds.items() if phase not in ("read", "count"))
+    return None if by_itself(row) else merge_seconds(row)
 
 
 def by_itself(row: Row) -> bool:

@@ -15,9 +15,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.conditions import NAMES
 from harness.errors import MISMATCH, OK, Refusal
-from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments, chosen_records, records_of
+from harness.record_arguments import (
+    DEFAULT_RESULTS,
+    add_compare_arguments,
+    add_record_arguments,
+    chosen_records,
+    records_of,
+)
 from harness.report.library import library
 from harness.report.page import page
 from harness.side_by_side import side_by_side
@@ -42,13 +47,7 @@ def parser() -> argparse.ArgumentParser:
         help="an .html file (default: %(default)s)",
     )
     made.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
-    made.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
-    made.add_argument(
-        "--unlike",
-        nargs="*",
-        metavar="WHAT",
-        help=f"compare although the sets are unlike in this, or in anything: {', '.join(NAMES)}",
-    )
+    add_compare_arguments(made)
     return made
 
 

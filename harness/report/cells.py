@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from harness.columns import (
-    column,
-    instructions_ratio,
-    mark_of,
-    memory_column,
-    merges_column,
-    merges_differ,
-    merges_made,
-    proof_column,
-    ratio_columns,
-    seconds_columns,
-    settings,
-    speed_columns,
-)
-from harness.fairness import identity_column, outside
+from harness.columns import column, settings
+from harness.figures import figures_of
 from harness.legend import Legend, status_text
 from harness.report.shown import Shown
-from harness.rows import PHASES, Row
+from harness.row_sheets import counting_columns, training_columns
+from harness.rows import Row
 from harness.sheet import Column
-from harness.units import count_text, instructions_text, rate_text
-
-Figure = Callable[[Row], float | None]
+from harness.units import count_text
 
 _MEANINGS = {
     "total": "seconds, counting included: the sum of the phases",
@@ -51,20 +38,13 @@ _MEANINGS = {
     "interval": "holds the true ratio with 95 % confidence",
 }
 
-_FIGURES: dict[str, Figure] = {
+# By what a column is sorted that shows no figure of a row's, or shows one that a stopped run lacks.
+_SORTED_BY: dict[str, Callable[[Row], Any]] = {
     "total": lambda row: row.total if row.total is not None else row.extrapolated.get("low_seconds"),
-    "spread": lambda row: row.spread,
-    "CPU": lambda row: row.cpu_seconds,
-    "memory": lambda row: row.peak_rss_bytes,
-    "merges/s": lambda row: row.merges_per_second,
-    "MB/s": lambda row: row.per_second(row.corpus.get("bytes"), row.seconds),
-    "pre-tokens/s": lambda row: row.per_second(row.corpus.get("pre_tokens"), row.seconds),
     "words": lambda row: row.corpus.get("words"),
-    "instructions": lambda row: row.instructions,
     "vocab size": lambda row: row.record.get("vocab_size"),
     "min_count": lambda row: row.record.get("min_count"),
     "threads": lambda row: row.record.get("threads"),
-    "merges": lambda row: row.merges,
 }
 
 
@@ -90,7 +70,7 @@ def columns_of(shown: Shown, relative_to: str | None = None) -> list[TableColumn
     named = Column("counter" if counting_only else "variant", legend.names, figures=False)
     status = Column("status", [_status(row) for row in rows], figures=False)
     sets = [Column("set", shown.sets, figures=False)] if any(shown.sets) else []
-    figures = _of_counters(rows, relative_to) if counting_only else _of_trainers(rows, legend, relative_to)
+    figures = counting_columns(rows, relative_to) if counting_only else training_columns(rows, legend, relative_to)
     return [_sortable(each, rows) for each in (named, *sets, *_of_settings(legend, counting_only), status, *figures)]
 
 
@@ -109,46 +89,18 @@ def _of_settings(legend: Legend, counting_only: bool) -> list[Column]:
     return found
 
 
-def _of_trainers(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list[Column]:
-    found = [merges_made(rows)] if merges_differ(rows, legend) else []
-    counted = any(row.instructions is not None for row in rows)
-    if any(row.seconds or row.extrapolated for row in rows) or not counted:
-        found += seconds_columns(
-            rows, [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(rows)]
-        )
-        found += ratio_columns(rows, relative_to) if relative_to is not None else []
-        found += [memory_column(rows), merges_column(rows)]
-    if counted:
-        found.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
-        found += [instructions_ratio(rows, relative_to)] if relative_to is not None else []
-    found += [identity_column(rows)] if outside(rows) else []
-    return [*found, proof_column(rows)]
-
-
-def _of_counters(rows: Sequence[Row], relative_to: str | None) -> list[Column]:
-    return [
-        *seconds_columns(rows, ["read", "count"]),
-        column("MB/s", rows, _FIGURES["MB/s"], lambda rate: rate_text(rate / 1e6)),
-        *(speed_columns(rows, relative_to) if relative_to is not None else []),
-        column("pre-tokens/s", rows, _FIGURES["pre-tokens/s"], rate_text),
-        column("words", rows, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
-        memory_column(rows),
-    ]
-
-
 def _sortable(each: Column, rows: Sequence[Row]) -> TableColumn:
     heading = each.heading
-    if heading in _FIGURES:
-        keys: list[float | str | None] = [_FIGURES[heading](row) for row in rows]
+    known = {name: figure.value for name, figure in figures_of(rows).items()} | _SORTED_BY
+    keys: list[float | str | None]
+    if heading in known:
+        keys = [known[heading](row) for row in rows]
     elif each.figures:
-        keys = [
-            row.seconds.get(heading) if heading in PHASES else _number(cell)
-            for row, cell in zip(rows, each.cells, strict=True)
-        ]
+        keys = [_number(cell) for cell in each.cells]
     else:
         keys = [cell.casefold() or None for cell in each.cells]
     return TableColumn(
-        heading, _MEANINGS.get(heading, ""), each.cells, keys, heading in _FIGURES or each.figures, each.figures
+        heading, _MEANINGS.get(heading, ""), each.cells, keys, heading in known or each.figures, each.figures
     )
 
 

@@ -24,10 +24,6 @@ import regex
 from variants.contract import NULL_METER, Corpus, TieBreak, Unavailable
 from variants.counting.pretokenize import read_chunks, split_documents
 
-BY_THE_PATTERN = "itself, by the pattern"
-CUT_OUT = "cut out before; what lies between them is a document"
-FIRST_MET = "the pair that stands first in the text"
-SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
 # Private to whoever uses them: what a text does not hold among these can stand between its pre-tokens.
 DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
 
@@ -70,6 +66,32 @@ def expect_no_minimum(package: str, min_count: int) -> None:
     """Raise Unavailable for a least count where a package knows none."""
     if min_count > 1:
         raise Unavailable(f"{package} has no least count of a pair; leave out min_count={min_count}")
+
+
+def expect_strict(package: str, corpus: Corpus) -> None:
+    """Raise Unavailable where invalid text is to be replaced: the package reads the file itself."""
+    if corpus.errors != "strict":
+        raise Unavailable(f"{package} takes the bytes as they are; leave out errors={corpus.errors}")
+
+
+def expect_text_work(
+    package: str, module: Any, corpus: Corpus, tie_break: TieBreak, own: Iterable[TieBreak], min_count: int
+) -> None:
+    """Raise Unavailable unless a package is there and can do what is asked: a tie-break, no least count, text."""
+    expect(package, module)
+    expect_tie_break(package, tie_break, own)
+    expect_no_minimum(package, min_count)
+    expect_text(package, corpus)
+
+
+def expect_text_work_with_own_ties(
+    package: str, module: Any, corpus: Corpus, tie_break: TieBreak | None, ties: str, min_count: int
+) -> None:
+    """The same of a package that breaks ties by no rule of ours."""
+    expect(package, module)
+    expect_own_ties(package, tie_break, ties)
+    expect_no_minimum(package, min_count)
+    expect_text(package, corpus)
 
 
 def with_version(distribution: str) -> str:

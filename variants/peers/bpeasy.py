@@ -6,20 +6,8 @@ It tells tokens in their order and not what they were made of.
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
-from variants.peers import (
-    BY_THE_PATTERN,
-    CUT_OUT,
-    SMALLEST_IDS,
-    documents,
-    expect,
-    expect_no_minimum,
-    expect_text,
-    expect_tie_break,
-    installed,
-    use_threads,
-    with_version,
-)
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS, Feeding
+from variants.peers import documents, expect_text_work, installed, use_threads, with_version
 from variants.peers.parts import BYTES, merges_of
 
 NAME = "bpeasy"
@@ -37,10 +25,7 @@ def train(
     threads: int = 1,
 ) -> list[Merge]:
     """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
-    expect(NAME, bpeasy)
-    expect_tie_break(NAME, tie_break, [TieBreak.RAW_BYTES])
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
+    expect_text_work(NAME, bpeasy, corpus, tie_break, [TieBreak.RAW_BYTES], min_count)
     use_threads(threads)
     if num_merges == 0:  # it refuses a vocabulary of the 256 bytes
         return []

@@ -5,20 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
-from variants.peers import (
-    BY_THE_PATTERN,
-    CUT_OUT,
-    SMALLEST_IDS,
-    documents,
-    expect,
-    expect_no_minimum,
-    expect_text,
-    expect_tie_break,
-    installed,
-    use_threads,
-    with_version,
-)
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS, Feeding
+from variants.peers import documents, expect_text_work, installed, use_threads, with_version
 from variants.peers.parts import BYTES, merges_of
 
 NAME = "fast-bpe-rs"
@@ -38,10 +26,7 @@ def train(
 
     In a run of one token of odd length it does not replace from the left, so that its counts are wrong from there on.
     """
-    expect(NAME, fast_bpe_rs)
-    expect_tie_break(NAME, tie_break, [TieBreak.RAW_BYTES])
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
+    expect_text_work(NAME, fast_bpe_rs, corpus, tie_break, [TieBreak.RAW_BYTES], min_count)
     use_threads(threads)
     tokenizer = fast_bpe_rs.BPE(corpus.pattern)
     tokenizer.train(256 + num_merges, list(documents(corpus)))

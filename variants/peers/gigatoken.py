@@ -7,6 +7,7 @@ from variants.feeding import Feeding
 from variants.peers import (
     expect,
     expect_no_minimum,
+    expect_strict,
     expect_tie_break,
     installed,
     use_threads,
@@ -42,8 +43,7 @@ def train(
     expect_no_minimum(NAME, min_count)
     if corpus.pattern != GPT2_PATTERN:
         raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern")
-    if corpus.errors != "strict":
-        raise Unavailable(f"{NAME} takes the bytes as they are; leave out errors={corpus.errors}")
+    expect_strict(NAME, corpus)
     if len(corpus.special_tokens) > 1:
         raise Unavailable(f"{NAME} takes one special token between documents, not {len(corpus.special_tokens)}")
     use_threads(threads)

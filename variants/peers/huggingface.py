@@ -12,9 +12,8 @@ import os
 from typing import Any
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
-from variants.feeding import Feeding
+from variants.feeding import CUT_OUT, Feeding
 from variants.peers import (
-    CUT_OUT,
     documents,
     expect,
     expect_text,

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
-from variants.peers import (
-    BY_THE_PATTERN,
-    CUT_OUT,
-    SMALLEST_IDS,
-    documents,
-    expect,
-    expect_no_minimum,
-    expect_text,
-    expect_tie_break,
-    installed,
-    use_threads,
-    with_version,
-)
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS, Feeding
+from variants.peers import documents, expect_text_work, installed, use_threads, with_version
 from variants.peers.parts import merges_of
 
 NAME = "rustbpe"
@@ -36,10 +24,7 @@ def train(
 
     It counts in 32 bits: beyond 2**31 - 1 its counts are wrong.
     """
-    expect(NAME, rustbpe)
-    expect_tie_break(NAME, tie_break, [TieBreak.RAW_BYTES])
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
+    expect_text_work(NAME, rustbpe, corpus, tie_break, [TieBreak.RAW_BYTES], min_count)
     use_threads(threads)
     tokenizer = rustbpe.Tokenizer()
     tokenizer.train_from_iterator(documents(corpus), 256 + num_merges, pattern=corpus.pattern)

@@ -11,9 +11,9 @@ import io
 import re
 from typing import Any
 
-from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
 from variants.feeding import Feeding
-from variants.peers import expect, expect_no_minimum, expect_own_ties, expect_text, installed, with_version
+from variants.peers import expect_strict, expect_text_work_with_own_ties, installed, with_version
 from variants.peers.parts import merges_of
 
 NAME = "sentencepiece"
@@ -37,12 +37,8 @@ def train(
 
     The vocabulary holds its characters besides the bytes, so that there is room for fewer merges than asked for.
     """
-    expect(NAME, sentencepiece)
-    expect_own_ties(NAME, tie_break, TIES)
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
-    if corpus.errors != "strict":
-        raise Unavailable(f"{NAME} takes the bytes as they are; leave out errors={corpus.errors}")
+    expect_text_work_with_own_ties(NAME, sentencepiece, corpus, tie_break, TIES, min_count)
+    expect_strict(NAME, corpus)
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         input=corpus.path,

@@ -6,19 +6,8 @@ It counts every pair of the whole text again at each merge. It tells tokens and 
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
-from variants.peers import (
-    BY_THE_PATTERN,
-    CUT_OUT,
-    FIRST_MET,
-    expect,
-    expect_no_minimum,
-    expect_own_ties,
-    expect_text,
-    installed,
-    whole_text,
-    with_version,
-)
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, FIRST_MET, Feeding
+from variants.peers import expect_text_work_with_own_ties, installed, whole_text, with_version
 from variants.peers.parts import merges_of
 
 NAME = "tiktoken"
@@ -37,10 +26,7 @@ def train(
 
     When no pair is left it raises ValueError.
     """
-    expect(NAME, educational)
-    expect_own_ties(NAME, tie_break, FIRST_MET)
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
+    expect_text_work_with_own_ties(NAME, educational, corpus, tie_break, FIRST_MET, min_count)
     text, pattern = whole_text(NAME, corpus)
     learned = educational.bpe_train(text, 256 + num_merges, pattern, visualise=None)
     merges = merges_of(sorted(learned, key=learned.get))

@@ -6,18 +6,8 @@ Its authors call that approximate, and `batch_size=1` exact; what came of it in 
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import Feeding
-from variants.peers import (
-    BY_THE_PATTERN,
-    CUT_OUT,
-    expect,
-    expect_no_minimum,
-    expect_own_ties,
-    expect_text,
-    installed,
-    whole_text,
-    with_version,
-)
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
+from variants.peers import expect_text_work_with_own_ties, installed, whole_text, with_version
 
 NAME = "turbobpe"
 TIES = "the pair that came first into its table"
@@ -34,10 +24,7 @@ def train(
     batch_size: int = 10,
 ) -> list[Merge]:
     """Train on a corpus as one string. Raises Unavailable where the package is absent or lacks what is asked."""
-    expect(NAME, turbobpe)
-    expect_own_ties(NAME, tie_break, TIES)
-    expect_no_minimum(NAME, min_count)
-    expect_text(NAME, corpus)
+    expect_text_work_with_own_ties(NAME, turbobpe, corpus, tie_break, TIES, min_count)
     text, pattern = whole_text(NAME, corpus)
     tokenizer = turbobpe.RegexTokenizer(pattern)
     tokenizer.train(text, 256 + num_merges, batch_size=batch_size)
