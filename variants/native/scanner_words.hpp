@@ -225,15 +225,16 @@ class WordTable {
     // Room for so many more words of either kind: the index stays at most six tenths full.
     void reserve(std::size_t more) {
         if (words_ + more > most_words) throw std::length_error("more different words than the index has numbers for");
-        const unsigned short_bits = bits_for(short_words_ + more, 64 - short_shift_);
+        unsigned short_bits = bits_for(short_words_ + more, 64 - short_shift_);
         if (short_bits > 64 - short_shift_) {
+            if (short_bits < few_bits) ++short_bits;  // while it is small, fourfold growth copies half as often
             short_shift_ = 64 - short_bits;
             grow(shorts_, short_bits, [this](const ShortSlot& slot) { return hash_.of_key(seed_, slot.key) >> short_shift_; },
                  [](const ShortSlot& slot) { return slot.key.high != 0; });
         }
         unsigned long_bits = bits_for(words_ - short_words_ + more, 64 - long_shift_);
         if (long_bits > 64 - long_shift_) {
-            if (long_bits < few_bits) ++long_bits;  // while it is small, fourfold growth copies half as often
+            if (long_bits < few_bits) ++long_bits;
             long_shift_ = 64 - long_bits;
             grow(longs_, long_bits, [this](const LongSlot& slot) { return slot.tag >> (long_shift_ - 32); },
                  [](const LongSlot& slot) { return slot.ordinal != 0; });
