@@ -154,6 +154,12 @@ def test_a_trainer_that_holds_the_interpreter_lock_is_ended_all_the_same(measure
     assert answer["peak_rss_bytes"] > 0  # as the parent saw it
 
 
+@pytest.mark.slow
+def test_what_a_stopped_call_goes_on_with_is_not_held_against_it(measured: Measure) -> None:
+    answer, _ = measured("lets_go_of_the_interpreter_seldom", Limits(wall_seconds=0.4))
+    assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.4 s")
+
+
 def test_a_limit_that_is_over_at_once_is_a_timeout(measured: Measure) -> None:
     answer, _ = measured("hangs", Limits(wall_seconds=0.001))
     assert answer["status"] == "timeout"

@@ -158,6 +158,12 @@ def hangs_with_every_descriptor_closed(word_counts: WordCounts, num_merges: int)
     return []
 
 
+def lets_go_of_the_interpreter_seldom(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Whoever wants its answer meanwhile waits for a multiplication at every step."""
+    while True:
+        pow(3, 1_500_000)
+
+
 def talks_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """To whoever listens, as fast as it can."""
     while True:
