@@ -35,9 +35,9 @@ class Queue {
 
 // Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
 // much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
-// once. Counts below 65,536 have a bucket each, a chain of links in one array; the few above stand in a binary heap. The
-// pairs of one count are a level: those still true are sorted once by the tie-break and merged from the best down; what
-// is born with just that count is put in its place among them.
+// once. Counts below 65,536 have a bucket each; the few above stand in a binary heap. The pairs of one count are a
+// level: those still true are sorted once by the tie-break and merged from the best down; what is born with just that
+// count is put in its place among them.
 template <class Position>
 class BucketQueue final : public Queue<Position> {
   public:
@@ -87,9 +87,7 @@ class BucketQueue final : public Queue<Position> {
         level_.clear();
         level_count_ = 0;
         passed_ = false;
-        std::fill(buckets_.begin(), buckets_.end(), 0);
-        links_.clear();
-        free_ = top_ = 0;
+        buckets_.clear();
         heavy_.clear();
     }
 
@@ -103,10 +101,6 @@ class BucketQueue final : public Queue<Position> {
         std::int64_t count;
         PairKey key;
         bool operator<(const Heavy& other) const { return count < other.count; }
-    };
-    struct Link {
-        PairKey key = 0;
-        std::size_t next = 0;   // the number of the next in its bucket, or of the next free one; 0: none
     };
     static constexpr std::int64_t light_counts = 65536;
 
@@ -133,15 +127,7 @@ class BucketQueue final : public Queue<Position> {
         if (count < light_counts) {
             const std::size_t bucket = static_cast<std::size_t>(count);
             if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
-            top_ = std::max(top_, bucket + 1);
-            if (!free_) {
-                links_.emplace_back();
-                free_ = links_.size();
-            }
-            Link& link = links_[free_ - 1];
-            const std::size_t next_free = link.next;
-            link = {key, buckets_[bucket]};
-            buckets_[bucket] = std::exchange(free_, next_free);
+            buckets_[bucket].push_back(key);
         } else {
             heavy_.push_back({count, key});
             std::push_heap(heavy_.begin(), heavy_.end());
@@ -162,17 +148,6 @@ class BucketQueue final : public Queue<Position> {
         return top;
     }
 
-    // Takes all pairs out of a bucket.
-    void drain(std::size_t bucket) {
-        drained_.clear();
-        for (std::size_t at = std::exchange(buckets_[bucket], 0); at;) {
-            Link& link = links_[at - 1];
-            drained_.push_back(link.key);
-            const std::size_t next = std::exchange(link.next, free_);
-            free_ = std::exchange(at, next);
-        }
-    }
-
     // Finds the highest count at which a pair truly stands, and sorts those pairs, the best at the back.
     bool form_level(std::int64_t lowest) {
         level_count_ = 0;
@@ -182,12 +157,14 @@ class BucketQueue final : public Queue<Position> {
             level_count_ = count;
             while (!heavy_.empty() && heavy_.front().count == count) admit(pop_heavy().key, count);
         }
-        while (level_.empty() && static_cast<std::int64_t>(top_) > lowest) {
-            level_count_ = static_cast<std::int64_t>(--top_);
-            drain(top_);
-            for (std::size_t place = 0; place < drained_.size(); ++place) {
-                if (place + 8 < drained_.size()) table_.prefetch(drained_[place + 8]);
-                admit(drained_[place], level_count_);
+        while (level_.empty() && !buckets_.empty() && static_cast<std::int64_t>(buckets_.size()) > lowest) {
+            const std::int64_t count = static_cast<std::int64_t>(buckets_.size()) - 1;
+            const std::vector<PairKey> bucket = std::move(buckets_.back());
+            buckets_.pop_back();
+            level_count_ = count;
+            for (std::size_t place = 0; place < bucket.size(); ++place) {
+                if (place + 8 < bucket.size()) table_.prefetch(bucket[place + 8]);
+                admit(bucket[place], count);
             }
         }
         if (level_.empty()) {
@@ -216,11 +193,7 @@ class BucketQueue final : public Queue<Position> {
     std::vector<Ranked> level_;
     std::int64_t level_count_ = 0;
     bool passed_ = false;   // a pair stands above the level
-    std::vector<std::size_t> buckets_;   // the number of the first link of each
-    std::vector<Link> links_;            // numbered from 1
-    std::size_t free_ = 0;               // the number of the first that is free
-    std::size_t top_ = 0;                // all from here on are empty
-    std::vector<PairKey> drained_;
+    std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
     std::vector<Heavy> heavy_;
 };
 
