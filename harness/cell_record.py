@@ -32,11 +32,12 @@ def train_record(trained: Trained, common: Record) -> Record:
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     mismatch = trained.verdict.state == "mismatch"
     # Beside merges that were not timed, a counter's time would look like that of the whole.
-    apart = not answer.get("from_file") and ("total" in answer or answer["status"] != "ok")
+    reads_itself = by_itself(trained)
+    apart = not reads_itself and ("total" in answer or answer["status"] != "ok")
     counting = counted.answer if apart else {}
     count_seconds = counting.get("seconds") or {}
     own = answer.get("seconds") or {}
-    counted_by = own if answer.get("from_file") else count_seconds
+    counted_by = own if reads_itself else count_seconds
     seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
     seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES}
     if OPTIONAL_PHASE in own:
@@ -54,8 +55,8 @@ def train_record(trained: Trained, common: Record) -> Record:
         "variant": cell.variant.name,
         "family": cell.variant.family,
         "params": dict(cell.variant.params),
-        "counting": BY_ITSELF if by_itself(trained) else cell.count.counter.name,
-        "counting_chosen": cell.counting_chosen and not by_itself(trained),
+        "counting": BY_ITSELF if reads_itself else cell.count.counter.name,
+        "counting_chosen": cell.counting_chosen and not reads_itself,
         "threads": cell.threads,
         "data": corpus_facts(cell.reading, counted.words, counted.answer.get("documents")),
         **work(cell),
@@ -69,7 +70,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "seconds": seconds,
         "curve": answer.get("curve"),
         "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
-        "counts_reused": counted.reused and not answer.get("from_file"),
+        "counts_reused": counted.reused and not reads_itself,
         "tallies": answer.get("tallies"),
         "instructions": answer.get("instructions"),
         **memory(answer),

@@ -60,6 +60,14 @@ def test_its_total_is_the_whole_and_no_counters_time_is_added(tmp_path: Path) ->
     assert not [note for note in notes if "Counting was not measured" in note]
 
 
+def test_no_counters_time_stands_beside_one_that_ended_without_an_answer(tmp_path: Path) -> None:
+    killed = replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
+    reading = reading_of(tmp_path)
+    _, record = trained(tmp_path, cell_of(reading, HEAP), cell_of(reading, killed))
+    assert (record["status"], record["counting"], record["counts_reused"]) == ("killed", BY_ITSELF, False)
+    assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
+
+
 def test_a_table_of_words_is_nothing_that_it_could_read(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     table = replace(reading, file=replace(reading.file, table=True))

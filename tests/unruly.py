@@ -428,6 +428,11 @@ def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: 
     return honest(word_counts, num_merges, meter)
 
 
+def is_killed_before_it_reads(corpus: Corpus, num_merges: int) -> list[Merge]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
 def trains_from_a_file(
     corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, silent: bool = False, **options: Any
 ) -> list[Merge]:
