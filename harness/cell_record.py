@@ -31,8 +31,8 @@ def train_record(trained: Trained, common: Record) -> Record:
     """The record of a trainer in one block, its counter's time beside its own."""
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     mismatch = trained.verdict.state == "mismatch"
-    # Beside merges that were not timed, a counter's time would look like that of the whole.
     reads_itself = by_itself(trained)
+    # Beside merges that were not timed, a counter's time would look like that of the whole.
     apart = not reads_itself and ("total" in answer or answer["status"] != "ok")
     counting = counted.answer if apart else {}
     count_seconds = counting.get("seconds") or {}

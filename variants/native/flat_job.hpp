@@ -16,6 +16,14 @@ constexpr std::uint32_t hole = 1;         // where a token began that has become
 constexpr std::uint32_t first_byte = 2;
 constexpr std::uint32_t first_merge = first_byte + 256;
 
+// The first eight bytes, the first one highest, filled up with zeros: where two prefixes differ, they order words and
+// tokens as their bytes do, since a zero is no more than whatever the longer one has there.
+inline std::uint64_t prefix(const std::uint8_t* bytes, std::uint64_t length) {
+    std::uint64_t value = 0;
+    for (unsigned place = 0; place < 8; ++place) value = value << 8 | (place < length ? bytes[place] : 0);
+    return value;
+}
+
 struct Options {
     std::uint64_t num_merges = 0;
     std::int64_t min_count = 1;

@@ -15,16 +15,14 @@ namespace flat {
 
 // A word in eight bytes: as many bits of its beginning as are sorted by, above its number in the table. Half the size of
 // the two apart, and nothing is left to compare: words that begin alike stay in the order given.
-class OrderedWords {
+class WordPacking {
   public:
-    explicit OrderedWords(std::size_t words) {
+    explicit WordPacking(std::size_t words) {
         while (number_bits_ < 63 && words > std::uint64_t{1} << number_bits_) ++number_bits_;
     }
 
     std::uint64_t packed(const std::uint8_t* bytes, std::uint64_t length, std::uint64_t number) const {
-        std::uint64_t beginning = 0;
-        for (unsigned place = 0; place < 8; ++place) beginning = beginning << 8 | (place < length ? bytes[place] : 0);
-        return beginning >> number_bits_ << number_bits_ | number;
+        return prefix(bytes, length) >> number_bits_ << number_bits_ | number;
     }
     std::uint64_t number(std::uint64_t word) const { return word & ((std::uint64_t{1} << number_bits_) - 1); }
 
@@ -81,7 +79,8 @@ class WordOrder {
             watch.worked(1, convert);
             if (length < 2 || !words.counts[word]) continue;
             const std::uint8_t* const bytes = words.bytes + words.offsets[word];
-            ordered_[next[classes.class_of(words.counts[word])]++] = packing_.packed(bytes, length, word);
+            ordered_[next[classes.class_of(words.counts[word])]++] =
+                lexicographic ? packing_.packed(bytes, length, word) : word;
         }
         if (!lexicographic) return;
         const std::vector<std::size_t> cuts = classes.shares(parts);
@@ -101,7 +100,7 @@ class WordOrder {
     std::size_t operator[](std::size_t place) const { return packing_.number(ordered_[place]); }
 
   private:
-    OrderedWords packing_;
+    WordPacking packing_;
     Array<std::uint64_t> ordered_;
     std::vector<std::size_t> begins_;   // of the classes
 };

@@ -87,14 +87,6 @@ class Tokens {
 
     const std::uint8_t* bytes_of(std::uint32_t id) const { return bytes_.data() + starts_[id]; }
 
-    // The first eight bytes, the first one highest, filled up with zeros: where two prefixes differ, they order the
-    // tokens as their bytes do, since a zero is no more than whatever the longer token has there.
-    static std::uint64_t prefix(const std::uint8_t* bytes, std::uint64_t length) {
-        std::uint64_t value = 0;
-        for (unsigned place = 0; place < 8; ++place) value = value << 8 | (place < length ? bytes[place] : 0);
-        return value;
-    }
-
     bool by_bytes_;
     TieBreak tie_break_;
     std::vector<std::uint8_t> bytes_;   // of all tokens end to end; left out where ids decide
