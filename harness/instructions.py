@@ -3,7 +3,11 @@
 Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured process enters it where
 the trainer's call begins and where it ends, and nothing else does, so that the second of these accounts is the call's:
 neither Python's start nor its end is in it. What else could change the count is fixed: the hash seed, the addresses
-(by valgrind itself), and which of its functions the C library chooses by looking at the processor.
+(by valgrind itself), which of its functions the C library chooses by looking at the processor, and when it joins small
+blocks of memory that were freed, which it otherwise does in bursts (3 % of a trainer's call, or nothing of it).
+
+The addresses are those of one code in one folder: in another they are others, and what hashes by them, as Abseil's maps
+do, then takes other steps. A layout moves them on purpose, so that a count can be seen to depend on them.
 """
 
 from __future__ import annotations
@@ -27,11 +31,13 @@ ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted w
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
 # The C library has functions for every generation of processors; without these features all take the same ones.
 FEATURES = ("AVX512F", "AVX512VL", "AVX512BW", "AVX2", "BMI2", "LZCNT", "MOVBE", "ERMS", "FSRM", "RTM", "SSE4_2")
-SETTINGS = {
-    "PYTHONHASHSEED": "0",
-    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES),
-    "LD_BIND_NOW": "1",
-}
+TUNABLES = ("glibc.malloc.mxfast=0", "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES))
+SETTINGS = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": ":".join(TUNABLES), "LD_BIND_NOW": "1"}
+PADDING = "BPE_HARNESS_PADDING"
+STEP = 12_345
+"""So many bytes longer is the environment in each layout than in the one before: three pages and a little."""
+MOST_LAYOUTS = 10
+"""Linux takes no variable of 128 KiB."""
 NOT_UNDER_VALGRIND = ("total", "curve", "cpu_seconds", "peak_rss_bytes", "peak_private_bytes")
 """What is the tool's and not the trainer's."""
 
@@ -43,8 +49,12 @@ def measure_instructions(
     on_progress: OnProgress = lambda _: None,
     *,
     places: Sequence[str] | None = None,
+    layout: int = 0,
 ) -> Answer:
-    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For `places` see measure."""
+    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For `places` see measure.
+
+    `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
+    """
     valgrind = shutil.which("valgrind")
     if job["threads"] > 1 or valgrind is None:
         output.mkdir(parents=True)
@@ -55,7 +65,7 @@ def measure_instructions(
         limits,
         on_progress,
         under=command(valgrind, output),
-        settings=SETTINGS,
+        settings={**SETTINGS, PADDING: "x" * (layout * STEP)},
         places=places,
     )
     for name in NOT_UNDER_VALGRIND:
@@ -130,7 +140,8 @@ def last_words(output: Path) -> str:
 def path() -> str:
     """Which instructions could be chosen: the processor's family, and what the C library was told not to use."""
     library = " ".join(platform.libc_ver()).strip()
-    without = f" without {' '.join(FEATURES)}" if library.startswith("glibc") and platform.machine() == "x86_64" else ""
+    unused = [*(FEATURES if platform.machine() == "x86_64" else ()), "fast bins"] if library.startswith("glibc") else []
+    without = f" without {' '.join(unused)}" if unused else ""
     return f"{platform.machine()}, {library or 'C library unknown'}{without}"
 
 

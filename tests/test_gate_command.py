@@ -203,6 +203,8 @@ def test_each_side_imports_its_own_package(
         (["--accept", "--advisory"], "say one"),
         (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
         (["--set", "time.blocks=3"], "blocks"),
+        (["--set", "work.instructions.layouts=0"], "it is a number of 1 or more"),
+        (["--set", "work.instructions.layouts=11"], "there are 10 layouts"),
         (["--self-test", "--limit", "soon"], "is no duration"),
         (["--self-test", "--only", "loud"], "unknown part of the self-test"),
         (["--replay", "nowhere"], "cannot read nowhere"),

@@ -182,13 +182,30 @@ def test_acknowledged_counts_pass(evidence: EvidenceFile) -> None:
 
 @pytest.mark.parametrize(("head", "state", "code"), [(1006, "regression", 20), (1005, "pass", 0), (900, "pass", 0)])
 def test_instructions_may_rise_by_half_a_percent(evidence: EvidenceFile, head: int, state: str, code: int) -> None:
-    evidence.add("instructions", variant="mine", state="pass", reason=None, base=1000, head=head)
+    evidence.add("instructions", variant="mine", state="pass", reason=None, base=[1000], head=[head])
     assert outcome(evidence)[:2] == (state, code)
+
+
+def test_instructions_of_several_layouts_are_judged_by_the_most_of_base_and_the_least_of_head(
+    evidence: EvidenceFile,
+) -> None:
+    evidence.add("instructions", variant="mine", state="pass", reason=None, base=[1000, 1020], head=[1040, 1027])
+    state, code, message = outcome(evidence)
+    assert (state, code) == ("regression", 20)
+    assert message == (
+        "mine, whole call, instructions: 1,020 -> 1,027 (+0.69 %), the most and the least in 2 layouts of memory, "
+        "at most +0.5 %"
+    )
+
+
+def test_one_layout_with_no_more_instructions_is_enough_to_pass(evidence: EvidenceFile) -> None:
+    evidence.add("instructions", variant="mine", state="pass", reason=None, base=[1000, 1020], head=[1040, 1025])
+    assert outcome(evidence)[:2] == ("pass", 0)
 
 
 def test_without_valgrind_instructions_are_neither_good_nor_bad(evidence: EvidenceFile) -> None:
     merges(evidence, **PROVED)
-    evidence.add("instructions", variant="mine", state="absent", reason="needs valgrind", base=None, head=None)
+    evidence.add("instructions", variant="mine", state="absent", reason="needs valgrind", base=[], head=[])
     assert outcome(evidence)[:2] == ("pass", 0)
 
 

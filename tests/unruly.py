@@ -346,6 +346,23 @@ def returns_twice(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
+def steps_by_address(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Takes more steps the further back its memory lies, as maps that hash by addresses take other ones."""
+    sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
+    return honest(word_counts, num_merges)
+
+
+def frees_many_small_blocks(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """The C library keeps such blocks apart, and joins them all when a large one is asked for."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    library.free.argtypes = [ctypes.c_void_p]
+    for block in [library.malloc(40) for _ in range(1000)]:
+        library.free(block)
+    library.free(library.malloc(100_000))
+    return honest(word_counts, num_merges)
+
+
 # The clock and the meter.
 
 

@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness import registry
 from harness.choices import at_least
 from harness.errors import Refusal
+from harness.instructions import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
 USUAL = "usual"
@@ -36,9 +37,13 @@ class LimitsSaid:
 
 @dataclass
 class InstructionsSaid:
-    """Counting instructions of base and head: on what, for how long, and how many more there may be."""
+    """Counting instructions of base and head: on what, for how long, and how many more there may be.
+
+    Where there are more, both are counted in so many `layouts` of memory before that is held against the change.
+    """
 
     most: float = 0.005
+    layouts: int = 5
     say: list[str] = field(default_factory=list)
     wall: float = 300.0
 
@@ -203,9 +208,12 @@ def _check(card: Card) -> None:
         ("time.control.every", time.control.every),
         ("time.fewest", time.fewest),
         ("self_test.units", card.self_test.units),
+        ("work.instructions.layouts", card.work.instructions.layouts),
         *((f"time.threads[{place}]", width) for place, width in enumerate(time.threads)),
     ):
         at_least(name, number)
+    if card.work.instructions.layouts > MOST_LAYOUTS:
+        raise Refusal(f"work.instructions.layouts={card.work.instructions.layouts}: there are {MOST_LAYOUTS} layouts")
     for name, share in (
         ("work.instructions.most", card.work.instructions.most),
         ("time.triage.most", time.triage.most),

@@ -126,17 +126,27 @@ def drift(name: str, corpus: str, tally: str, before: int | None, after: int | N
 
 
 def instructions(card: Card, each: Observation) -> Finding:
-    """Instructions of head against those of base."""
-    name, before, after = each["variant"], each["base"], each["head"]
-    if before is None or after is None:
+    """Instructions of head against those of base; counted in several layouts of memory, the least against the most."""
+    name = each["variant"]
+    if not each["base"] or not each["head"]:
         message = f"{name}, instructions: {each['reason']}"
         return Finding(WORK, each["state"], name, message, metric="instructions")
+    before, after, layouts = max(each["base"]), min(each["head"]), len(each["head"])
     share, most = after / before - 1, card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
-    over = share > most
-    message = f"{name}, {WHOLE_CALL}, instructions: {change}, at most {signed(most)}"
-    state = verdict.REGRESSION if over else verdict.PASS
+    ranges = f", the most and the least in {layouts} layouts of memory" if layouts > 1 else ""
+    message = f"{name}, {WHOLE_CALL}, instructions: {change}{ranges}, at most {signed(most)}"
+    state = verdict.REGRESSION if is_over(before, after, most) else verdict.PASS
     return Finding(WORK, state, name, message, None, WHOLE_CALL, "instructions", before, after, share)
+
+
+def is_over(base: int, head: int, most: float) -> bool:
+    """Whether head takes more than base by over this share.
+
+    >>> is_over(1000, 1005, 0.005), is_over(1000, 1006, 0.005)
+    (False, True)
+    """
+    return head / base - 1 > most
 
 
 def comparisons(card: Card, evidence: Evidence) -> Iterator[Finding]:

@@ -100,9 +100,9 @@ class Laboratory:
         compiled = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
         return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings={**compiled, **(settings or {})})
 
-    def instructions(self, arm: Arm, task: Task) -> Sampled:
+    def instructions(self, arm: Arm, task: Task, layout: int = 0) -> Sampled:
         """Run a variant once under callgrind."""
-        return self._run(arm, task, measure_instructions, {})
+        return self._run(arm, task, measure_instructions, {}, layout=layout)
 
     def _run(self, arm: Arm, task: Task, run: Any, further: dict[str, Any], **how: Any) -> Sampled:
         self.number += 1
