@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness.corpora.extras import extra
 from harness.errors import UNMEASURED, Refusal
 from harness.record import Record
 from harness.record_keys import CORES, KEYS, MOMENT, NUMBER, SHA256, SIGNED, TEXT, TEXTS, WHOLE, YES_OR_NO
+from harness.whole_file import whole_file
 
 FORMATS = ("parquet", "csv", "json")
 LARGEST = 2**63 - 1
@@ -33,19 +33,11 @@ KINDS = {
 
 def write(records: Sequence[Record], path: Path, form: str) -> None:
     """Write a file, whole or not at all. Raises Refusal if it cannot be written."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            if form == "parquet":
-                write_parquet(records, partial)
-            else:
-                partial.write_text(as_csv(records) if form == "csv" else as_json(records), errors="backslashreplace")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise Refusal(f"cannot write {path} ({error.strerror or error}); name another file", UNMEASURED) from error
+    with whole_file(path, "name another file", UNMEASURED) as part:
+        if form == "parquet":
+            write_parquet(records, part)
+        else:
+            part.write_text(as_csv(records) if form == "csv" else as_json(records), errors="backslashreplace")
 
 
 def format_of(path: Path, said: str | None) -> str:

@@ -22,6 +22,7 @@ from harness import plot, published, table
 from harness.errors import MISMATCH, OK, Refusal
 from harness.gate import __main__ as gate
 from harness.pictures.files import alike
+from harness.whole_file import write_whole
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published|gate)(?P<arguments>.*?) -->\n)"
@@ -89,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         stale = stale_pictures(arguments.page, after) if arguments.check else []
         for words, path in [] if arguments.check else pictures(arguments.page, after):
             drawn(words, path, path)
+        if before != after and not arguments.check:
+            write_whole(arguments.page, after.encode(), "it is as it was")
     except OSError as error:
         print(f"cannot read {arguments.page} ({error.strerror})", file=sys.stderr)  # noqa: T201
         return 2
@@ -100,9 +103,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         verb = "is" if what.count(", ") == 0 else "are"
         print(f"{what} {verb} stale; python -m harness.splice {arguments.page} mends it", file=sys.stderr)  # noqa: T201
         return MISMATCH
-    if before == after:
-        return OK
-    arguments.page.write_text(after)
     return OK
 
 

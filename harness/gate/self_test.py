@@ -34,6 +34,7 @@ from harness.gate.stream import AGAIN, BASE, SAME, Kind, Stream, planted_name
 from harness.gate.tasks import Arm, Laboratory, timed, why
 from harness.registry import VariantCard
 from harness.units import count_text, duration_text
+from harness.whole_file import write_whole
 
 SCHEMA = 1
 CONDITIONS = ("quiet", "busy")
@@ -166,7 +167,6 @@ class SelfTest:
         return {"variant": said.variant, "units": self.units(), "counts": self.expected[BASE], **self.task.described}
 
     def write_head(self) -> None:
-        self.output.mkdir(parents=True, exist_ok=True)
         known = {
             **self.head("all"),
             "environment": self.known,
@@ -174,7 +174,8 @@ class SelfTest:
             "quick": self.quick,
             "card": asdict(self.card),
         }
-        (self.output / HEAD_NAME).write_text(json.dumps(known, indent=1) + "\n")
+        content = json.dumps(known, indent=1) + "\n"
+        write_whole(self.output / HEAD_NAME, content.encode(), "say --output FOLDER", UNMEASURED)
 
     def kinds(self) -> list[Kind]:
         """The kinds of runs of a stream, as far as they are wanted."""

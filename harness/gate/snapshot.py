@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.errors import UNMEASURED, Refusal
 from harness.units import count_text
+from harness.whole_file import write_whole
 
 SCHEMA = 1
 Tallies = dict[str, int]
@@ -60,13 +61,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     ]
     content = "\n".join([*lines, ",\n".join(variants), " }", "}"]) + "\n"
     json.loads(content)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.partial")
-        partial.write_text(content)
-        partial.replace(path)
-    except OSError as error:
-        raise Refusal(f"cannot write {path} ({error.strerror})", UNMEASURED) from error
+    write_whole(path, content.encode(), "--set work.counters=FILE names another place", UNMEASURED)
 
 
 def _entries(entries: Mapping[str, Mapping[str, Any]], indent: str) -> str:
