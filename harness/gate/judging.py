@@ -132,21 +132,21 @@ def instructions(card: Card, each: Observation) -> Finding:
         message = f"{name}, instructions: {each['reason']}"
         return Finding(WORK, each["state"], name, message, metric="instructions")
     before, after, layouts = max(each["base"]), min(each["head"]), len(each["head"])
-    share, most = after / before - 1, card.work.instructions.most
+    share, most = surplus(each["base"], each["head"]), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = f", the most and the least in {layouts} layouts of memory" if layouts > 1 else ""
     message = f"{name}, {WHOLE_CALL}, instructions: {change}{ranges}, at most {signed(most)}"
-    state = verdict.REGRESSION if is_over(before, after, most) else verdict.PASS
+    state = verdict.REGRESSION if share > most else verdict.PASS
     return Finding(WORK, state, name, message, None, WHOLE_CALL, "instructions", before, after, share)
 
 
-def is_over(base: int, head: int, most: float) -> bool:
-    """Whether head takes more than base by over this share.
+def surplus(base: Sequence[int], head: Sequence[int]) -> float:
+    """By which share head takes more than base whatever the layout: the least of head against the most of base.
 
-    >>> is_over(1000, 1005, 0.005), is_over(1000, 1006, 0.005)
-    (False, True)
+    >>> round(surplus([1000, 1020], [1071, 1080]), 6)
+    0.05
     """
-    return head / base - 1 > most
+    return min(head) / max(base) - 1
 
 
 def comparisons(card: Card, evidence: Evidence) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from harness.comparison import Sample
 from harness.errors import UNMEASURED, Refusal
 from harness.gate.card import TimeSaid
 from harness.gate.rule import ESCALATE, Blocked, Timed, decide
+from harness.whole_file import write_whole
 
 BASE, AGAIN, SAME = "base", "again", "same"
 Block = Mapping[str, Sample]
@@ -100,7 +101,6 @@ class Stream:
         """Go on with the file. Raises Refusal if it is of something else, which nobody wants to lose."""
         self.path = path
         self.blocks: list[Block] = []
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             known, self.blocks = read_stream(path)
             if comparable(known) != comparable(head):
@@ -110,9 +110,8 @@ class Stream:
                 )
             head = known
         lines = "".join(block_line(number, block) for number, block in enumerate(self.blocks))
-        partial = path.with_name(f"{path.name}.partial")  # without a line that was cut off
-        partial.write_text(json.dumps(dict(head)) + "\n" + lines)
-        partial.replace(path)
+        content = json.dumps(dict(head)) + "\n" + lines  # without a line that was cut off
+        write_whole(path, content.encode(), "say --output FOLDER", UNMEASURED)
         self.file = path.open("a")
 
     def add(self, block: Block) -> None:

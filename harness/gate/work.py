@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from harness.gate import verdict
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import BASE, EvidenceFile
-from harness.gate.judging import is_over
+from harness.gate.judging import surplus
 from harness.gate.showing import Show
 from harness.gate.tasks import Arm, Laboratory, Task, why
 
@@ -37,7 +37,7 @@ def observe_instructions(
         bases: list[int] = []
         heads: list[int] = []
         try:
-            while not bases or (len(bases) < said.layouts and is_over(max(bases), min(heads), said.most)):
+            while not bases or (len(bases) < said.layouts and surplus(bases, heads) > said.most):
                 for arm, counts in ((comparison.base, bases), (comparison.head, heads)):
                     show("instructions", f"{comparison.name}, {arm.side.name}", place, len(compared))
                     counts.append(counted(laboratory, arm, task, len(counts)))
