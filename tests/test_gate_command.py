@@ -22,6 +22,8 @@ from harness import registry
 from harness.gate import __main__ as gate
 from harness.gate.base import NoBase, built_alike, departure, is_compiled, recipe
 from harness.gate.comparing import as_described, comparisons_of
+from harness.gate.evidence import EvidenceFile
+from harness.gate.running import Asked
 from harness.gate.sides import here, installed_side, linked_side, working_side
 from harness.registry import VariantCard
 
@@ -137,8 +139,9 @@ def test_one_variant_against_another_is_timed_stored_and_judged_again(
     told = json.loads(capsys.readouterr().out)
     assert told == verdict()
     assert told["base"] == "the variant heap_python"
-    assert gate.main(["--replay", "out", "--json"]) == 0
+    assert gate.main(["--replay", "out", "--json", "--output", "again"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"] == told["findings"]
+    assert json.loads(Path("again", "verdict.json").read_text())["findings"] == told["findings"]
     samples = [json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()]
     arms = [each["arm"] for each in samples if each["kind"] == "sample"]
     assert [arms.count(arm) for arm in ("base", "head", "again")] == [6, 6, 2]
@@ -207,7 +210,12 @@ def test_each_side_imports_its_own_package(
         (["--set", "work.instructions.layouts=11"], "there are 10 layouts"),
         (["--self-test", "--limit", "soon"], "is no duration"),
         (["--self-test", "--only", "loud"], "unknown part of the self-test"),
-        (["--replay", "nowhere"], "cannot read nowhere"),
+        (["--self-test", "heap"], "a target means nothing to --self-test"),
+        (["--quick", "--json"], "--json means nothing to --self-test"),
+        (["--limit", "1h"], "--limit means nothing to a gate"),
+        (["--replay", "nowhere"], "--card means nothing to --replay"),
+        (["--self-test", "--set", "self_test.variant=all"], "variants; say one"),
+        (["--self-test", "--set", "self_test.planted=[0.015]"], "0.015 of self_test.units=100 is no whole number"),
     ],
 )
 def test_what_cannot_be_meant_is_answered_in_one_sentence(
@@ -217,6 +225,18 @@ def test_what_cannot_be_meant_is_answered_in_one_sentence(
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == 1
+
+
+def test_a_replay_of_nothing_is_answered_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate.main(["--replay", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("cannot read nowhere")
+
+
+def test_a_new_run_leaves_no_verdict_of_an_older_one(elsewhere: Path) -> None:
+    for name in ("verdict.json", "summary.md"):
+        (elsewhere / name).write_text("of an older run")
+    EvidenceFile(elsewhere / "samples.jsonl", {})
+    assert [path.name for path in elsewhere.iterdir()] == ["samples.jsonl"]
 
 
 def test_the_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -387,7 +407,8 @@ def test_the_job_of_the_page_installs_this_project_and_runs_one_command() -> Non
     arguments = gate._parser().parse_args(shlex.split(command.partition("harness.gate ")[2]))
     assert arguments.target == ["my_package.my_module:train"]
     kept = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
-    assert Path(kept) == arguments.output
+    assert arguments.output is None
+    assert Path(kept) == Asked.output
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from harness.errors import Refusal
 from harness.gate import __main__ as gate
 from harness.gate import background, self_test
 from harness.gate.card import StageSaid, TimeSaid, card_of
+from harness.gate.failures import read_failures
 from harness.gate.planted import corrupted, units
 from harness.gate.rule import PASS, REGRESSION
 from harness.gate.self_test_page import detectable, page
@@ -46,18 +47,30 @@ def test_runs_of_a_kind_share_no_block_and_confirm_with_fresh_ones() -> None:
     blocks = [block(number, same=0.1 if number < 6 else 0.0) for number in range(40)]
     kind = Kind(SAME, 0.0, 10, RULE)
     kind.advance(blocks[:6])
-    assert (kind.states, kind.at) == ([], 0)  # looks slower, and waits for nine more
-    kind.advance(blocks[:15])
-    assert (kind.states, kind.at, kind.escalated) == ([PASS], 15, 1)
-    kind.advance(blocks)
-    assert (kind.states, kind.at) == ([PASS] * 5, 39)
+    assert (kind.states, kind.used) == ([], 0)  # looks slower, and waits for nine more
+    kind.advance(blocks[6:15])
+    assert (kind.states, kind.used, kind.escalated) == ([PASS], 15, 1)
+    kind.advance(blocks[15:])
+    assert (kind.states, kind.used) == ([PASS] * 5, 39)
 
 
 def test_a_kind_stops_at_the_runs_that_are_wanted() -> None:
     kind = Kind(SAME, 0.0, 2, RULE)
     kind.advance([block(number, same=0.0) for number in range(60)])
     assert kind.finished
-    assert (kind.at, kind.blocks_left) == (12, 0.0)
+    assert (kind.used, kind.blocks_left) == (12, 0.0)
+
+
+def test_a_kind_of_which_more_is_wanted_goes_on_with_the_blocks_that_it_is_in() -> None:
+    """As after --quick: a kind that is flagged takes more blocks, in which one that had its runs is missing."""
+    blocks = [block(number, same=0.0) for number in range(8)]
+    blocks += [block(number, **{"+5%": 0.05}) for number in range(8, 20)]
+    blocks += [block(number, same=0.0) for number in range(20, 25)]
+    kind = Kind(SAME, 0.0, 3, RULE)
+    kind.advance(blocks)
+    assert (kind.states, kind.used, kind.blocks_left) == ([PASS] * 2, 12, 5.0)
+    kind.advance(block(number, same=0.0) for number in range(25, 30))
+    assert kind.finished
 
 
 def test_every_planted_run_is_told_where_nothing_is_in_doubt() -> None:
@@ -106,6 +119,26 @@ def test_a_stream_of_something_else_is_never_overwritten(tmp_path: Path) -> None
     path.write_text("something of the user's\n")
     with pytest.raises(Refusal, match="no stream of a self-test"):
         Stream(path, HEAD)
+
+
+def test_failures_go_on_where_they_were_and_are_never_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "failures.jsonl"
+    assert read_failures(path) == {}
+    path.write_text('{"fault": "a crash", "exit_code": 22}\n{"fault": "a cra')
+    assert read_failures(path) == {"a crash": [22]}
+    path.write_text('{"fault": "a crash", "exit_code": 22}\n{"fault": "a cra{"fault": "a hang", "exit_code": 22}\n')
+    with pytest.raises(Refusal, match="no list of a self-test's failures"):
+        read_failures(path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 1, "kind": "gate_self_test"}'])
+def test_a_broken_self_test_is_answered_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (tmp_path / "self_test.json").write_text(content)
+    assert gate.main(["--replay", str(tmp_path)]) == 22
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 # What is planted
@@ -189,6 +222,8 @@ def test_a_self_test_is_made_in_portions_and_shown_from_its_files(
     measured = lines(output / "quiet.jsonl")
     assert measured[0]["kernel"]["units"]["+5%"] == 105
     assert len(measured) > 1
+    with (output / "failures.jsonl").open("w") as file:
+        file.write('{"fault": "a cra')  # what a full disk leaves
     gate.main([*command, "--only", "quiet,failures"])
     assert lines(output / "quiet.jsonl") == measured  # nothing was missing
     codes = {each["fault"]: each["exit_code"] for each in lines(output / "failures.jsonl")}
@@ -198,6 +233,8 @@ def test_a_self_test_is_made_in_portions_and_shown_from_its_files(
     shown = capsys.readouterr().out
     assert "| a corrupted merge (exit code 21) | 1 | 1 | 100 %" in shown
     assert "Not all runs that are wanted have been made" in shown  # none under load
+    assert gate.main(["--replay", str(output), "--set", "time.triage.most=0.5"]) == 0
+    assert "of them: 2 blocks, slower by over 50 %, then 2 others" in capsys.readouterr().out
     (output / "quiet.jsonl").write_text(json.dumps({**measured[0], "host": "another"}) + "\n")
     assert gate.main([*command, "--only", "quiet"]) == 22
 

@@ -18,20 +18,20 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from harness.__main__ import guarded
-from harness.errors import Refusal
+from harness.errors import UNMEASURED, Refusal
 from harness.gate import verdict
-from harness.gate.card import TIERS, USUAL
-from harness.gate.evidence import Evidence, read_evidence, readable
+from harness.gate.card import TIERS, USUAL, card_in
+from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence, readable
 from harness.gate.judging import judged
 from harness.gate.running import Asked, Gate
 from harness.gate.summary import as_json, github_lines, lines, markdown
 from harness.gate.verdict import TREATED, Verdict
+from harness.whole_file import write_whole
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
@@ -41,6 +41,9 @@ EXIT_CODES = """exit code:
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted
 """
+OF_REPLAY = ("replay", "set", "output", "json", "summary", "advisory", "treat_inconclusive")
+ONLY_OF_SELF_TEST = ("limit", "only")
+OF_SELF_TEST = ("self_test", "quick", *ONLY_OF_SELF_TEST, "card", "set", "output", "concurrent")
 KEPT = "what was observed up to then is in the output folder"
 
 
@@ -52,13 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command(asked: argparse.Namespace) -> int:
     """Do what was asked. Raises Refusal for what cannot be done."""
+    refuse_contradictions(asked)
     if asked.self_test or asked.quick:
         from harness.gate.self_test import self_test
 
         return self_test(asked)
     if asked.replay is not None:
         return replayed(asked)
-    refuse_contradictions(asked)
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         gate = Gate(asked_of(asked), Path(folder))
         evidence, accepted = gate.run()
@@ -72,12 +75,12 @@ def replayed(asked: argparse.Namespace) -> int:
     if (asked.replay / "self_test.json").exists():
         from harness.gate.self_test import show_page
 
-        return show_page(asked.replay)
+        refuse_meaningless(asked, "--replay of a self-test", ("replay", "set"))
+        return show_page(asked.replay, asked.set)
     evidence = read_evidence(asked.replay)
     if asked.set:
-        said = OmegaConf.merge(OmegaConf.create(evidence.head["card"]), OmegaConf.from_dotlist(asked.set))
-        evidence.head["card"] = OmegaConf.to_container(said)
-    return concluded(readable(judged, evidence, asked.replay), evidence, asked, None)
+        evidence.head["card"] = asdict(card_in(evidence.head, asked.set))
+    return concluded(readable(judged, evidence, asked.replay), evidence, asked, asked.output)
 
 
 def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, output: Path | None) -> int:
@@ -93,8 +96,9 @@ def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, out
         if asked.advisory and found.state() not in (verdict.PASS, verdict.ABSENT):
             say(["advisory: the exit code is 0 all the same"])
     if output is not None:
-        (output / "verdict.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n")
-        (output / "summary.md").write_text(markdown(found, evidence))
+        content = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        write_whole(output / VERDICT, content.encode(), exit_code=UNMEASURED)
+        write_whole(output / SUMMARY, markdown(found, evidence).encode(), exit_code=UNMEASURED)
     if asked.summary is not None:
         try:
             with asked.summary.open("a") as file:
@@ -114,7 +118,7 @@ def asked_of(asked: argparse.Namespace) -> Asked:
         against_variant=asked.against_variant,
         base=asked.base,
         head=asked.head,
-        output=asked.output,
+        output=asked.output or Asked.output,
         accept=asked.accept,
         concurrent=asked.concurrent,
     )
@@ -123,13 +127,31 @@ def asked_of(asked: argparse.Namespace) -> Asked:
 def refuse_contradictions(asked: argparse.Namespace) -> None:
     ways = [name for name in ("against", "against_variant", "base") if getattr(asked, name) is not None]
     if len(ways) > 1:
-        raise Refusal(f"--{ways[0]} and --{ways[1]} are two ways to say what the base is; say one")
+        raise Refusal(f"{option(ways[0])} and {option(ways[1])} are two ways to say what the base is; say one")
     if asked.head is not None and asked.base is None:
         raise Refusal("--head is the Python of one environment; say --base for the one to compare it with")
     if asked.accept and asked.tiers and "work" not in asked.tiers.split(","):
         raise Refusal("--accept is about counts of work; leave out --tiers, or name work among them")
     if asked.accept and asked.advisory:
         raise Refusal("--accept writes the snapshot and --advisory only looks; say one")
+    if asked.self_test or asked.quick:
+        refuse_meaningless(asked, "--self-test", OF_SELF_TEST)
+    elif asked.replay is not None:
+        refuse_meaningless(asked, "--replay", OF_REPLAY)
+    else:
+        refuse_meaningless(asked, "a gate", [name for name in vars(asked) if name not in ONLY_OF_SELF_TEST])
+
+
+def refuse_meaningless(asked: argparse.Namespace, way: str, known: Sequence[str]) -> None:
+    """Raises Refusal for an option that would be passed over."""
+    usual = vars(_parser().parse_args([]))
+    for name, said in vars(asked).items():
+        if said != usual[name] and name not in known:
+            raise Refusal(f"{option(name)} means nothing to {way}; leave it out")
+
+
+def option(name: str) -> str:
+    return "a target" if name == "target" else f"--{name.replace('_', '-')}"
 
 
 def say(sentences: Sequence[str]) -> None:
@@ -157,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--advisory", action="store_true", help="say everything, and end with 0")
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
     add("--replay", type=Path, metavar="FILE", help="the verdict from stored samples, measuring nothing")
-    add("--output", type=Path, default=Asked.output, metavar="FOLDER", help="of the samples (default: %(default)s)")
+    add("--output", type=Path, metavar="FOLDER", help=f"of samples and verdict (default: {Asked.output})")
     add("--json", action="store_true", help="the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")
     add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness import registry
 from harness.choices import at_least
-from harness.errors import Refusal
+from harness.errors import UNMEASURED, Refusal
 from harness.instructions import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
@@ -162,12 +162,28 @@ KEYS = tuple(Card.__dataclass_fields__)
 
 def card_of(name: str, overrides: Sequence[str] = ()) -> Card:
     """The card of a name or a file, with `key=value` overrides. Raises Refusal for what it cannot mean."""
-    layers = [OmegaConf.structured(Card), *_layers(name)]
+    return _merged(f"gate card {name}", _layers(name), overrides)
+
+
+def card_in(head: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
+    """The parameters that are stored with what was measured by them, with `key=value` overrides.
+
+    Raises Refusal if they are not whole, or for what the overrides cannot mean.
+    """
     try:
-        merged = OmegaConf.merge(*layers, OmegaConf.from_dotlist(list(overrides)))
+        stored = OmegaConf.create(dict(head["card"]))
+        OmegaConf.merge(OmegaConf.structured(Card), stored)
+    except Exception as error:  # of OmegaConf's, or a card that is none
+        raise Refusal(f"the stored parameters are no gate card ({error})", UNMEASURED) from error
+    return _merged("--set", [stored], overrides)
+
+
+def _merged(where: str, layers: Sequence[DictConfig], overrides: Sequence[str]) -> Card:
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(Card), *layers, OmegaConf.from_dotlist(list(overrides)))
         card = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
-        raise Refusal(f"gate card {name}: {' '.join(str(error).split())}") from error
+        raise Refusal(f"{where}: {' '.join(str(error).split())}") from error
     assert isinstance(card, Card)
     _check(card)
     return card
@@ -228,3 +244,10 @@ def _check(card: Card) -> None:
         raise Refusal(registry.unknown("time.unchanged", time.unchanged, ["skip", "measure"]))
     if not 0 < time.sample.least <= time.sample.most:
         raise Refusal("time.sample.least is above 0 and not above time.sample.most")
+    for share in card.self_test.planted:
+        more = share * card.self_test.units
+        if round(more) < 1 or abs(more - round(more)) > 1e-9:
+            raise Refusal(
+                f"self_test.planted: {share:g} of self_test.units={card.self_test.units} is no whole number of "
+                "trainings, so that something else would be planted"
+            )

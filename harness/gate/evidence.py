@@ -9,18 +9,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.comparison import Sample
 from harness.errors import UNMEASURED, Refusal
 from harness.gate.rule import Blocked, Timed
+from harness.whole_file import ELSEWHERE
 
 SCHEMA = 1
 KIND = "gate"
-FILE_NAME = "samples.jsonl"
+FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
 Observation = dict[str, Any]
+Read = TypeVar("Read")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,10 @@ class EvidenceFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(line_of(self.evidence.head))
+            for name in (VERDICT, SUMMARY):  # of samples that are no more
+                path.with_name(name).unlink(missing_ok=True)
         except OSError as error:
-            raise Refusal(
-                f"cannot write to {path.parent} ({error.strerror}); say --output FOLDER", UNMEASURED
-            ) from error
+            raise Refusal(f"cannot write to {path.parent} ({error.strerror}); {ELSEWHERE}", UNMEASURED) from error
 
     def add(self, kind: str, **observed: Any) -> Observation:
         observation = {"kind": kind, **observed}
@@ -122,9 +125,9 @@ def blocks_of(observations: Sequence[Observation], stage: str, threads: int) -> 
     ]
 
 
-def readable(judge: Callable[[Evidence], Any], evidence: Evidence, path: Path) -> Any:
-    """Judge what was read from a file. Raises Refusal if a line lacks what it should have."""
+def readable(judge: Callable[[Read], Found], read: Read, path: Path) -> Found:
+    """Judge what was read from a file. Raises Refusal if it lacks what it should have."""
     try:
-        return judge(evidence)
+        return judge(read)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise Refusal(f"{path} is not what a gate wrote ({error!r})", UNMEASURED) from error

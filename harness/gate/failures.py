@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors import MISMATCH, UNMEASURED
+from harness.errors import MISMATCH, UNMEASURED, Refusal
 from harness.gate import planted
 from harness.gate.card import Card
 from harness.gate.evidence import EvidenceFile
@@ -20,6 +20,7 @@ from harness.gate.sides import Side
 from harness.gate.snapshot import Snapshot
 from harness.gate.tasks import Arm, Laboratory, Task
 from harness.registry import VariantCard
+from harness.whole_file import write_whole
 
 MODULE = planted.__name__
 HANG_SECONDS = 1.0
@@ -66,6 +67,8 @@ class Failures:
     def run(self, numbers: Mapping[str, int]) -> Iterator[str]:
         """Make the runs that are still missing; yields the name of each before it is made."""
         honest = self.laboratory.sample(Arm(self.side, self.kernel), self.task, phased=True).answer["tallies"]
+        content = "".join(f"{line}\n" for line in whole_lines(self.path))  # without one that was cut off
+        write_whole(self.path, content.encode(), exit_code=UNMEASURED)
         for fault in FAULTS:
             for number in range(len(self.ended.get(fault.name, [])), numbers[fault.name]):
                 yield fault.name
@@ -109,9 +112,17 @@ def limited(task: Task, variant: VariantCard) -> Task:
 
 
 def read_failures(path: Path) -> dict[str, list[int]]:
-    """The exit codes so far, by fault; a last line that was cut off is left out."""
+    """The exit codes so far, by fault. Raises Refusal if the file is of something else."""
     ended: dict[str, list[int]] = {}
-    for line in path.read_text().split("\n")[:-1] if path.exists() else []:
-        entry = json.loads(line)
-        ended.setdefault(entry["fault"], []).append(entry["exit_code"])
+    try:
+        for line in whole_lines(path):
+            entry = json.loads(line)
+            ended.setdefault(entry["fault"], []).append(entry["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(f"{path} is no list of a self-test's failures ({error}); move it away", UNMEASURED) from error
     return ended
+
+
+def whole_lines(path: Path) -> list[str]:
+    """The lines of a file without a last one that was cut off; none if there is no file."""
+    return path.read_text().split("\n")[:-1] if path.exists() else []

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from harness.errors import UNMEASURED as UNMEASURED_CODE
-from harness.errors import Refusal
 from harness.gate import verdict
-from harness.gate.card import Card
+from harness.gate.card import Card, card_in
 from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Observation, blocks_of
 from harness.gate.rule import ESCALATE, Decision, Effect, decide, slower_phase
 from harness.gate.snapshot import change
@@ -36,16 +32,6 @@ def judged(evidence: Evidence) -> Verdict:
             *(told(each) for each in evidence.of("note")),
         ]
     )
-
-
-def card_in(head: Mapping[str, Any]) -> Card:
-    """The parameters that the gate was run with. Raises Refusal if they are not whole."""
-    try:
-        card = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Card), OmegaConf.create(dict(head["card"]))))
-    except Exception as error:  # of OmegaConf's, or a card that is none
-        raise Refusal(f"the stored parameters are no gate card ({error})", UNMEASURED_CODE) from error
-    assert isinstance(card, Card)
-    return card
 
 
 def told(each: Observation) -> Finding:

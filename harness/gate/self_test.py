@@ -15,7 +15,7 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,13 @@ from harness.environment import environment, host
 from harness.errors import INCONCLUSIVE, OK, UNMEASURED, Refusal
 from harness.gate import planted
 from harness.gate.background import background_load
-from harness.gate.card import Card, card_of
+from harness.gate.card import Card, card_in, card_of
+from harness.gate.evidence import readable
 from harness.gate.failures import Failures, wanted
 from harness.gate.self_test_page import aims_missed, page
 from harness.gate.showing import Show, showing
 from harness.gate.sides import working_side
-from harness.gate.stream import AGAIN, BASE, SAME, Kind, Stream, planted_name
+from harness.gate.stream import AGAIN, BASE, KIND, SAME, Kind, Stream, planted_name
 from harness.gate.tasks import Arm, Laboratory, timed, why
 from harness.registry import VariantCard
 from harness.units import count_text, duration_text
@@ -40,8 +41,7 @@ SCHEMA = 1
 CONDITIONS = ("quiet", "busy")
 PARTS = ("failures", *CONDITIONS)
 HEAD_NAME = "self_test.json"
-FOLDER = Path("results", "gate_self_test")
-LOCAL = Path("results", "local", "gate_self_test")
+FOLDER = Path("results", "local", "gate_self_test")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)")
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -55,7 +55,7 @@ def self_test(asked: argparse.Namespace) -> int:
     card = card_of(asked.card, asked.set)
     parts = parts_of(asked.only)
     until = time.monotonic() + seconds_of(asked.limit) if asked.limit else float("inf")
-    output = asked.output if asked.output != Path("results", "local", "gate") else LOCAL
+    output = asked.output or FOLDER
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder, alone.timing(asked.concurrent):
         test = SelfTest(card, output, Path(folder), asked.quick, asked.concurrent)
         print("\n".join(test.plan(parts)))  # noqa: T201
@@ -84,9 +84,12 @@ def seconds_of(said: str) -> float:
     return float(found[1]) * SECONDS[found[2]]
 
 
-def show_page(folder: Path) -> int:
-    """Print what is known so far."""
-    print(page(folder, head_of(folder)), end="")  # noqa: T201
+def show_page(folder: Path, overrides: Sequence[str] = ()) -> int:
+    """Print what is known so far, as it would be by a card with these `key=value` overrides."""
+    head = head_of(folder)
+    if overrides:
+        head["card"] = asdict(card_in(head, overrides))
+    print(readable(lambda said: page(folder, said), head, folder / HEAD_NAME), end="")  # noqa: T201
     return OK
 
 
@@ -94,7 +97,9 @@ def head_of(folder: Path) -> dict[str, Any]:
     """What was asked of the self-test in a folder. Raises Refusal if there is none."""
     try:
         head: dict[str, Any] = json.loads((folder / HEAD_NAME).read_text())
-    except (OSError, ValueError) as error:
+        if (head["schema"], head["kind"]) != (SCHEMA, KIND):
+            raise ValueError(f"it is not a self-test's of schema {SCHEMA}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refusal(f"{folder} has no {HEAD_NAME} of a self-test ({error})", UNMEASURED) from error
     return head
 
@@ -153,7 +158,7 @@ class SelfTest:
     def head(self, condition: str) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
-            "kind": "gate_self_test",
+            "kind": KIND,
             "condition": condition,
             "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "kernel": self.described(),
@@ -175,7 +180,7 @@ class SelfTest:
             "card": asdict(self.card),
         }
         content = json.dumps(known, indent=1) + "\n"
-        write_whole(self.output / HEAD_NAME, content.encode(), "say --output FOLDER", UNMEASURED)
+        write_whole(self.output / HEAD_NAME, content.encode(), exit_code=UNMEASURED)
 
     def kinds(self) -> list[Kind]:
         """The kinds of runs of a stream, as far as they are wanted."""
@@ -203,7 +208,7 @@ class SelfTest:
                 continue
             stream, kinds = self.stream(part)
             stream.file.close()
-            samples = samples_left(kinds, len(stream.blocks), self.card.time.control.every)
+            samples = samples_left(kinds, self.card.time.control.every)
             slower = 2.0 if part == "busy" else 1.0
             made = ", ".join(f"{len(kind.states)} of {kind.wanted} {kind.name}" for kind in kinds)
             time_text = duration_text(slower * samples * self.sample_seconds)
@@ -243,12 +248,11 @@ class SelfTest:
                 if time.monotonic() > until:
                     raise Enough
                 done = len(stream.blocks)
-                left = max(kind.at + kind.blocks_left for kind in kinds) - done
                 made = ", ".join(f"{len(kind.states)} {kind.name}" for kind in kinds)
-                show(f"self-test: {condition}", made, done, round(done + max(left, 1)))
+                show(f"self-test: {condition}", made, done, done + round(max(kind.blocks_left for kind in kinds)))
                 stream.add(self.block(done, [kind.name for kind in kinds if not kind.finished]))
                 for kind in kinds:
-                    kind.advance(stream.blocks)
+                    kind.advance(stream.blocks[done:])
         finally:
             stream.file.close()
 
@@ -272,7 +276,10 @@ class SelfTest:
 
 def kernel_of(card: Card) -> VariantCard:
     """So many trainings of the card's variant, as one trainer."""
-    (variant,) = registry.select([card.self_test.variant])
+    selected = registry.select([card.self_test.variant])
+    if len(selected) != 1:
+        raise Refusal(f"self_test.variant={card.self_test.variant} are {len(selected)} variants; say one")
+    variant = selected[0]
     params = {"target": variant.target, "units": card.self_test.units}
     return VariantCard("kernel", f"{planted.__name__}:units", family=variant.family, params=params)
 
@@ -281,8 +288,7 @@ def with_units(kernel: VariantCard, units: int) -> VariantCard:
     return replace(kernel, params={**kernel.params, "units": units})
 
 
-def samples_left(kinds: list[Kind], done: int, every: int) -> float:
+def samples_left(kinds: list[Kind], every: int) -> float:
     """How many samples are still to be taken: one of base and a share of a control in every block, one of each kind."""
-    ends = [kind.at + kind.blocks_left for kind in kinds if not kind.finished]
-    blocks = max(0.0, max(ends, default=0.0) - done)
-    return blocks * (1 + 1 / every) + sum(max(0.0, end - done) for end in ends)
+    left = [kind.blocks_left for kind in kinds]
+    return max(left, default=0.0) * (1 + 1 / every) + sum(left)

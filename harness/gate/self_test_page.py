@@ -7,9 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness.gate.card import Card
+from harness.gate.card import Card, card_in
 from harness.gate.failures import FAULTS, read_failures
-from harness.gate.judging import card_in
 from harness.gate.rule import ESCALATE, INCONCLUSIVE, REGRESSION, decide
 from harness.gate.stream import BASE, SAME, Block, Kind, blocked, planted_name, read_stream
 from harness.resolution import rate_interval

@@ -2,13 +2,14 @@
 
 A block holds one sample of base, one of the same program again, and one of each program with more work. Every kind of
 run walks through the stream by itself: thirty blocks of triage, ninety of confirmation if the rule wants them, then the
-next run begins. So no block serves two runs of a kind, and the rule is that of the gate itself.
+next run begins. So no block serves two runs of a kind, and the rule is that of the gate itself. A kind that has all its
+runs is left out of further blocks, until more of them are wanted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from harness.gate.card import TimeSaid
 from harness.gate.rule import ESCALATE, Blocked, Timed, decide
 from harness.whole_file import write_whole
 
+KIND = "gate_self_test"
 BASE, AGAIN, SAME = "base", "again", "same"
 Block = Mapping[str, Sample]
 
@@ -39,9 +41,10 @@ class Kind:
     share: float
     wanted: int
     rule: TimeSaid
-    at: int = 0
     states: list[str] = field(default_factory=list)
+    used: int = 0
     escalated: int = 0
+    waiting: list[Block] = field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -51,30 +54,41 @@ class Kind:
     def blocks_for_a_run(self) -> float:
         """So far, in the mean; a guess before there is any."""
         if self.states:
-            return self.at / len(self.states)
+            return self.used / len(self.states)
         return self.rule.triage.blocks + (self.rule.confirm.blocks if self.share > self.rule.triage.most else 3)
 
     @property
     def blocks_left(self) -> float:
-        """How many more blocks its runs will take, beyond where it is."""
-        return 0.0 if self.finished else (self.wanted - len(self.states)) * self.blocks_for_a_run
+        """How many more blocks its runs will take, beyond those that it has been given; at least one."""
+        if self.finished:
+            return 0.0
+        return max(1.0, (self.wanted - len(self.states)) * self.blocks_for_a_run - len(self.waiting))
 
-    def advance(self, blocks: list[Block]) -> None:
-        """Make every run for which there are blocks enough."""
-        first, second = self.rule.triage.blocks, self.rule.confirm.blocks
-        while not self.finished and len(blocks) >= self.at + first:
-            triage = blocked(blocks[self.at : self.at + first], self.name)
-            decision = decide(self.rule, triage)
-            if decision.state == ESCALATE:
-                if len(blocks) < self.at + first + second:
-                    return
-                decision = decide(
-                    self.rule, triage, blocked(blocks[self.at + first : self.at + first + second], self.name)
-                )
-                self.escalated += 1
-                self.at += second
-            self.at += first
-            self.states.append(decision.state)
+    def advance(self, further: Iterable[Block]) -> None:
+        """Take further blocks of the stream, those that it is in, and make every run for which there are enough."""
+        self.waiting += [block for block in further if self.name in block]
+        while not self.finished and self.make_run():
+            pass
+
+    def make_run(self) -> bool:
+        """Make one run of the blocks that wait; whether there were enough of them."""
+        first = self.rule.triage.blocks
+        whole = first + self.rule.confirm.blocks
+        if len(self.waiting) < first:
+            return False
+        taken = first
+        decision = decide(self.rule, blocked(self.waiting[:first], self.name))
+        if decision.state == ESCALATE:
+            if len(self.waiting) < whole:
+                return False
+            taken = whole
+            triage, confirm = (blocked(part, self.name) for part in (self.waiting[:first], self.waiting[first:whole]))
+            decision = decide(self.rule, triage, confirm)
+            self.escalated += 1
+        del self.waiting[:taken]
+        self.used += taken
+        self.states.append(decision.state)
+        return True
 
 
 def blocked(blocks: list[Block], head: str, slower: float = 0.0) -> list[Blocked]:
@@ -111,7 +125,7 @@ class Stream:
             head = known
         lines = "".join(block_line(number, block) for number, block in enumerate(self.blocks))
         content = json.dumps(dict(head)) + "\n" + lines  # without a line that was cut off
-        write_whole(path, content.encode(), "say --output FOLDER", UNMEASURED)
+        write_whole(path, content.encode(), exit_code=UNMEASURED)
         self.file = path.open("a")
 
     def add(self, block: Block) -> None:
@@ -142,7 +156,7 @@ def read_stream(path: Path) -> tuple[dict[str, Any], list[Block]]:
     try:
         first, *lines = path.read_text().split("\n")
         head = json.loads(first)
-        if head.get("kind") != "gate_self_test":
+        if head.get("kind") != KIND:
             raise ValueError("its first line is not a self-test's")
         return head, [block_of(json.loads(line)) for line in lines[:-1]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
