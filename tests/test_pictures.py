@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,21 @@ def test_counts_of_work_stand_beside_the_seconds(tmp_path: Path) -> None:
     assert len(picture.values("work-")) == 4
     with pytest.raises(Refusal, match="no row counted pairs scanned"):
         draw(LADDER, "work")
+
+
+def test_the_numbers_of_neighbouring_panels_of_work_do_not_touch() -> None:
+    """Their ticks lie where one panel ends and the next begins."""
+    counts = {"pairs_scanned": 2_010_000, "pair_updates": 499_000, "heap_pushes": 4000, "heap_pops": 11_000}
+    records = [
+        measured("heap", phases(0.1, 0.1, 0.6), tallies=counts),
+        measured("incremental", phases(0.1, 0.1, 0.004), tallies=counts),
+    ]
+    figure = draw(records, "work", Request())
+    figure.draw_without_rendering()
+    texts = [label for axes in figure.axes for label in axes.get_xticklabels() if label.get_text()]
+    boxes = sorted((box.x0, box.x1) for box in (text.get_window_extent() for text in texts))
+    assert len(boxes) > 8
+    assert all(one[1] + 1 < other[0] for one, other in itertools.pairwise(boxes))
 
 
 # memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MANY = 24
+AT_EDGE = 0.1
+"""Which share of a panel's width is its edge."""
 
 
 def draw(shown: Sequence[Row], request: Request) -> Figure:
@@ -117,3 +120,8 @@ def _name(axes: Axes, name: str, unit: str, request: Request) -> None:
     axes.set_xlabel(f"{unit} (log)")
     axes.tick_params(axis="x", labelsize=7.5)
     axes.xaxis.label.set_fontsize(8)
+    low, high = axes.get_xlim()
+    for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
+        place = math.log(tick / low, high / low)
+        # A number at an edge grows inwards, or it would touch that of the next panel.
+        label.set_horizontalalignment("left" if place < AT_EDGE else "right" if place > 1 - AT_EDGE else "center")
