@@ -212,6 +212,7 @@ def test_each_side_imports_its_own_package(
         (["--self-test", "--only", "loud"], "unknown part of the self-test"),
         (["--self-test", "heap"], "a target means nothing to --self-test"),
         (["--quick", "--json"], "--json means nothing to --self-test"),
+        (["heap", "--summary", "nowhere/summary.md"], "cannot write nowhere/summary.md"),
         (["--limit", "1h"], "--limit means nothing to a gate"),
         (["--replay", "nowhere"], "--card means nothing to --replay"),
         (["--self-test", "--set", "self_test.variant=all"], "variants; say one"),
@@ -225,6 +226,7 @@ def test_what_cannot_be_meant_is_answered_in_one_sentence(
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == 1
+    assert not Path("out").exists()  # nothing has been measured by then
 
 
 def test_a_replay_of_nothing_is_answered_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command(asked: argparse.Namespace) -> int:
     """Do what was asked. Raises Refusal for what cannot be done."""
     refuse_contradictions(asked)
+    if asked.summary is not None:
+        append(asked.summary, "")  # or it would be refused when everything has been measured
     if asked.self_test or asked.quick:
         from harness.gate.self_test import self_test
 
@@ -100,12 +102,16 @@ def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, out
         write_whole(output / VERDICT, content.encode(), exit_code=UNMEASURED)
         write_whole(output / SUMMARY, markdown(found, evidence).encode(), exit_code=UNMEASURED)
     if asked.summary is not None:
-        try:
-            with asked.summary.open("a") as file:
-                file.write(markdown(found, evidence))
-        except OSError as error:
-            raise Refusal(f"cannot write {asked.summary} ({error.strerror})") from error
+        append(asked.summary, markdown(found, evidence))
     return code
+
+
+def append(path: Path, text: str) -> None:
+    try:
+        with path.open("a") as file:
+            file.write(text)
+    except OSError as error:
+        raise Refusal(f"cannot write {path} ({error.strerror}); choose another place with --summary") from error
 
 
 def asked_of(asked: argparse.Namespace) -> Asked:
