@@ -22,6 +22,7 @@ def benchmark(folder: Path, *arguments: str) -> int:
     return counting_benchmark.main([*arguments, "--results", str(folder / "results")])
 
 
+@pytest.mark.slow
 def test_every_counter_and_the_program_run_on_every_corpus_in_every_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

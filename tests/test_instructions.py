@@ -74,6 +74,7 @@ def test_several_threads_are_skipped(tmp_path: Path) -> None:
 
 
 @needs_valgrind
+@pytest.mark.slow
 def test_a_count_comes_out_the_same_again_with_merges_and_tallies_and_without_times(tmp_path: Path) -> None:
     first, second = recorded(tmp_path), recorded(tmp_path)
     counts = [record["instructions"]["count"] for record in (first, second)]

@@ -47,6 +47,7 @@ def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_three_files_pass_everything(checkout: Path) -> None:
     about = "naive: drops the words that are 'done', \"all\" of them"
     made = python(checkout, "-m", "harness.new_variant", "my_stage", "--about", about)

@@ -151,6 +151,7 @@ def test_equal_records_give_equal_pages() -> None:
         assert page({"": records}, NO_LIBRARY) == page({"": copy.deepcopy(records)}, NO_LIBRARY)
 
 
+@pytest.mark.slow
 def test_the_page_of_the_sweep_is_about_its_records() -> None:
     """Not byte for byte, since the script that draws differs between versions of its package: the records' digest."""
     folder = Path(__file__).parent.parent / "results" / "sweep"
