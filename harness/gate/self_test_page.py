@@ -21,6 +21,7 @@ STEP, LARGEST = 0.0025, 0.2
 FEWEST_WINDOWS = 20
 AIMS = {"same": (0.0, 0.01), "+5%": (0.99, 1.0), "+1%": (0.0, 0.05)}
 """Between which rates a kind of run is to be flagged."""
+Runs = Mapping[str, tuple[list[Block], list[Kind]]]
 
 
 def kinds_of(head: Mapping[str, Any], blocks: list[Block]) -> list[Kind]:
@@ -33,17 +34,16 @@ def kinds_of(head: Mapping[str, Any], blocks: list[Block]) -> list[Kind]:
     return found
 
 
-def streams(folder: Path) -> dict[str, list[Block]]:
-    return {
-        condition: read_stream(folder / f"{condition}.jsonl")[1]
-        for condition in CONDITIONS
-        if (folder / f"{condition}.jsonl").exists()
-    }
+def runs_of(folder: Path, head: Mapping[str, Any]) -> Runs:
+    """The blocks of each condition that was measured, and the runs that they make."""
+    read = {name: folder / f"{name}.jsonl" for name in CONDITIONS}
+    streams = {name: read_stream(path)[1] for name, path in read.items() if path.exists()}
+    return {name: (blocks, kinds_of(head, blocks)) for name, blocks in streams.items()}
 
 
 def page(folder: Path, head: Mapping[str, Any]) -> str:
     """The tables as Markdown."""
-    found = {condition: (blocks, kinds_of(head, blocks)) for condition, blocks in streams(folder).items()}
+    found, ended = runs_of(folder, head), read_failures(folder / "failures.jsonl")
     lines = [*said_first(head), ""]
     if found:
         lines += ["| beside it | runs | of | told slower | rate (95 % interval) | inconclusive | looked at twice |"]
@@ -52,7 +52,6 @@ def page(folder: Path, head: Mapping[str, Any]) -> str:
             lines += [row(CONDITIONS[condition], kind) for kind in kinds]
         lines += ["", *resolved(head, found), ""]
     lines += ["| failure | runs | caught | rate (95 % interval) |", "|---|---:|---:|---|"]
-    ended = read_failures(folder / "failures.jsonl")
     for fault in FAULTS:
         codes = ended.get(fault.name, [])
         caught = sum(code == fault.code for code in codes)
@@ -62,7 +61,7 @@ def page(folder: Path, head: Mapping[str, Any]) -> str:
     unfinished = [kind for _, kinds in found.values() for kind in kinds if not kind.finished]
     if unfinished or len(found) < len(CONDITIONS):
         lines += ["", "Not all runs that are wanted have been made; the same command makes the others."]
-    if missed := aims_missed(folder, head):
+    if missed := missed_by(found, ended):
         lines += ["", f"Not as aimed at: {', '.join(missed)}."]
     return "\n".join(lines) + "\n"
 
@@ -101,7 +100,7 @@ def rate(some: int, of: int) -> str:
     return f"{share_text(some / of)} ({share_text(low)} to {share_text(high)})"
 
 
-def resolved(head: Mapping[str, Any], found: Mapping[str, tuple[list[Block], list[Kind]]]) -> list[str]:
+def resolved(head: Mapping[str, Any], found: Runs) -> list[str]:
     """The smallest slow-down that is caught nearly always, from A/A blocks with a slow-down added to their figures."""
     said = []
     for condition, (blocks, _) in found.items():
@@ -148,13 +147,17 @@ def detectable(card: Card, blocks: list[Block]) -> tuple[float | None, int]:
 
 def aims_missed(folder: Path, head: Mapping[str, Any]) -> list[str]:
     """The rates that are surely not what was aimed at, and failures that were not caught."""
+    return missed_by(runs_of(folder, head), read_failures(folder / "failures.jsonl"))
+
+
+def missed_by(found: Runs, ended: Mapping[str, list[int]]) -> list[str]:
+    """The same of what has been read: the runs, and with what each failure ended."""
     missed = []
-    for condition, blocks in streams(folder).items():
-        for kind in kinds_of(head, blocks):
+    for condition, (_, kinds) in found.items():
+        for kind in kinds:
             least, most = AIMS.get(kind.name, (0.0, 1.0))
             if kind.states:
                 low, high = rate_interval(kind.states.count(REGRESSION), len(kind.states))
                 if high < least or low > most:
                     missed.append(f"{condition} {kind.name}")
-    ended = read_failures(folder / "failures.jsonl")
     return missed + [fault.name for fault in FAULTS if any(code != fault.code for code in ended.get(fault.name, []))]

@@ -71,6 +71,7 @@ def _draw_seconds(axes: Axes, drawn: Sequence[Row], request: Request) -> None:
         marks.mark(axes, value, value.number, place, look, request.theme, str(place), 5)
     log_axis(axes, "x", *log_range([end for value in values for end in value[1:] if end is not None]), "", most=5)
     _name(axes, request.seconds, "seconds", request)
+    _keep_numbers_inside(axes)
 
 
 def _draw_tally(axes: Axes, drawn: Sequence[Row], name: str, request: Request) -> None:
@@ -101,6 +102,7 @@ def _draw_tally(axes: Axes, drawn: Sequence[Row], name: str, request: Request) -
             dot.set_gid(f"work-{name}-{place}")
     log_axis(axes, "x", low, high, "", power_text, most=2)
     _name(axes, name.replace("_", " "), "times", request)
+    _keep_numbers_inside(axes)
 
 
 def power_text(number: float) -> str:
@@ -120,8 +122,11 @@ def _name(axes: Axes, name: str, unit: str, request: Request) -> None:
     axes.set_xlabel(f"{unit} (log)")
     axes.tick_params(axis="x", labelsize=7.5)
     axes.xaxis.label.set_fontsize(8)
+
+
+def _keep_numbers_inside(axes: Axes) -> None:
+    """Let a number at an edge of the panel grow inwards, or it would touch that of the next panel."""
     low, high = axes.get_xlim()
     for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
         place = math.log(tick / low, high / low)
-        # A number at an edge grows inwards, or it would touch that of the next panel.
         label.set_horizontalalignment("left" if place < AT_EDGE else "right" if place > 1 - AT_EDGE else "center")
