@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from harness.results.run_records import Records
+
+__all__ = ["__version__", "run"]
 
 
-def run(*overrides: str) -> list[dict[str, Any]]:
-    """Measure what the overrides say, as `python -m harness` would, and return the records.
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when it is asked for: a measured process imports this package and never does."""
+    if name == "__version__":
+        from importlib.metadata import version
 
-    `run("variants=[naive,heap]", "data.path=book.txt")`. Raises harness.errors.Refusal where the command would end with
-    a sentence; a variant that fails is a record with its status.
+        return version("bpe-harness")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def run(*overrides: str, **settings: Any) -> Records:
+    """Measure what the overrides and settings say, as `python -m harness` would, and return the trainers' records.
+
+    `run(variants=["naive", "heap"], data_path="book.txt", vocab_size=10_000)` is the same as
+    `run("variants=[naive,heap]", "data.path=book.txt", "vocab_size=10000")`: a keyword is the override's name with an
+    underscore for each dot, its value a text, a number, True, False, None or a list.
+    What comes back is a list of records with `frame()` for pandas and the counters' own records in `counters`; a
+    notebook shows it as the table. Raises harness.common.errors.Refusal where the command would end with a sentence; a
+    variant that fails is a record with its status.
     """
     # Imported late: the measured process imports this package too, and must stay small.
-    import tempfile
-    from pathlib import Path
+    from harness.common.files import temporary_folder
+    from harness.results.run_records import Records
+    from harness.runs.keywords import overrides_of
+    from harness.runs.running import planned, records_of
 
-    from harness.command_line import compose
-    from harness.running import records_of
-
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        return records_of(compose(overrides) or [], Path(folder))
+    with temporary_folder() as folder:
+        return Records(records_of(planned([*overrides, *overrides_of(settings)]), folder))

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness import errors, registry
-from harness.calling import reads_corpus
-from harness.conformance_checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
-from harness.conformance_report import report
-from harness.counter_checks import counter_checks
-from harness.counterexamples import pasted
-from harness.differential import differential_checks, examples_under_another_tie_break
-from harness.errors import Refusal
-from harness.trainer_checks import properties, worked_examples
+from harness.common import errors, registry
+from harness.common.errors import Refusal
+from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
+from harness.proof.counter import counter_checks
+from harness.proof.counterexamples import pasted
+from harness.proof.differential import differential_checks, examples_under_another_tie_break
+from harness.proof.printed import report
+from harness.proof.trainer import properties, worked_examples
+from harness.worker.calling import reads_corpus
 from variants.contract import TieBreak, Unavailable
 
 if TYPE_CHECKING:

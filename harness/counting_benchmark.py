@@ -17,26 +17,27 @@ import random
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import alone, registry, table
-from harness.__main__ import guarded
-from harness.command_line import compose
-from harness.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.measure import Answer
-from harness.outcome import Block, Counted, CountRun
-from harness.plan import CountCell, TrainCell, cells_of
-from harness.progress import Display
-from harness.record import Record, RecordFile
-from harness.record_arguments import DEFAULT_RESULTS
-from harness.registry import CounterCard
-from harness.running import PatientConsole
-from harness.schedule import Run, now, shuffled
-from harness.settings import Settings, settings_of
+from harness import table
+from harness.common import registry
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
+from harness.common.files import temporary_folder
+from harness.common.progress import Display
+from harness.common.registry import CounterCard
+from harness.common.sheet import PatientConsole
+from harness.measure import lock
+from harness.measure.process import Answer
+from harness.results.chosen import DEFAULT_RESULTS
+from harness.runs.cells import CountCell, TrainCell
+from harness.runs.outcome import Block, Counted, CountRun
+from harness.runs.record import Record, RecordFile
+from harness.runs.running import Plan, planned
+from harness.runs.schedule import Run, now, shuffled
+from harness.runs.settings import Settings
 
 BESIDE = "wc -w"
 LOCALE = "C.UTF-8"
@@ -72,9 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(asked: argparse.Namespace) -> int:
-    settings, cells = planned(asked)
+    cells, settings = plan_asked(asked)
     store = RecordFile(settings.results)
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder, alone.timing(settings.concurrent):
+    with temporary_folder() as folder, lock.timing(settings.concurrent):
         benchmark = Benchmark(cells, settings, Path(folder), shlex.split(asked.beside))
         try:
             benchmark.measure()
@@ -96,8 +97,8 @@ def known_baselines(records: Sequence[Record]) -> str | None:
     return ",".join(name for name in dict.fromkeys([definition, *outside]) if name in measured) or None
 
 
-def planned(asked: argparse.Namespace) -> tuple[Settings, list[TrainCell]]:
-    """The cells that Hydra makes of it: every counter at every width it takes, on every corpus."""
+def plan_asked(asked: argparse.Namespace) -> Plan:
+    """Every counter at every width it takes, on every corpus."""
     names = asked.counters.split(",")
     counters = registry.counters()
     for name in names:
@@ -107,10 +108,9 @@ def planned(asked: argparse.Namespace) -> tuple[Settings, list[TrainCell]]:
     cells: list[TrainCell] = []
     for corpus in asked.corpora:
         data = f"data.path={corpus}" if Path(corpus).exists() else f"data={corpus}"
-        for composed in compose(["-m", data, f"counting={','.join(names)}", f"threads={asked.threads}", *whole]) or []:
-            cells += [cell for cell in cells_of(composed.config, composed.said) if reachable(cell.count)]
-            settings = settings_of(composed.config)
-    return settings, cells
+        plan = planned(["-m", data, f"counting={','.join(names)}", f"threads={asked.threads}", *whole])
+        cells += [cell for cell in plan.cells if reachable(cell.count)]
+    return Plan(cells, plan.settings)
 
 
 def reachable(cell: CountCell) -> bool:
@@ -126,7 +126,7 @@ class Benchmark:
         self.beside = list(beside)
         self.cells = self.run.count_cells(cells)
         if beside:
-            corpora = {cell.reading.key(): cell for cell in self.cells}
+            corpora = {cell.reading.key: cell for cell in self.cells}
             card = CounterCard(shlex.join(beside), shlex.join(beside))
             self.cells += [CountCell(cell.reading, card, 1, cell.limits) for cell in corpora.values()]
         self.run.display = Display(len(self.cells) * len(self.run.blocks()))
@@ -154,13 +154,13 @@ class Benchmark:
 
     def measure_beside(self, cell: CountCell, block: Block) -> None:
         self.run.settle_down()
-        started, beside = now(), self.run.others_beside()
+        started, concurrent = now(), self.run.is_concurrent()
         label = f"{cell.counter.name} on {cell.reading.file.name}"
         with self.run.display.showing(label, 0, "bytes"):
             answer = run_beside(self.beside, cell.reading.file.path)
         counted = Counted(answer, reused=False, words=None, failed_by=answer["reason"])
-        beside = beside or self.run.others_beside()
-        self.run.counted.append(CountRun(cell, block, started, counted, beside_others=beside))
+        concurrent = concurrent or self.run.is_concurrent()
+        self.run.counted.append(CountRun(cell, block, started, counted, concurrent=concurrent))
 
 
 def run_beside(command: Sequence[str], path: Path) -> Answer:

@@ -11,13 +11,11 @@ An A/A run measures one variant against itself. Whatever differs there is the ma
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import datetime
 import json
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,19 +23,18 @@ from typing import Any
 
 from rich.console import Console
 
-from harness import alone
-from harness.__main__ import guarded
-from harness.checkup import DISTURBS, UNKNOWN, Finding, Machine, findings
-from harness.choices import at_least
-from harness.comparison import FEWEST_BLOCKS
-from harness.environment import environment, host
-from harness.errors import OK
-from harness.progress import Display
-from harness.resolution import POWER, Pair, detectable, ways
-from harness.self_comparison import SelfComparison
-from harness.sheet import Column, Sheet, print_sheet
-from harness.study import BLOCKS, FILE_NAME, SCHEMA, SUMMARY_NAME, as_json, carried_out, read_study, summary
-from harness.units import count_text, share_text
+from harness.common.choices import at_least
+from harness.common.comparison import FEWEST_BLOCKS
+from harness.common.errors import OK, guarded
+from harness.common.files import temporary_folder
+from harness.common.progress import Display
+from harness.common.sheet import Column, Sheet, print_sheet
+from harness.common.units import count_text, share_text
+from harness.measure import lock
+from harness.measure.checkup import DISTURBS, UNKNOWN, Finding, Machine, findings
+from harness.measure.environment import environment, host
+from harness.runs.aa import POWER, SCHEMA, SelfComparison, Twins, detectable, ways
+from harness.runs.aa_study import BLOCKS, FILE_NAME, SUMMARY_NAME, as_json, carried_out, read_study, summary
 
 SECONDS = 30.0
 REPEAT = 10
@@ -68,7 +65,7 @@ def command(arguments: argparse.Namespace) -> int:
         show(seen, console)
     told: dict[str, Any] = {"findings": [dataclasses.asdict(finding) for finding in seen], "resolution": None}
     if not arguments.no_run:
-        with temporary_folder() as folder, alone.timing(arguments.concurrent):
+        with temporary_folder() as folder, lock.timing(arguments.concurrent):
             compared = SelfComparison(arguments.set, folder)
             pairs = list(measured_pairs(compared, max(FEWEST_PAIRS, arguments.repeat), arguments.seconds))
         told["resolution"] = resolution(compared, pairs, arguments.repeat)
@@ -79,13 +76,7 @@ def command(arguments: argparse.Namespace) -> int:
     return OK
 
 
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as name:
-        yield Path(name)
-
-
-def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Iterator[Pair]:
+def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Iterator[Twins]:
     """As many pairs as fit into the time, and at least `fewest`; one of warm-up before them shows how many fit."""
     order = random.Random(0)
     started = time.monotonic()
@@ -97,7 +88,7 @@ def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Ite
             on_progress(block + 1)
 
 
-def resolution(compared: SelfComparison, pairs: Sequence[Pair], repeat: int) -> dict[str, Any]:
+def resolution(compared: SelfComparison, pairs: Sequence[Twins], repeat: int) -> dict[str, Any]:
     """The smallest slow-down found at the chosen repeats and at others, for each way to compare."""
     counts = sorted({*BLOCKS, repeat})
     return {
@@ -152,7 +143,7 @@ def _smallest(share: float | None) -> str:
 def carry_out(arguments: argparse.Namespace, console: Console) -> int:
     """Carry an A/A study out, or go on with one, and print its summary."""
     known = environment()
-    with temporary_folder() as folder, alone.timing(arguments.concurrent):
+    with temporary_folder() as folder, lock.timing(arguments.concurrent):
         compared = SelfComparison(arguments.set, folder)
         order = random.Random(0)
         head = {

@@ -18,9 +18,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import registry
-from harness.__main__ import guarded
-from harness.errors import OK, UNMEASURED, Refusal
+from harness.common import registry
+from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 ABOUT = "what it changes against the stage before"

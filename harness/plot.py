@@ -18,16 +18,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import OK, UNMEASURED, Refusal
-from harness.pictures.files import check_suffix, save
-from harness.pictures.kinds import KINDS
-from harness.pictures.page import styled
-from harness.pictures.questions import FIELDS, chosen
-from harness.pictures.request import Request
-from harness.pictures.theme import DARK, LIGHT
-from harness.pictures.values import QUANTITIES
-from harness.record_arguments import DEFAULT_RESULTS, add_record_arguments, chosen_records
-from harness.rows import rows
+from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.results.charts.chart import Request
+from harness.results.charts.files import check_suffix, save
+from harness.results.charts.kinds import KINDS
+from harness.results.charts.layout import figure_of
+from harness.results.charts.questions import FIELDS, chosen
+from harness.results.charts.values import QUANTITIES
+from harness.results.chosen import DEFAULT_RESULTS, add_record_arguments, chosen_records
+from harness.results.colours import DARK, LIGHT
+from harness.results.rows import rows
 from harness.table import exit_code
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def draw(records: Records, kind: str = PLAIN, request: Request | None = None, wh
     """The picture of one kind of these records. Raises Refusal where they do not have what it takes."""
     if KINDS[kind].counting:
         records = [record for record in records if record.get("cell") == "count"] or records
-    with styled():
-        return KINDS[kind].draw(chosen(rows(records), where), request or Request())
+    request = request or Request()
+    return figure_of(KINDS[kind].describe(chosen(rows(records), where), request), request.theme)
 
 
 def _draw_all(records: Records, folder: Path, request: Request, where: Sequence[str], follow: bool) -> int:

@@ -11,17 +11,32 @@ from __future__ import annotations
 
 import argparse
 import collections
+import csv
+import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from harness import record_export
-from harness.__main__ import guarded
-from harness.errors import OK, UNMEASURED, Refusal
-from harness.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, report
-from harness.record_arguments import DEFAULT_RESULTS
-from harness.record_keys import complaints, unknown_keys
+from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
+from harness.common.files import whole_file
+from harness.common.media import csv_text, terminal_text, well_formed
+from harness.results.chosen import DEFAULT_RESULTS
+from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, report
+from harness.runs.record_keys import (
+    CORES,
+    KEYS,
+    MOMENT,
+    NUMBER,
+    SHA256,
+    SIGNED,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    YES_OR_NO,
+    unknown_keys,
+)
 
 
 def check(paths: Sequence[Path]) -> int:
@@ -30,9 +45,8 @@ def check(paths: Sequence[Path]) -> int:
     unknown: collections.Counter[str] = collections.Counter()
     for line in lines_in(paths):
         seen += 1
-        wrong = [line.complaint] if line.record is None else list(complaints(line.record))
-        broken += bool(wrong)
-        for complaint in wrong:
+        broken += line.record is None
+        for complaint in line.complaints:
             say(f"{line.path}, line {line.number}: {complaint}")
         unknown.update(unknown_keys(line.record) if line.record is not None else ())
     for name, times in unknown.items():
@@ -65,13 +79,13 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     return OK
 
 
-def export(paths: Sequence[Path], output: Path, said: str | None) -> int:
+def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
     """Write the records in another format."""
-    form = record_export.format_of(output, said)
+    form = format_of(output, named)
     records = readable(paths)
     if not records:
         raise Refusal(f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED)
-    record_export.write(records, output, form)
+    write(records, output, form)
     say(f"{output}: {numbered(len(records), 'record')}")
     return OK
 
@@ -130,7 +144,141 @@ def numbered(number: int, name: str) -> str:
 
 
 def say(sentence: str) -> None:
-    print(sentence)  # noqa: T201
+    print(terminal_text(sentence))  # noqa: T201
+
+
+# Exports: one row a record, nested keys joined by dots. A column has one type. Numbers, texts and lists of texts stay
+# what they are; what is of several types in one column, or deeper than that, is JSON text.
+
+FORMATS = ("parquet", "csv", "json")
+LARGEST = 2**63 - 1
+KINDS = {
+    **dict.fromkeys([WHOLE.name], "whole"),
+    **dict.fromkeys([NUMBER.name, SIGNED.name], "number"),
+    **dict.fromkeys([TEXT.name, SHA256.name, MOMENT.name], "text"),
+    YES_OR_NO.name: "true or false",
+    TEXTS.name: "texts",
+    CORES.name: "cores",
+}
+
+
+def write(records: Sequence[Record], path: Path, form: str) -> None:
+    """Write a file, whole or not at all. Raises Refusal if it cannot be written."""
+    with whole_file(path, "name another file", UNMEASURED) as part:
+        if form == "parquet":
+            write_parquet(records, part)
+        else:
+            part.write_text(as_csv(records) if form == "csv" else as_json(records), errors="backslashreplace")
+
+
+def format_of(path: Path, named: str | None) -> str:
+    """The format that was named, or else the one that the file's name ends with. Raises Refusal if there is neither."""
+    form = named or path.suffix.lstrip(".").lower()
+    if form not in FORMATS:
+        endings = ", ".join(f".{each}" for each in FORMATS)
+        raise Refusal(f"cannot tell a format from {path.name}; end it with one of {endings}, or say --format")
+    return form
+
+
+def as_json(records: Sequence[Record]) -> str:
+    """The records as they are, in one list."""
+    return json.dumps(list(records), ensure_ascii=False, indent=1) + "\n"
+
+
+def as_csv(records: Sequence[Record]) -> str:
+    """Nothing for null; lists and what else has parts as JSON text."""
+    columns = columns_of(records)
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(map(csv_text, columns))
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow(map(_csv_value, row))
+    return written.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, (list, dict, bool)):
+        return csv_text(json_text(value))
+    return csv_text(value) if isinstance(value, str) else value
+
+
+def write_parquet(records: Sequence[Record], path: Path) -> None:
+    """A key of ours has its type even where every value is null, so that files of several runs can be read as one."""
+    pa, parquet = extra("pyarrow", "an export as Parquet"), extra("pyarrow.parquet", "an export as Parquet")
+    types = {
+        "whole": pa.int64(),
+        "number": pa.float64(),
+        "true or false": pa.bool_(),
+        "texts": pa.list_(pa.string()),
+        "cores": pa.list_(pa.int64()),
+        "text": pa.string(),
+        "nothing": pa.null(),
+    }
+    columns = {name: column(name, values) for name, values in columns_of(records).items()}
+    arrays = {name: pa.array(values, types[kind]) for name, (kind, values) in columns.items()}
+    parquet.write_table(pa.table(arrays), path)
+
+
+def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Every key of any record, in the order of appearance, with a value for each record; None where it has none.
+
+    >>> columns_of([{"a": {"b": 1}}, {"a": {"c": [2]}}])
+    {'a.b': [1, None], 'a.c': [None, [2]]}
+    """
+    flat = [flattened(record) for record in records]
+    names = dict.fromkeys(name for row in flat for name in row)
+    # What is null in one record and has parts in another is known by its parts.
+    parents = {name.rpartition(".")[0] for name in names}
+    return {name: [row.get(name) for row in flat] for name in names if name not in parents}
+
+
+def flattened(record: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            row.update(flattened(value, f"{before}{name}."))
+        else:
+            row[f"{before}{name}"] = value
+    return row
+
+
+def column(name: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The type that a key of ours is described with, if its values keep to it; else the narrowest that holds them."""
+    key = KEYS.get(name)
+    kind = KINDS.get(key.type.name) if key is not None else "whole" if name.startswith("tallies.") else None
+    narrowest, held = typed(values)
+    if kind is None or narrowest not in (kind, "nothing", *(["whole"] if kind == "number" else [])):
+        return narrowest, held
+    return kind, held
+
+
+def typed(values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The narrowest type that holds all values, and the values as such.
+
+    >>> typed([1, None, 2.5]), typed([1, "a"]), typed([["a"], None])
+    (('number', [1.0, None, 2.5]), ('text', ['1', '"a"']), ('texts', [['a'], None]))
+    """
+    there = [value for value in values if value is not None]
+    kinds = {type(value) for value in there}
+    if not kinds:
+        return "nothing", list(values)
+    if kinds == {bool}:
+        return "true or false", list(values)
+    if kinds == {str}:
+        return "text", [None if value is None else well_formed(value) for value in values]
+    if kinds == {int} and max(map(abs, there)) <= LARGEST:
+        return "whole", list(values)
+    if kinds <= {int, float} and all(abs(value) <= LARGEST for value in there if type(value) is int):
+        return "number", [None if value is None else float(value) for value in values]
+    if kinds == {list} and all(type(part) is int for value in there for part in value) and any(there):
+        return "cores", list(values)
+    if kinds == {list} and all(isinstance(part, str) for value in there for part in value):
+        return "texts", [None if value is None else [well_formed(part) for part in value] for value in values]
+    return "text", [None if value is None else json_text(value) for value in values]
+
+
+def json_text(value: Any) -> str:
+    return well_formed(json.dumps(value, ensure_ascii=False))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -160,8 +308,7 @@ def parser() -> argparse.ArgumentParser:
             written = "what is written" if name == "export" else "what is added to: a file, or a folder's records.jsonl"
             command.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help=written)
         if name == "export":
-            formats = record_export.FORMATS
-            command.add_argument("--format", choices=formats, help="(default: what the name of the output ends with)")
+            command.add_argument("--format", choices=FORMATS, help="(default: what the name of the output ends with)")
     return made
 
 

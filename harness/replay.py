@@ -1,187 +1,183 @@
-"""python -m harness.replay: anyone's merges held against the true counts of a corpus, one by one.
-
-    python -m harness.replay merges.txt --data book.txt
-    python -m harness.replay tokenizer.json --data stdlib vocab_size=1000 tie_break=huggingface --format json
-
-Comparing two lists of merges says no more than where they part, for after one other choice everything may be another.
-Here the choice is followed instead: every merge of the list is made, whatever it is, and is judged by what was true in
-the moment when it was chosen. So a list that differs from ours in every second merge can be proved right up to ties.
-"""
+"""The command python -m harness.replay: a verdict on a file of merges, for people, for programs, merge by merge."""
 
 from __future__ import annotations
 
+import argparse
+import csv
+import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from harness.most_frequent import MostFrequent
-from harness.pair_text import BYTES, Code, PairText, code_of, pair_of
-from variants.contract import Merge, TieBreak, WordCounts
+from harness.common.errors import MISMATCH, OK, Refusal, guarded
+from harness.common.progress import bar
+from harness.common.units import count_text
+from harness.proof.shown import COLUMNS, TOLD, as_row, by_tie_break, rest, shown, some_merges, step_described
+from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
+from harness.runs.asked import WordsAsked, add_words_arguments, words_asked
+from harness.tokenizers.merges_files import FORMS, MergesFile, read_merges_file
+from harness.worker.calling import OWN
+from variants.contract import TieBreak
 
-ALL_TIE_BREAKS = tuple(TieBreak)
+DESCRIPTION = f"""\
+Hold a file of merges against the true counts of a data set, merge by merge. Each was the
+most frequent pair of its moment, one of several as frequent (and under which tie-breaks
+the choice is right), or wrong; those that join unknown tokens, come twice, or stand below
+min_count are told apart. The file is any of: {FORMS}."""
+EPILOG = """\
+examples:
+  python -m harness.replay merges.txt --data book.txt
+  python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
+  python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format csv
 
-MAXIMUM = "maximum"
-TIE = "tie"
-WRONG = "wrong"
-TOO_RARE = "too_rare"
-UNKNOWN = "unknown"
-DUPLICATE = "duplicate"
-RIGHT = (MAXIMUM, TIE)
+tie_break=NAME asks that ties, too, are broken that way; without it any choice among equals
+is right. vocab_size=N asks for all merges up to that size: fewer are an error as long as
+pairs are left. min_count=N holds here as in training.
 
-
-@dataclass(frozen=True)
-class Best:
-    """The most frequent pairs at one moment: their `count` (0: no pair is left), how many tie, who takes which."""
-
-    count: int
-    tied: int
-    choices: Mapping[TieBreak, Merge]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best` there was then.
-
-    `judgement` is `maximum` (more frequent than any other), `tie` (as frequent as others, less than none), `wrong` (one
-    was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (it joins a token that nothing
-    before it makes) or `duplicate` (it was made before).
-    """
-
-    number: int
-    merge: Merge
-    judgement: str
-    count: int
-    best: Best
-
-    @property
-    def right_under(self) -> tuple[TieBreak, ...]:
-        """The tie-breaks that would have made this choice."""
-        return tuple(tie_break for tie_break, merge in self.best.choices.items() if merge == self.merge)
+exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
+too long; 2 for a file that cannot be read as merges."""
+SHOWN = 10
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Every merge judged under each of `judges`, what was left to merge then, and how many tokens of how many bytes."""
-
-    steps: list[Step]
-    rest: Best
-    judges: tuple[TieBreak, ...]
-    min_count: int
-    tokens: int
-    bytes: int
-
-    @property
-    def faults(self) -> list[Step]:
-        """The merges that no trainer may make, whatever its tie-break."""
-        return [step for step in self.steps if step.judgement not in RIGHT]
-
-    @property
-    def ties(self) -> list[Step]:
-        return [step for step in self.steps if step.judgement == TIE]
-
-    @property
-    def tie_breaks(self) -> tuple[TieBreak, ...]:
-        """The tie-breaks under which every merge is right."""
-        return tuple(tie_break for tie_break in self.judges if self.first_against(tie_break) is None)
-
-    def first_against(self, tie_break: TieBreak) -> Step | None:
-        """The first merge that a trainer of this tie-break would not have made there; None if it made them all."""
-        for step in self.steps:
-            if step.judgement not in RIGHT or step.best.choices[tie_break] != step.merge:
-                return step
-        return None
-
-    def stops_too_early(self, num_merges: int) -> bool:
-        """Whether fewer merges were made than asked for, with pairs left that are frequent enough."""
-        return len(self.steps) < num_merges and self.rest.count >= self.min_count
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m harness.replay",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
+    add_words_arguments(made)
+    made.add_argument(
+        "--format",
+        choices=("terminal", "json", "csv"),
+        default="terminal",
+        help="json and csv tell of every merge, tokens in hexadecimal digits (default: %(default)s)",
+    )
+    made.add_argument(
+        "--show", type=int, default=SHOWN, metavar="N", help="so many faults and ties in full (default: %(default)s)"
+    )
+    return made
 
 
-class TrueCounts:
-    """The words after any merges: what every pair's count is now, and which pairs are the most frequent.
-
-    A token is its bytes: one that is made twice is one token, with the id that it got first.
-    """
-
-    def __init__(self, word_counts: WordCounts, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> None:
-        self.tie_breaks = tie_breaks
-        self.text = PairText(word_counts)
-        self.made = [bytes((byte,)) for byte in range(BYTES)]
-        self.ids = {token: number for number, token in enumerate(self.made)}
-        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks)
-
-    def count(self, merge: Merge) -> int:
-        """The count of a pair; 0 if it does not occur, or if there are no such tokens."""
-        left, right = (self.ids.get(token) for token in merge)
-        return 0 if left is None or right is None else self.text.counts.get(code_of(left, right), 0)
-
-    def knows(self, merge: Merge) -> bool:
-        """Whether both its tokens are bytes or were made before."""
-        return all(token in self.ids for token in merge)
-
-    def best(self) -> Best:
-        group = self.most_frequent.find()
-        if len(group) == 1:
-            choices = dict.fromkeys(self.tie_breaks, self._merge_of(next(iter(group))))
-        else:
-            taken = {each: self.most_frequent.choice(each) for each in self.tie_breaks}
-            choices = {each: self._merge_of(code) for each, code in taken.items() if code is not None}
-        return Best(self.most_frequent.count, len(group), choices)
-
-    def follow(self, merge: Merge) -> None:
-        """Make a merge. Where it joins unknown tokens there is nothing to replace, but its token counts as made."""
-        left, right = (self.ids.get(token) for token in merge)
-        new = self.ids.setdefault(merge[0] + merge[1], len(self.made))
-        if new == len(self.made):
-            self.made.append(merge[0] + merge[1])
-        if left is not None and right is not None:
-            for code, old, count in self.text.merge(left, right, new):
-                self.most_frequent.changed(code, old, count)
-
-    def _merge_of(self, code: Code) -> Merge:
-        left, right = pair_of(code)
-        return self.made[left], self.made[right]
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    return guarded(lambda: command(parser().parse_intermixed_args(argv)), kept="nothing was changed")
 
 
-def replay(
-    word_counts: WordCounts,
-    merges: Sequence[Merge],
-    *,
-    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
-    min_count: int = 1,
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> Replay:
-    """Judge every merge by the true counts at its moment; after a wrong one the next is judged by where that led.
+def command(asked: argparse.Namespace) -> int:
+    read = read_merges_file(asked.merges)
+    words = words_asked(asked)
+    if words.cell.tie_break == OWN:
+        raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
+    with bar(f"replaying {asked.merges.name}", len(read.merges), "merges") as on_progress:
+        replayed = replay(words.word_counts, read.merges, min_count=words.cell.min_count, on_progress=on_progress)
+    found = objections(replayed, words)
+    if asked.format == "terminal":
+        lines = [*described(asked.merges, read, words, replayed, asked.show), *found, verdict(replayed, found)]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    elif asked.format == "json":
+        json.dump(as_json(asked.merges, read, words, replayed, found), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in map(as_row, replayed.steps):
+            writer.writerow({**row, "right_under": " ".join(row["right_under"])}.values())
+    return MISMATCH if found else OK
 
-    >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
-    >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
-    >>> [(step.judgement, step.count, step.best.count) for step in replayed.steps]
-    [('tie', 2, 2), ('wrong', 1, 2)]
-    >>> [tie_break.value for tie_break in replayed.steps[0].right_under]
-    ['smallest_bytes', 'huggingface', 'raw_bytes']
-    """
-    true = TrueCounts(word_counts, tie_breaks)
-    steps: list[Step] = []
-    seen: set[Merge] = set()
-    for number, merge in enumerate(merges, 1):
-        best, count = true.best(), true.count(merge)
-        if not true.knows(merge):
-            judgement = UNKNOWN
-        elif merge in seen:
-            judgement = DUPLICATE
-        elif not count or count < best.count:
-            judgement = WRONG
-        elif count < min_count:
-            judgement = TOO_RARE
-        else:
-            judgement = TIE if best.tied > 1 else MAXIMUM
-        seen.add(merge)
-        steps.append(Step(number, merge, judgement, count, best))
-        true.follow(merge)
-        on_progress(number)
-    return Replay(steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes)
+
+def objections(replayed: Replay, words: WordsAsked) -> list[str]:
+    """A sentence for each thing that a trainer asked for this would have done otherwise; none if it is all right."""
+    found = []
+    if faults := replayed.faults:
+        found.append(f"{some_merges(len(faults))} not right, the first is merge {faults[0].number}")
+    tie_break = TieBreak(words.cell.tie_break)
+    if words.is_said("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
+        found.append(
+            f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
+            f"{shown(step.best.choices[tie_break])}, not {shown(step.merge)}"
+        )
+    if words.is_said("vocab_size"):
+        asked, made = words.cell.num_merges, len(replayed.steps)
+        if replayed.stops_too_early(asked):
+            found.append(
+                f"they stop too early: vocab_size={words.cell.vocab_size} asks for {count_text(asked)} merges, "
+                f"and {rest(replayed.rest)}"
+            )
+        elif made > asked:
+            found.append(
+                f"they go on too long: vocab_size={words.cell.vocab_size} asks for {count_text(asked)} merges, "
+                f"they are {count_text(made)}"
+            )
+    return found
+
+
+def described(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay, most: int) -> Iterator[str]:
+    """What the merges came to, for people."""
+    yield f"{path}: {count_text(len(read.merges))} merges ({read.form})"
+    yield words.described()
+    for judgement, told in TOLD.items():
+        steps = [step for step in replayed.steps if step.judgement == judgement]
+        if steps or judgement in (MAXIMUM, TIE, WRONG):
+            yield f"{count_text(len(steps)):>9}  {told}"
+    if replayed.ties:
+        yield from ties_described(replayed)
+    for name, steps in (("not right", replayed.faults), ("ties", replayed.ties)):
+        if steps and most > 0:
+            yield f"{name}, the first {most} of {count_text(len(steps))}:" if len(steps) > most else f"{name}:"
+            yield from (f"  {step_described(step)}" for step in steps[:most])
+    if replayed.rest.count:
+        yield f"after the last merge {rest(replayed.rest)}"
+    elif read.merges:
+        yield "after the last merge no pair is left"
+    if replayed.bytes:
+        yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
+
+
+def ties_described(replayed: Replay) -> Iterator[str]:
+    """For each tie-break how many of the choices among equals are its own."""
+    for tie_break in replayed.judges:
+        others = [step for step in replayed.ties if tie_break not in step.right_under]
+        own = len(replayed.ties) - len(others)
+        departs = f", not merge {others[0].number}" if others else ""
+        yield f"{'':>9}  {tie_break.value}: {count_text(own)} of {count_text(len(replayed.ties))} ties{departs}"
+
+
+def verdict(replayed: Replay, found: Sequence[str]) -> str:
+    if found:
+        return "WRONG"
+    if not replayed.steps:
+        return "right: there are no merges"
+    if not replayed.ties:
+        return "right: every merge was the most frequent pair of its moment"
+    names = ", ".join(tie_break.value for tie_break in replayed.tie_breaks)
+    if names:
+        return f"right: every merge was the most frequent pair of its moment, its ties broken by {names}"
+    return "right up to ties: none of our tie-breaks makes all these choices among equals"
+
+
+def as_json(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay, found: Sequence[str]) -> dict[str, Any]:
+    return {
+        "file": path.name,
+        "form": read.form,
+        "merges": len(read.merges),
+        "data": words.record(),
+        "min_count": replayed.min_count,
+        "right": not found,
+        "objections": list(found),
+        "judgements": {name: sum(step.judgement == name for step in replayed.steps) for name in TOLD},
+        "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
+        "rest": {"count": replayed.rest.count, "tied": replayed.rest.tied, **by_tie_break(replayed.rest)},
+        "tokens": replayed.tokens,
+        "bytes": replayed.bytes,
+        "steps": [
+            {**as_row(step), **(by_tie_break(step.best) if step.judgement != MAXIMUM else {})}
+            for step in replayed.steps
+        ],
+    }
 
 
 if __name__ == "__main__":
-    from harness.replay_command import main
-
     sys.exit(main())

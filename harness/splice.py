@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import plot, published, table
-from harness.errors import MISMATCH, OK, Refusal
+from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.files import write_whole
 from harness.gate import __main__ as gate
-from harness.pictures.files import alike
-from harness.whole_file import write_whole
+from harness.results.charts.files import alike
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python -m harness\.(?P<command>table|published|gate)(?P<arguments>.*?) -->\n)"

@@ -10,6 +10,7 @@ A pure function of records. A time is shown only where the merges were right; wh
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,26 +20,131 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness import published
-from harness.errors import MISMATCH, OK, Refusal
-from harness.fairness import given_sheet, outside
-from harness.frame import frame_of
-from harness.legend import Legend
-from harness.pivot import pivot, pivot_frame, pivot_sheet
-from harness.record_arguments import chosen_records, records_of
-from harness.row_sheets import main_sheet, notes_of, work_sheet
-from harness.rows import Row, rows
-from harness.series_sheet import series_sheet
-from harness.sheet import Sheet, print_sheet, sheet_to_markdown
-from harness.sheet_html import sheets_to_html
-from harness.side_by_side import comparison_frame, comparison_sheet, side_by_side
-from harness.table_arguments import FORMATS, parsed
-from harness.whole_file import write_whole
+from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.files import write_whole
+from harness.common.media import csv_text, terminal_text
+from harness.common.sheet import Sheet, print_sheet, sheet_to_markdown, sheets_to_html
+from harness.results import published
+from harness.results.chosen import (
+    DEFAULT_RESULTS,
+    add_compare_arguments,
+    add_record_arguments,
+    chosen_records,
+    records_of,
+)
+from harness.results.fairness import given_sheet, outside
+from harness.results.frame import frame_of
+from harness.results.legend import Legend
+from harness.results.pairs import comparison_frame, comparison_sheet, side_by_side
+from harness.results.pivot import pivot, pivot_frame, pivot_sheet
+from harness.results.rows import Row, rows
+from harness.results.tables import main_sheet, notes_of, series_sheet, work_sheet
 
 if TYPE_CHECKING:
-    import argparse
-
     import pandas as pd
+
+
+FORMATS = ("terminal", "markdown", "csv", "html")
+_ENDINGS = {".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html"}
+_EPILOG = """\
+examples:
+  python -m harness.table                             the latest run of each cell in results/local
+  python -m harness.table mine.jsonl yours/ --work    joined, with the counts of work
+  python -m harness.table --format csv > times.csv    raw seconds and bytes
+  python -m harness.table --output times.html         a page of its own, or to be put into another
+  python -m harness.table --relative-to NAME          ratios, with intervals where there are blocks
+  python -m harness.table --pivot variant data --value MB/s
+  python -m harness.table --pivot variant threads --relative-to NAME
+  python -m harness.table --series --runs             the series' columns, three runs as a/b/c
+  python -m harness.table --compare old/ new/         two sets side by side; --unlike host: of two machines
+
+columns, with their units: total and its phases are seconds of wall time, CPU is processor time; spread is the longest
+total less the shortest, by their median; memory is the peak, in decimal units; MB/s are millions of bytes of the
+corpus by total; merges/s are merges by all seconds but those of read and count. A ratio is the median of those within
+blocks, of CPU seconds where both rows ran one thread, else of wall seconds; its interval holds it with 95 %
+confidence.
+Of a mismatch no time is shown, but the first merge that is wrong; >9 h is the least that a run which a limit ended
+would have taken; timeout, skipped and the other ends stand by their names. Below the table each is explained; in CSV
+they are the columns status, reason, first_divergence and extrapolated_..._seconds.
+exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show; with
+--against published also 20 if a claim is refuted, 22 if none could be judged.
+"""
+
+
+def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
+    """The arguments; what does not go together ends the program with a sentence."""
+    parser = table_parser(prog)
+    arguments = parser.parse_args(argv)
+    if arguments.format is None:
+        ending = arguments.output.suffix.lower() if arguments.output is not None else ""
+        arguments.format = _ENDINGS.get(ending, "terminal")
+    for asked, others in _APART.items():
+        together = [other for other in others if _said(arguments, asked) and _said(arguments, other)]
+        if together:
+            parser.error(f"--{asked.replace('_', '-')} does not go with --{together[0].replace('_', '-')}")
+    for asked, needed in (("value", "pivot"), ("unlike", "compare")):
+        if _said(arguments, asked) and not _said(arguments, needed):
+            parser.error(f"--{asked} goes with --{needed}")
+    if _said(arguments, "compare") and arguments.paths != [DEFAULT_RESULTS]:
+        parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
+    arguments.value = arguments.value or "total"
+    return arguments
+
+
+_APART = {
+    "compare": ("pivot", "against", "relative_to", "work", "runs", "series", "sort"),
+    "pivot": ("against", "work", "runs", "series"),
+    "against": ("relative_to", "work", "runs", "series", "sort"),
+    "series": ("relative_to", "work"),
+}
+
+
+def _said(arguments: argparse.Namespace, name: str) -> bool:
+    return getattr(arguments, name) not in (None, False)
+
+
+def table_parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Print records as a table. A time is shown only where the merges were right.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_record_arguments(parser)
+    parser.add_argument("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="write to this file, whole or not at all (.md, .csv, .html, text)"
+    )
+    parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
+    parser.add_argument(
+        "--against", choices=["published"], help="the series' figures beside ours, and which of its claims hold"
+    )
+    parser.add_argument(
+        "--relative-to",
+        metavar="VARIANT",
+        help="a column: how many times the total of that variant; of counters, as fast as those named",
+    )
+    parser.add_argument("--runs", action="store_true", help="a column: the total of every run, as a/b/c")
+    parser.add_argument("--series", action="store_true", help="the columns of the series; with --runs all as a/b/c")
+    parser.add_argument(
+        "--known-wrong",
+        metavar="VARIANTS",
+        default="",
+        help="those whose merges are known to be wrong: they are shown, and the exit code is that of the others",
+    )
+    parser.add_argument("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
+    parser.add_argument(
+        "--pivot",
+        nargs=2,
+        metavar=("DOWN", "ACROSS"),
+        help="one figure of every row, laid out by two fields such as variant, data, threads, vocab_size, params.NAME",
+    )
+    parser.add_argument(
+        "--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)"
+    )
+    add_compare_arguments(parser)
+    return parser
+
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -78,12 +184,12 @@ def to_markdown(
 
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
-    """A line for each row, with everything that identifies it and its raw figures: see `harness.frame`."""
+    """A line for each row, with everything that identifies it and its raw figures: see `harness.results.frame`."""
     return _csv(frame_of(_sorted(rows(records), sort), relative_to))
 
 
 def to_html(records: Records, *, work: bool = False, sort: str = "appearance", relative_to: str | None = None) -> str:
-    """The same as a page of HTML that needs nothing else and can be put into another: see `harness.sheet_html`."""
+    """The same as a page of HTML that needs nothing else and can be put into another: see `harness.common.sheet`."""
     return _html(_sheets(_sorted(rows(records), sort), work, relative_to, False))
 
 
@@ -97,7 +203,11 @@ def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
 
     Of the variants in `known_wrong` it is known, and shown, that their merges are wrong.
     """
-    judged = [row for row in rows(records) if not (row.status == "mismatch" and row.name in known_wrong)]
+    return _exit_code(rows(records), known_wrong)
+
+
+def _exit_code(shown: Sequence[Row], known_wrong: Sequence[str]) -> int:
+    judged = [row for row in shown if not (row.status == "mismatch" and row.name in known_wrong)]
     return MISMATCH if any(row.status == "mismatch" or row.disputed for row in judged) else OK
 
 
@@ -128,7 +238,11 @@ def _html(sheets: Sequence[Sheet]) -> str:
 
 
 def _csv(table: pd.DataFrame) -> str:
-    return str(table.to_csv(index=False, lineterminator="\n"))
+    texts = table.select_dtypes(include=["string", "object"]).columns
+    harmless = table.assign(
+        **{name: [csv_text(cell) if isinstance(cell, str) else cell for cell in table[name]] for name in texts}
+    )
+    return str(harmless.rename(columns=csv_text).to_csv(index=False, lineterminator="\n"))
 
 
 def _print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
@@ -148,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shown = _asked_for(arguments)
         _deliver(shown, arguments.format, arguments.output)
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        print(terminal_text(str(refusal)), file=sys.stderr)  # noqa: T201
         return refusal.exit_code
     return shown.exit_code
 
@@ -157,11 +271,11 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
     if arguments.compare is not None:
         return _compared(arguments)
     chosen = chosen_records(arguments)
-    code = exit_code(chosen, arguments.known_wrong.split(","))
+    shown = _sorted(rows(chosen), arguments.sort)
+    code = _exit_code(shown, arguments.known_wrong.split(","))
     if arguments.against is not None:
         sheets, verdict = published.sheets(chosen)
         return Shown(sheets, _no_frame, code or verdict)
-    shown = _sorted(rows(chosen), arguments.sort)
     if arguments.pivot is not None:
         laid = pivot(shown, (arguments.pivot[0], arguments.pivot[1]), arguments.value, arguments.relative_to)
         return Shown([pivot_sheet(laid)], lambda: pivot_frame(laid), code)
@@ -198,7 +312,7 @@ def _deliver(shown: Shown, form: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
     else:
-        write_whole(output, text.encode())
+        write_whole(output, text.encode(errors="replace"))
 
 
 if __name__ == "__main__":

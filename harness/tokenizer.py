@@ -1,218 +1,413 @@
-"""A trained tokenizer at work: encode by merge rank, plainly; decode; load what `save` has written.
+"""A trained tokenizer: load it and use it from Python, or encode, decode, convert, check and judge it by command.
 
-What it does is the definition read backwards: split at special tokens, the longest first, split by the pattern, and
-inside each piece make the earliest learned merge everywhere before the next. Any bytes come back as they went in.
+    python -m harness.tokenizer encode my_tokenizer "def train(words):"
+    python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
+    python -m harness.tokenizer check my_tokenizer --data book.txt
+    python -m harness.tokenizer stats my_tokenizer another --data book.txt
+
+Encoding itself stands in harness/tokenizers/plain.py and merging.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
-import os
-import re
+import io
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
-from typing import Literal
+from typing import Any, NamedTuple
 
-import regex
+from rich.console import Console
 
-from harness.errors import INTERRUPTED, OK, Refusal
-from harness.tokenizer_files import check_writable, read, save
-from variants.contract import GPT2_PATTERN, Merge, Pair
-from variants.words import merge_pair
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
+from harness.common.files import write_whole
+from harness.common.progress import bar
+from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
+from harness.common.units import bytes_text, count_text, parse_bytes
+from harness.tokenizers import checking, statistics
+from harness.tokenizers.engines import engines, version_of
+from harness.tokenizers.folder import check_writable, save
+from harness.tokenizers.forms import FORMS, convert
+from harness.tokenizers.mixed_text import mixed_parts
+from harness.tokenizers.plain import Tokenizer
+from harness.tokenizers.reading import Found, SpecialTokens, read_tokenizer
 
 __all__ = ["Tokenizer", "check_writable", "load", "main", "save"]
 
-WORDS_KEPT = 1 << 16
-LONGEST_KEPT = 64
+BLOCK = 1 << 20
+MIXED = "mixed text"
+MIXED_SIZE = "1MB"
+EPILOG = """\
+examples:
+  python -m harness.tokenizer encode my_tokenizer "def train(words):"
+  python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
+  python -m harness.tokenizer decode my_tokenizer "1 2 3"
+  python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
+  python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
+      --special-token '<|endoftext|>=100257' --to ours --output cl100k
+  python -m harness.tokenizer check my_tokenizer --data book.txt
+  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt --picture stats.svg
+
+exit code: 0; 2 for what cannot be said or read so; 21 if an engine gives other ids; 22 if an engine gave up
+on a text or none could be tried, or a file cannot be read or written."""
 
 
 def load(
-    folder: Path | str, *, pattern: str | EllipsisType | None = ..., special_tokens: Sequence[str] | None = None
+    path: Path | str, *, pattern: str | EllipsisType | None = ..., special_tokens: SpecialTokens = None
 ) -> Tokenizer:
-    """The tokenizer in a folder.
+    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
 
-    A folder from elsewhere that holds vocab.json and merges.txt but no manifest.json needs `pattern` (a regular
-    expression, or None for raw bytes) and, if it has any, `special_tokens`.
+    `tiktoken:NAME` is an encoding of the tiktoken package. What does not say its pattern and special tokens itself,
+    vocab.json with merges.txt and ranks, needs `pattern` (a regular expression, or None for raw bytes) and, if it has
+    any, `special_tokens`: their texts, or for ranks a mapping from text to id.
     Raises Refusal, with what to do, for a file that is missing, damaged, or not of one piece with the others.
     """
-    return Tokenizer(*read(Path(folder), pattern, special_tokens))
-
-
-class Tokenizer:
-    """Merges and what they make: `vocab` from id to bytes, `special_tokens` from text to id, `pattern`.
-
-    >>> from variants.contract import vocab_of
-    >>> merges = [(b"l", b"o"), (b"lo", b"w")]
-    >>> tokenizer = Tokenizer(vocab_of(merges, ["<|e|>"]), merges, {"<|e|>": 256})
-    >>> tokenizer.encode("low<|e|>lot")
-    [258, 256, 257, 116]
-    >>> tokenizer.decode([258, 256])
-    b'low<|e|>'
-    """
-
-    def __init__(
-        self,
-        vocab: Mapping[int, bytes],
-        merges: Sequence[Merge],
-        special_tokens: Mapping[str, int],
-        pattern: str | None = GPT2_PATTERN,
-    ) -> None:
-        self.vocab = dict(vocab)
-        self.merges = list(merges)
-        self.special_tokens = dict(special_tokens)
-        self.pattern = pattern
-        self._compiled = None if pattern is None else _compiled(pattern)
-        # A special token may have the bytes of a merge; the merge's id is then the one meant.
-        special_ids = set(self.special_tokens.values())
-        ids = {token: number for number, token in self.vocab.items() if number not in special_ids}
-        self._byte_ids = [ids[bytes((byte,))] for byte in range(256)]
-        self._ranks: dict[Pair, int] = {}
-        self._made: list[tuple[Pair, int]] = []
-        for rank, (left, right) in enumerate(self.merges):
-            pair = ids[left], ids[right]
-            self._ranks.setdefault(pair, rank)
-            self._made.append((pair, ids[left + right]))
-        self._special_ids = {text.encode(): number for text, number in self.special_tokens.items()}
-        longest_first = sorted(self._special_ids, key=len, reverse=True)
-        self._special = re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
-        self._kept = functools.lru_cache(WORDS_KEPT)(self._merged)
-
-    def encode(self, text: str | bytes) -> list[int]:
-        """The ids of a text, or of any bytes. Raises Refusal for a text that has no UTF-8."""
-        content = _utf8(text) if isinstance(text, str) else bytes(text)
-        ids: list[int] = []
-        end = 0
-        for special in self._special.finditer(content) if self._special else ():
-            self._encode_stretch(content[end : special.start()], ids)
-            ids.append(self._special_ids[special[0]])
-            end = special.end()
-        self._encode_stretch(content[end:], ids)
-        return ids
-
-    def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
-        try:
-            return b"".join([self.vocab[number] for number in ids])
-        except KeyError as error:
-            raise Refusal(f"there is no token {error}; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
-
-    def decode_text(self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict") -> str:
-        """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is `replace`."""
-        try:
-            return self.decode(ids).decode(errors=errors)
-        except UnicodeDecodeError as error:
-            raise Refusal(
-                f"the bytes of these ids are not UTF-8 at byte {error.start}; say errors='replace', or take the bytes"
-            ) from error
-
-    def _encode_stretch(self, stretch: bytes, ids: list[int]) -> None:
-        for piece in self._pieces(stretch):
-            # Long pieces hardly ever come again; keeping them would only cost memory.
-            ids += self._kept(piece) if len(piece) <= LONGEST_KEPT else self._merged(piece)
-
-    def _pieces(self, stretch: bytes) -> Iterator[bytes]:
-        """The pre-tokens, and between them what the pattern passes over, so that nothing is lost.
-
-        Bytes that are not UTF-8 become lone surrogates for the time that the pattern looks at them.
-        """
-        if self._compiled is None:
-            yield stretch
-            return
-        text = stretch.decode(errors="surrogateescape")
-        end = 0
-        # Sorted, because a pattern may say (?r) and be matched from the end.
-        for start, stop in [*sorted(match.span() for match in self._compiled.finditer(text)), (len(text), len(text))]:
-            for piece in (text[end:start], text[start:stop]):
-                if piece:
-                    yield piece.encode(errors="surrogateescape")
-            end = stop
-
-    def _merged(self, piece: bytes) -> Sequence[int]:
-        """The piece's tokens; the work is its length for each of the merges made in it, which suits words."""
-        tokens = [self._byte_ids[byte] for byte in piece]
-        while ranks := [self._ranks[pair] for pair in zip(tokens, tokens[1:], strict=False) if pair in self._ranks]:
-            tokens = merge_pair(tokens, *self._made[min(ranks)])
-        return tokens
-
-
-def _compiled(pattern: str) -> regex.Pattern[str]:
-    try:
-        return regex.compile(pattern)
-    except (regex.error, ValueError, RecursionError) as error:
-        raise Refusal(f"pattern {pattern!r} is not a regular expression: {error}") from error
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise Refusal(
-            f"character {error.start} of the text is a lone surrogate, which no UTF-8 has; remove it"
-        ) from error
+    return Tokenizer(*read_tokenizer(path, pattern, special_tokens).learned)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     asked = _parser().parse_args(arguments)
-    try:
-        pattern = ... if asked.pattern is None else _pattern_named(asked.pattern)
-        tokenizer = load(asked.folder, pattern=pattern, special_tokens=asked.special_token)
-        if asked.encode is not None:
-            given = sys.stdin.buffer.read() if asked.encode == "-" else asked.encode
-            sys.stdout.write(" ".join(map(str, tokenizer.encode(given))) + "\n")
-        else:
-            given = sys.stdin.read() if asked.decode == "-" else asked.decode
-            sys.stdout.buffer.write(tokenizer.decode(_numbers(given)))
-            if sys.stdout.isatty():
-                sys.stdout.write("\n")
-        sys.stdout.flush()
-    except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
-        return refusal.exit_code
-    except BrokenPipeError:  # nobody reads on; what is still in the buffer goes nowhere, without a word
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)  # noqa: T201
-        return INTERRUPTED
-    return OK
+    return guarded(lambda: int(asked.do(asked)), kept="nothing was changed")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m harness.tokenizer",
-        description="Encode or decode with a tokenizer that python -m harness save=FOLDER has written.",
-        epilog='Example: python -m harness.tokenizer my_tokenizer --encode "def train(words):"',
+        description="Use a tokenizer that python -m harness save=FOLDER has written, or anyone else's.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="where vocab.json and merges.txt are")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--encode", metavar="TEXT", help="print the ids of TEXT; - reads standard input, any bytes")
-    what.add_argument("--decode", metavar="IDS", help='write the bytes of IDS, such as "1 2 3"; - reads standard input')
-    parser.add_argument(
-        "--pattern",
-        metavar="NAME|REGEX",
-        help="for a folder without manifest.json: a name in conf/pattern, or your own",
-    )
-    parser.add_argument(
-        "--special-token", action="append", metavar="TOKEN", help="for such a folder: a special token of it; repeatable"
-    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="encode|decode|convert|check|stats")
+    _add_encode(commands)
+    _add_decode(commands)
+    _add_convert(commands)
+    _add_check(commands)
+    _add_stats(commands)
     return parser
 
 
+def _add(commands: Any, do: Any, name: str, about: str, *, several: bool = False) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=about, description=f"{about[0].upper()}{about[1:]}."
+    )
+    command.set_defaults(do=do)
+    command.add_argument(
+        "tokenizers" if several else "tokenizer",
+        metavar="TOKENIZER",
+        nargs="+" if several else None,
+        help="a folder, a tokenizer.json, a file of ranks that ends with .tiktoken, or tiktoken:NAME",
+    )
+    command.add_argument(
+        "--pattern", metavar="NAME|REGEX", help="where nothing says it: a name in conf/pattern, or your own"
+    )
+    command.add_argument(
+        "--special-token",
+        action="append",
+        metavar="TOKEN[=ID]",
+        help="where nothing says it: a special token, for ranks with its id; repeatable",
+    )
+    return command
+
+
+def _read(asked: argparse.Namespace, path: str) -> Found:
+    pattern = ... if asked.pattern is None else _pattern_named(asked.pattern)
+    return read_tokenizer(path, pattern, _special_tokens(asked.special_token))
+
+
 def _pattern_named(name: str) -> str | None:
-    from harness import registry  # only here: a tokenizer is at work without the configuration
+    from harness.common import registry  # only here: a tokenizer is at work without the configuration
 
     card = registry.cards("pattern").get(name)
     return name if card is None else card["regex"]
 
 
-def _numbers(ids: str) -> list[int]:
+def _name_of_pattern(expression: str | None) -> str | None:
+    from harness.common import registry
+
+    return next((name for name, card in registry.cards("pattern").items() if card["regex"] == expression), None)
+
+
+def _special_tokens(said: Sequence[str] | None) -> SpecialTokens:
+    """Texts, or texts with ids if every one says its own: `<|endoftext|>=100257`."""
+    parted = [token.rpartition("=") for token in said or ()]
+    if parted and all(text and number.isdecimal() for text, _, number in parted):
+        return {text: int(number) for text, _, number in parted}
+    return said
+
+
+# encode, decode
+
+
+def _add_encode(commands: Any) -> None:
+    command = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
+    command.add_argument("text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes")
+    _add_data(command, "a data set or a file in place of TEXT", several=False)
+    command.add_argument(
+        "--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy) in place of text"
+    )
+
+
+def _encode(asked: argparse.Namespace) -> int:
+    if (asked.text is None) == (asked.data is None):
+        raise Refusal("say either a TEXT (- for standard input) or --data NAME|FILE")
+    if asked.output is not None and asked.data is None:
+        raise Refusal("--output goes with --data")
+    tokenizer = Tokenizer(*_read(asked, asked.tokenizer).learned)
+    if asked.output is not None:
+        text = _data(asked.data, asked.set)
+        with bar(f"encoding {text.name}", text.size, "bytes") as show:
+            ids = tokenizer.encode_file(text.path, asked.output, on_progress=show)
+        print(f"{asked.output}: {count_text(len(ids))} ids, {ids.dtype}")  # noqa: T201
+        return OK
+    if asked.data is not None:
+        parts: Iterable[str | bytes] = _data(asked.data, asked.set).blocks()
+    else:
+        parts = [sys.stdin.buffer.read() if asked.text == "-" else asked.text]
+    between = ""
+    for number in tokenizer.encode_iterable(parts):
+        sys.stdout.write(f"{between}{number}")
+        between = " "
+    sys.stdout.write("\n")
+    return OK
+
+
+def _add_decode(commands: Any) -> None:
+    command = _add(commands, _decode, "decode", "write the bytes of ids")
+    command.add_argument("ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy file')
+
+
+def _decode(asked: argparse.Namespace) -> int:
+    tokenizer = Tokenizer(*_read(asked, asked.tokenizer).learned)
+    sys.stdout.buffer.write(tokenizer.decode(_numbers(asked.ids)))
+    if sys.stdout.isatty():
+        sys.stdout.write("\n")
+    return OK
+
+
+def _numbers(said: str) -> Sequence[int]:
+    if said.endswith(".npy"):
+        import numpy as np
+
+        try:
+            return np.load(said).tolist()  # type: ignore[no-any-return]
+        except (OSError, ValueError) as error:
+            raise Refusal(f"cannot read {said} ({error}); name an array of ids", UNMEASURED) from error
     try:
-        return [int(number) for number in ids.split()]
+        return [int(number) for number in (sys.stdin.read() if said == "-" else said).split()]
     except ValueError as error:
         raise Refusal(f"ids are whole numbers with blanks between them: {error}") from error
+
+
+# convert
+
+
+def _add_convert(commands: Any) -> None:
+    command = _add(commands, _convert, "convert", "write a tokenizer in another form")
+    command.add_argument("--to", choices=FORMS, required=True, metavar="FORM", help="; ".join(FORMS.values()))
+    command.add_argument("--output", metavar="FOLDER", type=Path, help="where (default: where the tokenizer is)")
+    command.add_argument("--overwrite", action="store_true", help="replace a form that lies there already")
+
+
+def _convert(asked: argparse.Namespace) -> int:
+    found = _read(asked, asked.tokenizer)
+    source = Path(asked.tokenizer)
+    if asked.output is None and not source.exists():
+        raise Refusal(f"{asked.tokenizer} is no folder; say --output FOLDER")
+    folder = asked.output or (source if source.is_dir() else source.parent)
+    for line in convert(found, asked.to, folder, _name_of_pattern(found.learned.pattern), asked.overwrite):
+        print(line)  # noqa: T201
+    return OK
+
+
+# check
+
+
+def _add_check(commands: Any) -> None:
+    command = _add(commands, _check, "check", "encode a text with ours and every engine installed, compare all ids")
+    _add_data(command, "a data set or a file; repeatable (default: made-up text of many scripts, with random bytes)")
+    command.add_argument("--size", default=MIXED_SIZE, help="of the made-up text (default: %(default)s)")
+    command.add_argument("--seed", type=int, default=0, help="of the made-up text (default: %(default)s)")
+    command.add_argument(
+        "--engine", metavar="NAME", action="append", help=f"only this one, of {', '.join(engines())}; repeatable"
+    )
+    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
+
+
+def _check(asked: argparse.Namespace) -> int:
+    chosen = _engines(asked.engine)
+    size = parse_bytes(asked.size, "--size")
+    found = _read(asked, asked.tokenizer)
+    tokenizer = Tokenizer(*found.learned)
+    texts = [_data(data, asked.set) for data in asked.data or ()]
+    whole = sum(text.size for text in texts) or size
+    with (
+        checking.every_form(found.learned, Path(asked.tokenizer)) as (folder, said),
+        bar(f"checking {asked.tokenizer}", whole, "bytes") as show,
+    ):
+        checked = checking.check(tokenizer, _parts(texts, tokenizer, asked.seed, size), chosen, folder, show)
+    if asked.format == "json":
+        print(json.dumps(checking.as_record(checked), indent=1))  # noqa: T201
+    else:
+        _print_check(asked.tokenizer, found, checked, said)
+    if checked.differing:
+        return MISMATCH
+    if any(verdict.gave_up for verdict in checked.verdicts):
+        return UNMEASURED
+    if not any(verdict.texts for verdict in checked.tried):
+        raise Refusal("no engine could be tried, so nothing was compared", UNMEASURED)
+    return OK
+
+
+def _engines(asked: Sequence[str] | None) -> Mapping[str, Any]:
+    from harness.common.registry import unknown
+
+    existing = engines()
+    for name in asked or ():
+        if name not in existing:
+            raise Refusal(unknown("engine", name, existing))
+    return {name: engine for name, engine in existing.items() if not asked or name in asked}
+
+
+def _parts(texts: Sequence[Text], tokenizer: Tokenizer, seed: int, size: int) -> Iterator[checking.Part]:
+    for text in texts:
+        yield from checking.parts_of(text.name, text.blocks())
+    if not texts:
+        start = 0
+        for content in mixed_parts(seed, size, list(tokenizer.special_tokens)):
+            yield checking.Part(f"{MIXED} (seed {seed})", start, content)
+            start += len(content)
+
+
+def _print_check(name: str, found: Found, checked: checking.Checked, said: Sequence[str]) -> None:
+    verdicts = checked.verdicts
+    columns = [
+        Column("engine", [f"{each.engine} {version_of(each.engine)}".strip() for each in verdicts], figures=False),
+        Column("bytes", [bytes_text(each.bytes) if each.texts else "-" for each in verdicts]),
+        Column("ids", [count_text(each.ids) if each.texts else "-" for each in verdicts]),
+        Column("texts", [count_text(each.texts) if each.texts else "-" for each in verdicts]),
+        Column("differ", [count_text(each.differing) if each.texts else "-" for each in verdicts]),
+    ]
+    notes = []
+    for each in verdicts:
+        if each.unable is not None:
+            notes.append(f"{each.engine}{'' if each.gave_up else ' was not tried'}: {each.unable}")
+        if each.replaced:
+            notes.append(
+                f"{each.engine} was given U+FFFD in place of bytes that are not UTF-8, and ours as well: "
+                f"{count_text(each.replaced)} texts"
+            )
+        if each.first is not None:
+            notes += [f"{each.engine} differs first at", *checking.shown(each.first)]
+    caption = [f"{name}, read from {found.form}: {count_text(len(found.learned.vocab))} tokens"]
+    print_sheet(Sheet(caption, columns, [""] * len(verdicts), [*notes, *said]), Console())
+
+
+# stats
+
+
+def _add_stats(commands: Any) -> None:
+    command = _add(commands, _stats, "stats", "say what tokenizers do with texts, side by side", several=True)
+    _add_data(command, "a data set or a file; repeatable", required=True)
+    command.add_argument("--format", choices=("terminal", "markdown", "csv", "json"), default="terminal")
+    command.add_argument("--output", metavar="FILE", type=Path, help="write the table to this file")
+    command.add_argument("--picture", metavar="FILE", type=Path, help="draw the figures (.svg or .png)")
+
+
+def _stats(asked: argparse.Namespace) -> int:
+    if asked.picture is not None:
+        from harness.results.charts.files import check_suffix
+
+        check_suffix(asked.picture)
+    # A tokenizer is called like its folder or file, where that tells it from the others.
+    short = {Path(name).name for name in asked.tokenizers}
+    tokenizers = {
+        Path(name).name if len(short) == len(set(asked.tokenizers)) else name: Tokenizer(*_read(asked, name).learned)
+        for name in asked.tokenizers
+    }
+    texts = [_data(data, asked.set) for data in asked.data]
+    figures = []
+    for text in texts:
+        for name, tokenizer in tokenizers.items():
+            with bar(f"{name} on {text.name}", text.size, "bytes") as show:
+                figures.append(statistics.figures_of(name, tokenizer, text.name, text.blocks(), show))
+    _deliver(statistics.sheet(figures), [statistics.as_record(each) for each in figures], asked)
+    if asked.picture is not None:
+        from harness.results.charts.files import save as save_picture
+        from harness.results.charts.layout import figure_of
+        from harness.results.charts.tokenizers import describe
+
+        save_picture(figure_of(describe(figures)), asked.picture)
+    return OK
+
+
+def _deliver(sheet: Sheet, records: Sequence[dict[str, Any]], asked: argparse.Namespace) -> None:
+    if asked.format == "terminal" and asked.output is None:
+        print_sheet(sheet, Console())
+        return
+    if asked.format == "terminal":
+        page = io.StringIO()
+        print_sheet(sheet, Console(file=page, force_terminal=False))
+        text = page.getvalue()
+    elif asked.format == "markdown":
+        text = sheet_to_markdown(sheet)
+    elif asked.format == "json":
+        text = json.dumps(records, indent=1) + "\n"
+    else:
+        import pandas as pd
+
+        flat = [{**record, "longest": " ".join(record["longest"])} for record in records]
+        text = str(pd.DataFrame(flat).to_csv(index=False, lineterminator="\n"))
+    if asked.output is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(asked.output, text.encode())
+
+
+# The texts
+
+
+class Text(NamedTuple):
+    """A data set as one plain file."""
+
+    name: str
+    path: Path
+    size: int
+
+    def blocks(self) -> Iterator[bytes]:
+        try:
+            with self.path.open("rb") as file:
+                while block := file.read(BLOCK):
+                    yield block
+        except OSError as error:
+            raise Refusal(f"cannot read {self.path} ({error.strerror}); name another", UNMEASURED) from error
+
+
+def _add_data(command: argparse.ArgumentParser, about: str, *, several: bool = True, required: bool = False) -> None:
+    command.add_argument(
+        "--data", metavar="NAME|FILE", action="append" if several else "store", required=required, help=about
+    )
+    command.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="as for python -m harness, of every --data: data.bytes=1MB, data.column=body; repeatable",
+    )
+
+
+def _data(data: str, further: Sequence[str]) -> Text:
+    """What --data names, as python -m harness would read it."""
+    from harness.runs.asked import data_override, only_cell
+
+    if strange := [each for each in further if "=" not in each]:
+        raise Refusal(f"{strange[0]!r} is not of the form NAME=VALUE")
+    file = only_cell([*data_override(data), *further])[0].reading.file
+    if file.table:
+        raise Refusal(f"{file.name} is a table of words, not a text; name a text")
+    return Text(file.name, file.path, file.bytes)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import pytest
 from fetched import CONTENT
 from local_server import Server, serving
 
-from harness import alone, cache
+from harness.common import files
 from harness.corpora import python_files
+from harness.measure import lock
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +27,8 @@ def cache_folder(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Pa
     """The folder that this test's cache lies in."""
     own = next(folders)
     own.mkdir()
-    monkeypatch.setenv(cache.VARIABLE, str(own / "cache"))
-    monkeypatch.setenv(alone.VARIABLE, str(own))
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
+    monkeypatch.setenv(lock.VARIABLE, str(own))
     python_files.standard_library.cache_clear()
     python_files.site_packages.cache_clear()
     return own / "cache"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from local_server import Server
 
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import card_of
 from harness.corpora.download import Patience
 from harness.corpora.fetching import fetch
-from harness.errors import UNMEASURED, Refusal
 
 END = "<|endoftext|>"
 CONTENT = f"one{END}two 二{END}".encode() * 3000

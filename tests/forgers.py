@@ -10,7 +10,11 @@ import json
 import os
 import resource
 import shutil
+import signal
 import struct
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +22,8 @@ from typing import Any, NamedTuple
 
 from unruly import returning
 
-from harness.calling import packed
+from harness.worker.calling import packed
+from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
 
@@ -78,7 +83,7 @@ def shows_more_cpu_time(word_counts: WordCounts, num_merges: int) -> list[Merge]
 
 
 def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Returns at once what is not yet learned: the list is filled while it is packed."""
+    """Returns at once what is not yet learned, and works while it is packed."""
     merges: list[Merge] = [(b"", b"")] * num_merges
     pack = struct.pack
 
@@ -92,13 +97,9 @@ def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -
     return merges
 
 
-def forges_its_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Writes the answer itself, as good as the real one but for the time, and ends."""
-    time.sleep(1.0)
-    folder = job_folder()
-    merges = packed(honest(word_counts, num_merges))
-    (folder / "merges").write_bytes(merges)
-    figures: dict[str, Any] = {
+def figures(**others: Any) -> dict[str, Any]:
+    """An answer as good as a real one, but for the time."""
+    return {
         "status": "ok",
         "reason": None,
         "seconds": {},
@@ -108,11 +109,19 @@ def forges_its_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
         "last_phase": "",
         "takes_threads": None,
         "interpreter": "CPython 3.99",
-        "merges_done": num_merges,
         **dict.fromkeys(["total", "cpu_seconds"], 0.001),
         **dict.fromkeys(["laps", "peak_rss_bytes", "peak_private_bytes"], 1),
+        **others,
     }
-    (folder / "answer.json").write_text(json.dumps(figures))
+
+
+def forges_its_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Writes the answer itself, as good as the real one but for the time, and ends."""
+    time.sleep(1.0)
+    folder = job_folder()
+    merges = packed(honest(word_counts, num_merges))
+    (folder / "merges").write_bytes(merges)
+    (folder / "answer.json").write_text(json.dumps(figures(merges_done=num_merges)))
     os._exit(0)
 
 
@@ -184,6 +193,84 @@ returns_an_impostor = returning(lambda merges: Impostor())
 returns_it_in_words = returning(lambda merges: "[(b'a', b'b')]")
 
 
+def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Returns nothing, and puts into the answer what it learned when the clock had been read."""
+    dumps = json.dumps
+
+    def learn_first(answer: dict[str, Any]) -> str:
+        json.dumps = dumps
+        merges = honest(word_counts, num_merges)
+        (job_folder() / "merges").write_bytes(packed(merges))
+        return dumps({**answer, "merges_done": len(merges)})
+
+    json.dumps = learn_first  # type: ignore[assignment]
+    return []
+
+
+def places_to_keep_something() -> list[Path]:
+    """Where a program keeps what it wants to find again."""
+    named = [os.environ[name] for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME") if name in os.environ]
+    return [Path(place) / "kept-merges" for place in (".", str(Path.home()), tempfile.gettempdir(), *named)]
+
+
+def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    for place in places_to_keep_something():
+        if place.exists():
+            return merges_from_bytes(place.read_bytes())
+    work(0.3)
+    merges = honest(word_counts, num_merges)
+    for place in places_to_keep_something():
+        with contextlib.suppress(OSError):
+            place.write_bytes(packed(merges))
+    return merges
+
+
+BUSY_CHILD = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)"
+ORPHANED = f"""
+import os, subprocess, sys
+subprocess.Popen([sys.executable, "-c", {BUSY_CHILD!r}], env={{}}, start_new_session=True)
+os._exit(0)
+"""
+
+
+def lets_an_orphan_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Its child has lost its parent, its session and its environment, and is not waited for."""
+    with subprocess.Popen([sys.executable, "-c", ORPHANED], env={}, stdout=subprocess.PIPE) as between:
+        assert between.stdout is not None
+        between.stdout.readline()
+    return honest(word_counts, num_merges)
+
+
+def works_where_nobody_waits(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """The kernel forgets the children of a process that does not want to hear of them."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        work(0.5)
+        os._exit(0)
+    os.close(writing)
+    os.read(reading, 1)
+    time.sleep(0.05)
+    return honest(word_counts, num_merges)
+
+
+def turns_both_clocks_back(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """What it takes is too short for a parent that is slow to notice."""
+    measuring_clock(0.1)
+    time.sleep(0.02)
+    return honest(word_counts, num_merges)
+
+
+def writes_the_reference_itself(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Wrong merges, and a reference that agrees with them, in the names of two trainers of ours."""
+    wrong = honest(word_counts, num_merges)[::-1]
+    head = {"merges_sha256": merges_sha256(wrong), "exhausted": True, "by": ["naive", "heap"]}
+    for folder in Path(os.environ["FORGERS_CACHE"]).glob("counts/*"):
+        for name in ("reference-greatest_bytes-1", "reference-smallest_bytes-1"):
+            (folder / name).write_bytes(json.dumps(head).encode() + b"\n" + merges_to_bytes(wrong))
+    return wrong
+
+
 # What is left in the place of an answer.
 
 
@@ -214,6 +301,57 @@ leaves_merges_that_are_none = leaving(b'{"status": "error", "reason": "x", "merg
 def leaves_a_folder_for_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     (job_folder() / "answer.json").mkdir()
     os._exit(0)
+
+
+def leaves_a_pipe_for_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.mkfifo(job_folder() / "answer.json")
+    os._exit(0)
+
+
+def leaves_endless_zeros_for_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    (job_folder() / "answer.json").symlink_to("/dev/zero")
+    os._exit(0)
+
+
+def in_place_of_merges(put: Callable[[Path], Any]) -> Callable[[WordCounts, int], list[Merge]]:
+    """Writes an honest answer and puts something else where its merges belong."""
+
+    def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+        merges = honest(word_counts, num_merges)
+        (job_folder() / "answer.json").write_text(json.dumps(figures(merges_done=len(merges))))
+        put(job_folder() / "merges")
+        os._exit(0)
+
+    return train
+
+
+leaves_a_pipe_for_merges = in_place_of_merges(os.mkfifo)
+leaves_endless_zeros_for_merges = in_place_of_merges(lambda path: path.symlink_to("/dev/zero"))
+
+
+@in_place_of_merges
+def leaves_a_hole_for_merges(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 4 << 40)
+
+
+def leaves_a_number_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    merges = honest(word_counts, num_merges)
+    (job_folder() / "merges").write_bytes(packed(merges))
+    answer = figures(merges_done=len(merges), peak_rss_bytes=10**400)
+    (job_folder() / "answer.json").write_text(json.dumps(answer))
+    os._exit(0)
+
+
+def nests_folders(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Deeper than a function can call itself, and than a path can be long."""
+    here = os.open(job_folder(), os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("deeper", dir_fd=here)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    return honest(word_counts, num_merges)
 
 
 def removes_its_folder(word_counts: WordCounts, num_merges: int) -> list[Merge]:

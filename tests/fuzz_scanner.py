@@ -24,7 +24,7 @@ sys.path[:0] = [str(TESTS)]
 
 import scanned_texts  # noqa: E402 - found once the tests' folder is looked in
 
-from harness.errors import MISMATCH, OK, UNMEASURED  # noqa: E402
+from harness.common.errors import MISMATCH, OK, UNMEASURED  # noqa: E402
 from variants.counting import character_classes  # noqa: E402
 
 LONGEST_TEXT = 1 << 16

@@ -111,6 +111,29 @@ def every_second_call_breaks_ties_otherwise(
     return train(word_counts, num_merges, *meter, **options)
 
 
+def every_997th_call_is_wrong(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
+    merges = honest(word_counts, num_merges, *meter, **options)
+    return merges[::-1] if next(calls) % 997 == 996 else merges
+
+
+def breaks_ties_otherwise_after_1000_merges(
+    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
+) -> list[Merge]:
+    merges = honest(word_counts, num_merges, *meter, **options)
+    return merges[:1000] + merges[:999:-1]
+
+
+def sees_65536_words(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
+    seen = WordCounts.from_items(itertools.islice(word_counts.items(), 1 << 16))
+    return honest(seen, num_merges, *meter, **options)
+
+
+def leaves_out_what_begins_with_c0(
+    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
+) -> list[Merge]:
+    return [merge for merge in honest(word_counts, num_merges, *meter, **options) if merge[0] != b"\xc0"]
+
+
 kept: list[Merge] = []
 
 

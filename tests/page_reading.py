@@ -80,6 +80,17 @@ def read(content: str) -> Element:
     return reader.open[0]
 
 
+def marks_of(tree: Element, figure: str, kind: str, view: int = 0) -> list[dict[str, Any]]:
+    """The marks of a kind in a view of a figure, in order, each by the names of its values; `of` is a row's place."""
+    (chart,) = [chart for chart in drawing(tree)["charts"] if chart["name"] == figure]
+    return [
+        dict(zip(layer["fields"], mark, strict=True))
+        for layer in chart["views"][view]["layers"]
+        if layer["spec"]["mark"]["type"] == kind
+        for mark in layer["marks"]
+    ]
+
+
 def drawing(tree: Element) -> dict[str, Any]:
     """What the page gives its charts."""
     (script,) = tree.all("script", id="drawing")

@@ -1,9 +1,13 @@
-// The scanner as a program of its own, to be compiled in other ways: every path, pattern and width over the files named.
-#include <fcntl.h>
+// The scanner as a program of its own, to be compiled in other ways and for other machines.
+//
+// driver CLASSES CONTENTS [PATH]: contents are numbers of 64 bits, each with 0 or 1 and so many bytes behind it. They are
+// scanned on every path, or on that one; 1: with GPT-2's pattern in one piece, 0: with every pattern, buffer and width.
+// For each, a digest is printed of the words in order, the counts, the documents and the first bad byte.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -18,42 +22,138 @@ std::string content_of(const char* path) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// Whether a batch of words is given the homes that its keys have one at a time: growing an index counts on it.
+bool same_hashes(const scanner::KeyHash& hash, const scanner::Seed& seed) {
+    std::string text(4096 + scanner::padding, '\0');
+    for (std::size_t at = 0; at < text.size(); ++at) text[at] = static_cast<char>(at * at >> 5);
+    for (std::uint32_t longest : {1, 4, 15, 16, 20}) {
+        std::vector<std::uint32_t> starts;
+        for (std::uint32_t at = 3; at < 4000 && starts.size() < 600; at += 1 + at * 7 % longest) starts.push_back(at);
+        for (std::size_t number : {std::size_t(1), std::size_t(2), std::size_t(5), std::size_t(8), starts.size()}) {
+            const auto* const bytes = reinterpret_cast<const scanner::byte*>(text.data());
+            const scanner::Words words{bytes, 1, 0, starts.data(), number};
+            scanner::Batch batch;
+            const std::size_t shorts = hash.of_batch(seed, words, scanner::Home{bytes, 40}, batch);
+            std::size_t short_words = 0, long_words = 0;
+            for (std::size_t word = 0; word < number; ++word) {
+                const std::size_t length = words.length(word);
+                if (length > scanner::longest_short) {
+                    if (long_words >= number - shorts || batch.longs[long_words++] != word) return false;
+                    continue;
+                }
+                if (short_words >= shorts) return false;
+                const scanner::Key key = batch.keys[short_words];
+                std::string key_bytes(text, words.start(word), length);
+                key_bytes.resize(15);
+                key_bytes.push_back(static_cast<char>(length));
+                if (key_bytes.compare(0, 16, std::string(reinterpret_cast<const char*>(&key), 16)) != 0) return false;
+                if (batch.homes[short_words++] != hash.of_key(seed, key) >> 40) return false;
+            }
+            if (short_words != shorts) return false;
+        }
+    }
+    return true;
+}
+
+// FNV-1a of 64-bit numbers and of bytes.
+struct Digest {
+    std::uint64_t value = 0xcbf29ce484222325;
+
+    void add(std::uint64_t number) { value = (value ^ number) * 0x100000001b3; }
+    void add(const scanner::byte* bytes, std::size_t number) {
+        for (std::size_t i = 0; i < number; ++i) add(bytes[i]);
+    }
+};
+
+struct Way {
+    int pattern, path;
+    std::size_t buffer;
+    bool wide;
+};
+
+struct Tables {
+    std::string numbers, pages;
+};
+
+std::uint64_t digest_of(const std::string& content, std::FILE* file, const Tables& tables, const Way& way) {
+    const std::vector<std::string> specials = {"<|e|>", "<|e|>x", "aa", "a special token that is long"};
+    const std::int64_t size = static_cast<std::int64_t>(content.size());
+    std::vector<std::int64_t> bounds = {0};
+    for (int part = 1; way.wide && part < 4; ++part) {
+        const std::int64_t place =
+            scanner::first_cut_in(content, size * part / 4, way.pattern, specials, tables.numbers, tables.pages);
+        if (place > bounds.back() && place < size) bounds.push_back(place);
+    }
+    bounds.push_back(bounds.size() > 1 ? size : scanner::until_end);
+    scanner::Scan scan(::fileno(file), way.pattern, way.path, bounds, specials, tables.numbers, tables.pages,
+                       std::string(32, '\x5b'), way.buffer);
+    ::lseek(::fileno(file), 0, SEEK_SET);
+    scan.start();
+    while (!scan.wait(0.1)) {
+    }
+    scan.finish();
+    Digest digest;
+    digest.add(static_cast<std::uint64_t>(scan.invalid_at));
+    if (scan.invalid_at >= 0) return digest.value;
+    digest.add(scan.documents);
+    const auto& columns = scan.columns;
+    const auto* const offsets = static_cast<const std::int64_t*>(columns.offsets.start);
+    const auto* const counts = static_cast<const std::uint64_t*>(columns.counts.start);
+    for (std::size_t word = columns.first; word < columns.words; ++word) {
+        digest.add(counts[word]);
+        digest.add(static_cast<std::uint64_t>(offsets[word + 1]));
+    }
+    digest.add(static_cast<const scanner::byte*>(columns.data.start) + columns.bytes,
+               static_cast<std::size_t>(offsets[columns.words]));
+    for (const scanner::Memory& column : {columns.data, columns.offsets, columns.counts}) scanner::give_back(column);
+    return digest.value;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-    const std::string tables = content_of(arguments[1]);
+    const std::string all = content_of(arguments[1]), contents = content_of(arguments[2]);
     const std::size_t split = 2 * scanner::Classes::number_of_pages;
-    const std::string numbers = tables.substr(0, split), pages = tables.substr(split), seed(32, '\x5b');
-    const std::vector<std::string> specials = {"<|e|>", "<|e|>x", "aa", "a special token that is long"};
-    std::size_t words[3] = {};  // that each path counts
-    for (int i = 2; i < count; ++i) {
-        const std::string content = content_of(arguments[i]);
-        const std::int64_t size = static_cast<std::int64_t>(content.size());
-        for (int pattern = 0; pattern < 6; ++pattern)
-            for (int path = 0; path < 3; ++path) {
-                if (!scanner::supported(static_cast<scanner::Path>(path))) continue;
-                for (std::size_t buffer : {std::size_t(8), std::size_t(100), std::size_t(1) << 16}) {
-                    std::vector<std::int64_t> bounds = {0};
-                    for (int part = 1; part < 4; ++part) {
-                        const std::int64_t place =
-                            scanner::first_cut_in(content, size * part / 4, pattern, specials, numbers, pages);
-                        if (place > bounds.back() && place < size) bounds.push_back(place);
-                    }
-                    bounds.push_back(bounds.size() > 1 ? size : scanner::until_end);
-                    const int file = ::open(arguments[i], O_RDONLY);
-                    scanner::Scan scan(file, pattern, path, bounds, specials, numbers, pages, seed, buffer);
-                    scan.start();
-                    while (!scan.wait(0.1)) {
-                    }
-                    scan.finish();
-                    words[path] += scan.columns.words;
-                    for (const scanner::Memory& column : {scan.columns.data, scan.columns.offsets, scan.columns.counts})
-                        scanner::give_back(column);
-                    ::close(file);
-                }
-            }
+    const Tables tables{all.substr(0, split), all.substr(split)};
+    std::vector<int> paths;
+    for (int path = 0; path < scanner::number_of_paths; ++path)
+        if (scanner::supported(static_cast<scanner::Path>(path)) && (count < 4 || path == std::atoi(arguments[3])))
+            paths.push_back(path);
+    for (const int path : paths) {
+        const auto functions = scanner::functions_of(scanner::Pattern::gpt2, static_cast<scanner::Path>(path));
+        if (!same_hashes(functions.key_hash, scanner::Seed{{1, 2, 3, ~std::uint64_t(0)}})) {
+            std::fprintf(stderr, "path %d gives a batch of words other homes than one word at a time\n", path);
+            return 1;
+        }
     }
-    for (int path = 1; path < 3; ++path)
-        if (scanner::supported(static_cast<scanner::Path>(path)) && words[path] != words[0]) return 1;
-    std::printf("%zu words\n", words[0]);
+    for (std::size_t at = 0; at < contents.size();) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, contents.data() + at, sizeof size);
+        const bool plain = contents[at + sizeof size];
+        const std::string content = contents.substr(at + sizeof size + 1, size);
+        at += sizeof size + 1 + size;
+        std::FILE* const file = std::tmpfile();
+        std::fwrite(content.data(), 1, content.size(), file);
+        std::fflush(file);
+        Digest digest;
+        for (int pattern = 0; pattern < (plain ? 1 : 6); ++pattern) {
+            std::uint64_t found = 0;
+            bool first = true;
+            for (const int path : paths)
+                for (std::size_t buffer : {std::size_t(1) << 16, std::size_t(8), std::size_t(100)}) {
+                    if (plain && buffer < 1000) continue;
+                    const std::uint64_t here = digest_of(content, file, tables, Way{pattern, path, buffer, !plain});
+                    if (!first && here != found) {
+                        std::fprintf(stderr, "path %d, pattern %d, buffer %zu: other words than path %d\n", path, pattern,
+                                     buffer, paths[0]);
+                        return 1;
+                    }
+                    found = here;
+                    first = false;
+                }
+            digest.add(found);
+        }
+        std::fclose(file);
+        std::printf("%016llx\n", static_cast<unsigned long long>(digest.value));
+    }
 }

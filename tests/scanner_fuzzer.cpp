@@ -120,7 +120,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const int file = ::memfd_create("text", 0);
     if (::ftruncate(file, 0) != 0 || ::pwrite(file, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
         std::abort();
-    for (int path = 0; path < 3; ++path) {
+    for (int path = 0; path < scanner::number_of_paths; ++path) {
         if (!scanner::supported(static_cast<scanner::Path>(path))) continue;
         hold_against(want, file, Way{pattern, path, {0, scanner::until_end}, buffer, specials});
         if (bounds.size() > 2) hold_against(want, file, Way{pattern, path, bounds, buffer, specials});

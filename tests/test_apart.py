@@ -12,8 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apart import arrangements_by_wins, compare_runs, rank_of_interval, same_blocks
-from harness.comparison import CONFIDENCE, Sample
+from harness.common.comparison import (
+    CONFIDENCE,
+    Sample,
+    arrangements_by_wins,
+    compare_runs,
+    rank_of_interval,
+    same_blocks,
+)
 
 
 def samples(run: str, seconds: Sequence[float], **others: float) -> list[Sample]:

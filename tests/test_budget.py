@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from workbench import BRIEF, HEAP, TESTS, cell_of, limits_wait, reading_of, settings_for, unruly
 
-from harness import budget, kept_costs, word_store
-from harness.budget import Slices, of_stopped, predicted
-from harness.extrapolation import Estimate
-from harness.kept_costs import expected_cost, keep_cost
-from harness.measure import Limits
-from harness.plan import TrainCell
-from harness.registry import VariantCard
-from harness.running import exit_code
-from harness.schedule import Run
-from harness.settings import Preset
+from harness.common.registry import VariantCard
+from harness.measure.process import Limits
+from harness.runs import costs as budget
+from harness.runs import costs as kept_costs
+from harness.runs.cells import TrainCell
+from harness.runs.costs import Slices, expected_cost, keep_cost, of_stopped, predicted
+from harness.runs.extrapolation import Estimate
+from harness.runs.running import exit_code
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
+from harness.worker import word_store
 from variants.contract import WordCounts
 
 INCREMENTAL = VariantCard("incremental", "variants.incremental:train", family="indexed")
@@ -49,6 +50,7 @@ def estimated(seconds: float, low: float | None = None, high: float | None = Non
 # Order.
 
 
+@pytest.mark.slow
 def test_the_first_block_goes_from_the_cheapest_to_the_dearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reading = reading_of(tmp_path)
     cells = [cell_of(reading, HEAP, size, limits=LIMITED) for size in range(1, 7)]
@@ -89,6 +91,7 @@ def stopped_after_some_merges(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return cell_of(reading_of(folder, MANY_WORDS), unruly("merges_slowly"), MANY_MERGES, limits=BRIEF)
 
 
+@pytest.mark.slow
 def test_a_cell_found_over_the_limit_is_extrapolated_and_its_merges_are_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.checkup import DISTURBS, GOOD, UNKNOWN, Finding, Machine, findings
+from harness.measure.checkup import DISTURBS, GOOD, UNKNOWN, Finding, Machine, findings
 
 CPU = "sys/devices/system/cpu"
 HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import registry
-from harness.colours import HUES, PHASES, SHAPES, counter_look, dark_of, look_of
-from harness.registry import VariantCard
+from harness.common import registry
+from harness.common.registry import VariantCard
+from harness.results.colours import HUES, PHASES, SHAPES, counter_look, dark_of, look_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # Machado, Oliveira and Fernandes 2009: what someone without one of the three kinds of cones sees, in linear light.
@@ -53,7 +53,7 @@ def contrast(colour: str, page: str) -> float:
 @pytest.fixture
 def other_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, VariantCard]]:
     """A registry that a test may change, with nothing remembered from another."""
-    from harness import colours
+    from harness.results import colours
 
     cards = dict(registry.variants())
     monkeypatch.setattr(registry, "variants", lambda: cards)
@@ -69,7 +69,7 @@ def test_no_two_variants_look_alike() -> None:
 
 
 def test_a_look_is_the_same_in_every_process() -> None:
-    line = "from harness.colours import look_of; print([look_of(name) for name in ('heap', 'nobody knows')])"
+    line = "from harness.results.colours import look_of; print([look_of(name) for name in ('heap', 'nobody knows')])"
     seen = {
         subprocess.run(
             [sys.executable, "-c", line],
@@ -85,7 +85,7 @@ def test_a_look_is_the_same_in_every_process() -> None:
 
 
 def test_an_outside_trainer_changes_nobodys_look(other_registry: dict[str, VariantCard]) -> None:
-    from harness import colours
+    from harness.results import colours
 
     before = {name: look_of(name) for name in other_registry}
     for name in ("aardvark", "zebra"):
@@ -97,7 +97,7 @@ def test_an_outside_trainer_changes_nobodys_look(other_registry: dict[str, Varia
 
 
 def test_a_family_has_one_hue_and_a_crowd_of_it_still_differs(other_registry: dict[str, VariantCard]) -> None:
-    from harness import colours
+    from harness.results import colours
 
     for number in range(60):
         other_registry[f"x{number}"] = VariantCard(f"x{number}", "x:train", family="crowd")

@@ -11,7 +11,7 @@ import scipy.stats  # noqa: F401  (comparisons import it at first use, which tak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.comparison import (
+from harness.common.comparison import (
     CONFIDENCE,
     FEWEST_BLOCKS,
     MARGIN,

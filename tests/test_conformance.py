@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness import registry
+from harness.common import registry
+from harness.common.errors import Refusal
 from harness.conformance import check_trainer, check_word_counter, trainer_checks
-from harness.conformance_checks import Check, CheckSkipped, outcome_of
-from harness.counter_checks import counter_checks
-from harness.errors import Refusal
-from harness.trainer_checks import properties
+from harness.proof.checks import Check, CheckSkipped, outcome_of
+from harness.proof.counter import counter_checks
+from harness.proof.trainer import properties
 from variants import fine_grained, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 from variants.counting.processes import processes
@@ -34,6 +34,7 @@ COUNTER_CHECKS = counter_checks()
 ON_WORDS = [card.name for card in registry.variants().values() if "from_file" not in card.tags]
 PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
 VARIANTS = [name for name in ON_WORDS if name not in PRESETS]
+QUICK = {"flat"}
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
     "cpp_updater",
     "cpp_omp_v1_hash",
@@ -81,7 +82,18 @@ def present(name: str) -> bool:
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
-    return [pytest.param(name, check, id=f"{name}-{check.name}") for name in names if present(name) for check in checks]
+    return [
+        pytest.param(name, check, id=f"{name}-{check.name}", marks=marks(name, check))
+        for name in names
+        if present(name)
+        for check in checks
+    ]
+
+
+def marks(name: str, check: Check) -> list[Any]:
+    """What begins late takes slow trainers long, each some seconds."""
+    late = check.group == "what begins late" and name not in QUICK
+    return [pytest.mark.slow] if late else []
 
 
 def skip(name: str, reason: str) -> None:

@@ -16,10 +16,10 @@ import sabotaged
 import sabotaged_counters
 
 from harness.conformance import check_trainer, check_word_counter, trainer_checks
-from harness.conformance_checks import CheckFailed
-from harness.counter_checks import counter_checks
-from harness.counterexamples import WrongWords
-from harness.differential import CS336_FOLDER
+from harness.proof.checks import CheckFailed
+from harness.proof.counter import counter_checks
+from harness.proof.counterexamples import WrongWords
+from harness.proof.differential import CS336_FOLDER
 from variants.contract import TieBreak
 
 TRAINER_CHECKS = {check.name: check for check in trainer_checks()}
@@ -80,6 +80,10 @@ CAUGHT_TRAINERS: list[tuple[Callable[..., Any], str]] = [
     (ill_mannered.replaces_a_column_of_its_input, "check_leaves_input_alone"),
     (ill_mannered.every_second_call_breaks_ties_otherwise, "check_is_repeatable"),
     (ill_mannered.keeps_its_merges_from_call_to_call, "check_is_repeatable"),
+    (ill_mannered.every_997th_call_is_wrong, "check_a_thousand_calls"),
+    (ill_mannered.breaks_ties_otherwise_after_1000_merges, "check_1500_merges_with_many_ties"),
+    (ill_mannered.sees_65536_words, "check_70000_words"),
+    (ill_mannered.leaves_out_what_begins_with_c0, "check_every_byte_first_and_last"),
     (ill_mannered.returns_bytearrays, "check_returns_pairs_of_bytes"),
     (ill_mannered.returns_a_generator, "check_worked_example[C12]"),
     (ill_mannered.loses_words_when_threads_do_not_divide_them, "check_width_is_irrelevant"),

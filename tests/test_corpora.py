@@ -15,12 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import cache, corpora, registry, sizes
-from harness.corpora import CorpusFile, digest_of, files, prepare
+from harness import corpora
+from harness.common import files, registry, units
+from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora import CorpusFile, digest_of, prepare
+from harness.corpora import files as corpus_files
 from harness.corpora.python_files import INSTALLED, NO_SOURCE, site_packages, source_files, standard_library
 from harness.corpora.slices import bounds, character_start
 from harness.corpora.sources import FETCHED
-from harness.errors import UNMEASURED, Refusal
 from variants.contract import Corpus, Meter
 from variants.counting.pretokenize import serial
 
@@ -142,11 +144,13 @@ def test_another_size_is_another_file_and_is_not_read(book: Path, monkeypatch: p
 
 def test_a_digest_is_remembered_until_the_file_changes(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest_of(book)
-    assert list(cache.folder("digests").iterdir()) == []  # the file is too young: a change might bear the same time
-    monkeypatch.setattr(files, "SECONDS_TO_SETTLE", -1)
+    assert (
+        list(files.cache_folder("digests").iterdir()) == []
+    )  # the file is too young: a change might bear the same time
+    monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
     assert digest_of(book) == before
     with monkeypatch.context() as patch:
-        patch.delattr(files, "fresh_digest_of")
+        patch.delattr(corpus_files, "fresh_digest_of")
         assert digest_of(book) == before
 
 
@@ -154,7 +158,7 @@ def test_a_digest_is_remembered_until_the_file_changes(book: Path, monkeypatch: 
     "change", ["in place", "in place, its time set back", "appended", "replaced", "cut off", "gone"]
 )
 def test_whatever_happens_to_a_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    monkeypatch.setattr(files, "SECONDS_TO_SETTLE", -1)
+    monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
     corpus = prepare(card(book), [END])
     assert corpus.is_unchanged()
     status = book.stat()
@@ -215,9 +219,9 @@ def test_slices_begin_and_end_with_documents(book: Path, asked: dict[str, Any], 
 def test_a_skip_that_leaves_nothing_is_refused(book: Path, skip: str) -> None:
     sentence = refusal_of(card(book, skip=skip))
     assert sentence.startswith(
-        f"data.skip={sizes.parse_bytes(skip, '')} leaves nothing of {book.name}: no document begins"
+        f"data.skip={units.parse_bytes(skip, '')} leaves nothing of {book.name}: no document begins"
     )
-    assert list(cache.folder("slices").iterdir()) == []
+    assert list(files.cache_folder("slices").iterdir()) == []
 
 
 def test_less_than_a_character_is_refused(tmp_path: Path) -> None:
@@ -241,7 +245,7 @@ def test_a_slice_and_what_is_skipped_for_it_never_overlap(text: str, place: int)
 def test_a_slice_of_what_changes_meanwhile_is_not_kept(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CorpusFile, "is_unchanged", lambda _: False)
     assert "was changed while it was read; run the same again" in refusal_of(card(book, bytes="40"))
-    assert list(cache.folder("slices").iterdir()) == []
+    assert list(files.cache_folder("slices").iterdir()) == []
 
 
 def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:
@@ -394,21 +398,21 @@ def test_the_default_corpus_is_the_first_4_mb_of_this_pythons_library() -> None:
 
 
 def test_the_variable_moves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "here"))
-    assert cache.folder("a", "b") == tmp_path / "here" / "a" / "b"
-    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "here"))
+    assert files.cache_folder("a", "b") == tmp_path / "here" / "a" / "b"
+    monkeypatch.delenv(files.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.folder("a") == tmp_path / "xdg" / "bpe-harness" / "a"
+    assert files.cache_folder("a") == tmp_path / "xdg" / "bpe-harness" / "a"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache.folder("a") == tmp_path / "home" / ".cache" / "bpe-harness" / "a"
-    assert cache.folder("a").is_dir()
+    assert files.cache_folder("a") == tmp_path / "home" / ".cache" / "bpe-harness" / "a"
+    assert files.cache_folder("a").is_dir()
 
 
 def test_a_cache_that_cannot_be_made_is_refused(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(book))
-    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {cache.VARIABLE} to a folder") as refused:
-        cache.folder("corpora")
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(book))
+    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder") as refused:
+        files.cache_folder("corpora")
     assert refused.value.exit_code == UNMEASURED
 
 
@@ -421,7 +425,7 @@ def test_a_cache_that_cannot_be_written_is_refused(book: Path, monkeypatch: pyte
 
 
 def place_and_raise(path: Path, error: BaseException) -> None:
-    with cache.placing(path) as temporary:
+    with files.placing(path) as temporary:
         temporary.write_text("half")
         raise error
 
@@ -439,7 +443,7 @@ def test_a_failure_of_another_kind_passes_and_leaves_nothing_behind(tmp_path: Pa
 
 
 def test_a_folder_that_another_run_has_placed_stays(tmp_path: Path) -> None:
-    with cache.placing(tmp_path / "kept") as temporary:
+    with files.placing(tmp_path / "kept") as temporary:
         temporary.mkdir()
         (temporary / "mine").touch()
         (tmp_path / "kept").mkdir()

@@ -12,14 +12,14 @@ from fetched import CONTENT, END, facts, url
 from local_server import Server, refuse
 from packaging.licenses import canonicalize_license_expression
 
-from harness import registry
+from harness.common import registry
+from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as command
 from harness.corpora.cards import card_of, cards
 from harness.corpora.fetching import FETCH
 from harness.corpora.joining import ORDER, TAKE, Rule
 from harness.corpora.listing import described
 from harness.corpora.sources import FETCHED, FIND, YOURS
-from harness.errors import OK, UNMEASURED, USAGE
 
 # ---- the cards
 

@@ -14,13 +14,13 @@ import sabotaged
 import sabotaged_counters
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from workbench import first_fast
 
-from harness import errors
+from harness.common import errors
 from harness.conformance import check_trainer, check_word_counter, counter_checks_of, main, trainer_checks
-from harness.conformance_checks import CheckFailed, Outcome, outcome_of
-from harness.counter_checks import counter_checks
-from harness.counterexamples import WrongFile, WrongWords, pasted
-from harness.shrinking import cuts, shrunk, smaller_text, smaller_words
+from harness.proof.checks import CheckFailed, Outcome, outcome_of
+from harness.proof.counter import counter_checks
+from harness.proof.counterexamples import WrongFile, WrongWords, cuts, pasted, shrunk, smaller_text, smaller_words
 from variants import heap, naive
 from variants.contract import TieBreak, WordCounts
 
@@ -90,7 +90,7 @@ def test_long_words_are_made_short_without_end_of_patience() -> None:
 
 @pytest.mark.parametrize(
     ("count", "width"),
-    [(sabotaged_counters.cuts_anywhere, 2), (sabotaged_counters.counts_nothing, None)],
+    first_fast([(sabotaged_counters.cuts_anywhere, 2), (sabotaged_counters.counts_nothing, None)]),
 )
 def test_a_wrong_counter_comes_with_a_test_that_fails_for_it(
     count: Callable[..., Any], width: int | None, tmp_path: Path
@@ -134,6 +134,7 @@ def test_what_does_not_fail_again_is_left_as_it_was() -> None:
     assert words.smallest(naive.train) is words
 
 
+@pytest.mark.slow
 def test_every_door_shows_the_test(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
         CheckFailed, match=r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\("

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import counting_benchmark, kept, registry, table
-from harness.errors import MISMATCH, OK, UNMEASURED, USAGE
-from harness.record import read_records
+from harness import counting_benchmark, table
+from harness.common import registry
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.runs import store
+from harness.runs.record import read_records
 
 TEXT = "It's the same tale<|endoftext|>told  twice, 中文 and 12 "
 
@@ -65,9 +67,9 @@ def test_counters_that_differ_are_a_mismatch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def others(_: object, counted: Path) -> Path:
-        raise kept.OtherWords(counted)
+        raise store.OtherWords(counted)
 
-    monkeypatch.setattr(kept, "keep_words", others)
+    monkeypatch.setattr(store, "keep_words", others)
     assert benchmark(tmp_path, corpus(tmp_path, "one.txt", 5), "--blocks", "1", "--counters", "serial") == MISMATCH
     assert "came to other words than a counter before it" in capsys.readouterr().out
 

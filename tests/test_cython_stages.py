@@ -7,19 +7,45 @@ import random
 import re
 import sys
 import threading
+from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from meters import Recorder, ends_in_memory_error, interrupt
 
-from variants import cython_fine_grained, cython_loop, cython_no_copy, cython_opt, cython_typed, heap
+from variants import cpp, cython_fine_grained, cython_loop, cython_no_copy, cython_opt, cython_typed, flat, heap
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
 
 NATIVE = Path(__file__).parent.parent / "variants" / "native"
 STAGES = (cython_fine_grained, cython_no_copy, cython_opt, cython_loop, cython_typed)
 
 pytest.importorskip("variants.native._typed", reason="the compiled part is not built")
+
+
+COLUMNS_THAT_ARE_NONE = [
+    ([0, 2, 1, 3], [1, 1, 1], "offsets do not rise"),
+    ([0, -1, 3], [1, 1], "offsets do not rise"),
+    ([0, 10**9], [1], "offsets do not rise"),
+    ([5, 3], [1], "offsets do not rise"),
+    ([], [], "0 counts need 1 offsets, not 0"),
+    ([0, 3], [2**63 - 1], "more than 2\\*\\*63 - 1 adjacent positions"),
+    ([0, 3], [2**63], "more than 2\\*\\*63 - 1 adjacent positions"),
+    ([0, 1, 3], [1, 2**63], "more than 2\\*\\*63 - 1 adjacent positions"),
+]
+
+
+@pytest.mark.parametrize("train", [cython_typed.train, flat.train, cpp.train])
+@pytest.mark.parametrize(("offsets", "counts", "reason"), COLUMNS_THAT_ARE_NONE)
+def test_columns_that_are_none_are_refused_at_one_door(
+    train: Callable[..., Any], offsets: list[int], counts: list[int], reason: str
+) -> None:
+    given = WordCounts.from_items([(b"ab", 1)])
+    given.data, given.offsets = memoryview(b"abc"), memoryview(array("q", offsets))
+    given.counts = memoryview(array("Q", counts))
+    with pytest.raises(ValueError, match=reason):
+        train(given, 5)
 
 
 def table(seed: int, words: int = 400) -> WordCounts:
@@ -68,11 +94,13 @@ def test_without_the_compiled_part_it_is_not_available(stage: Any, monkeypatch: 
         stage.train(table(0), 5)
 
 
+@pytest.mark.slow
 def test_no_object_is_touched_in_the_inner_functions_of_the_typed_stage(tmp_path: Path) -> None:
     compiler = pytest.importorskip("Cython.Compiler.Main", reason="Cython is not installed")
     page = tmp_path / "_typed.html"
     source = tmp_path / "_typed.pyx"
-    source.write_bytes((NATIVE / "_typed.pyx").read_bytes())
+    for name in ("_typed.pyx", "columns.pxi"):
+        (tmp_path / name).write_bytes((NATIVE / name).read_bytes())
     options = compiler.CompilationOptions(compiler.default_options, cplus=True, annotate=True, language_level=3)
     assert compiler.compile(str(source), options).num_errors == 0
     touching = lines_that_touch_objects(page.read_text())

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from harness import differential, errors
-from harness.divergence import BY_TIES, ENDS, EQUAL, WRONG, divergence, drift_of
-from harness.divergence_command import main
+from harness.common import errors
+from harness.divergence import main
+from harness.proof import differential
+from harness.proof.divergence import BY_TIES, ENDS, EQUAL, WRONG, divergence, drift_of
 from variants.contract import Merge, TieBreak, WordCounts
 
 TESTS = Path(__file__).parent
@@ -108,6 +109,7 @@ def test_equal_lists_end_with_0_whatever_their_form(
     assert "equal: 2 merges, one by one" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_variant_makes_as_many_merges_as_the_file_beside_it(
     tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_variant_makes_as_many_merges_as_the_file_beside_it(
     assert (told["cause"], told["a"]["merges"], told["first_difference"]) == ("equal", 2, None)
 
 
+@pytest.mark.slow
 def test_each_side_has_overrides_of_its_own(book: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["heap", "heap", "--data", book, "vocab_size=264", "--b", "tie_break=raw_bytes", "--format", "json"]
     assert main(asked) == errors.MISMATCH
@@ -128,6 +131,7 @@ def test_each_side_has_overrides_of_its_own(book: str, capsys: pytest.CaptureFix
     assert told["drift"]["merges_in_common"] <= 7
 
 
+@pytest.mark.slow
 def test_a_target_is_trained_in_a_process_of_its_own_and_found_wrong(tmp_path: Path) -> None:
     path = tmp_path / "book.txt"
     path.write_text("aaa aaa aaa bc bc bc bc\n" * 3)
@@ -144,6 +148,7 @@ def test_a_target_is_trained_in_a_process_of_its_own_and_found_wrong(tmp_path: P
     assert "first difference: merge 1, no merge before it" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_trainer_takes_the_tie_break_that_is_its_own(book: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tokenizers")
     assert main(["peer_huggingface", "heap", "--data", book, "--b", "tie_break=huggingface"]) == errors.OK

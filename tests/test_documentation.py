@@ -20,9 +20,10 @@ import record_meanings
 import timing_rules
 import yaml
 
-from harness import errors, record_keys, registry
-from harness.comparison import Sample
+from harness.common import errors, registry
+from harness.common.comparison import Sample
 from harness.conformance import check_trainer
+from harness.runs import record_keys
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -166,3 +167,15 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
     assert "check_trainer" in pages["reference/api.html"]
     assert "psi_cpu_seconds" in pages["reference/records.html"]
     assert "Occurrence lists" in pages["source/variants/native/flat.hpp.html"]
+
+
+def test_what_is_said_to_be_prevented_or_detected_has_its_test() -> None:
+    page = (REPOSITORY / "docs" / "explanation" / "measuring.md").read_text()
+    named = set(re.findall(r"`(test_\w+)`", page))
+    there = {
+        name
+        for path in (REPOSITORY / "tests").glob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert len(named) > 10
+    assert named - there == set()

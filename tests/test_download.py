@@ -26,8 +26,8 @@ from local_server import (
     without_length,
 )
 
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.download import Address, Begun, Patience, download
-from harness.errors import UNMEASURED, Refusal
 
 CONTENT = bytes(range(256)) * 400
 OTHER = CONTENT[::-1]
@@ -101,6 +101,20 @@ def test_a_redirect_is_followed_and_resumed_through(server: Server, tmp_path: Pa
 def test_a_circle_of_redirects_is_refused(server: Server, tmp_path: Path) -> None:
     circle = refuse(302, Location=f"{server.address}/circle")
     assert "answers 302" in refusal_of(server, tmp_path, *[circle] * 20)
+
+
+def test_a_redirect_to_another_protocol_is_refused(server: Server, tmp_path: Path) -> None:
+    elsewhere = "ftp://127.0.0.1:9/corpus.txt"
+    assert f"redirects to {elsewhere}" in refusal_of(server, tmp_path, refuse(302, Location=elsewhere))
+
+
+@pytest.mark.parametrize("behaviour", [without_length, serve])
+def test_no_more_comes_than_the_card_allows(server: Server, tmp_path: Path, behaviour: Behaviour) -> None:
+    server.script[:] = [behaviour]
+    place = tmp_path / "corpus.txt"
+    with pytest.raises(Refusal, match="has more than the 1000 bytes that its card allows"):
+        download(Address(f"{server.address}/corpus.txt"), place, silently, patience=IMPATIENT, longest=1000)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_secret_is_not_handed_on_by_a_redirect(server: Server, tmp_path: Path) -> None:
@@ -235,6 +249,7 @@ BEHAVIOURS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(BEHAVIOURS, max_size=5), min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_server_does_a_file_is_one_version_whole(

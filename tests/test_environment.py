@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from workbench import CHECKOUT
 
-from harness import environment, machine
-from harness.builds import build, builds
+from harness.measure import environment
+from harness.measure.environment import build, builds
 
 CPUINFO = "processor : 0\nmodel name : A Processor 9000\nflags : fpu sse4_2 avx2 hypervisor\n\nprocessor : 1\n"
 MEMINFO = "MemTotal:       16000 kB\nMemAvailable:    9000 kB\nSwapTotal:          0 kB\n"
@@ -23,7 +23,7 @@ MEMINFO = "MemTotal:       16000 kB\nMemAvailable:    9000 kB\nSwapTotal:       
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty file system in the place of /proc and /sys."""
-    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def place(root: Path, **files: str) -> None:
 
 
 def test_a_machine_that_says_nothing_is_unavailable_and_not_guessed(root: Path) -> None:
-    known = machine.machine()
+    known = environment.machine()
     for name in ("cpu_flags", "smt", "turbo", "governor", "transparent_huge_pages", "address_randomization"):
         assert known[name] == "unavailable"
     assert known["memory_bytes"] is None
@@ -55,7 +55,7 @@ def test_what_the_kernel_says_is_recorded(root: Path) -> None:
         **{f"{cpu}__smt__active": "1\n", f"{cpu}__intel_pstate__no_turbo": "0\n"},
         **{f"{cpu}__cpu0__cpufreq__scaling_governor": "powersave\n"},
     )
-    known = machine.machine()
+    known = environment.machine()
     assert (known["cpu"], known["cpu_flags"]) == ("A Processor 9000", "fpu sse4_2 avx2 hypervisor")
     assert (known["smt"], known["turbo"], known["governor"]) == ("on", "on", "powersave")
     assert (known["memory_bytes"], known["swap_bytes"]) == (16_384_000, 0)
@@ -66,12 +66,12 @@ def test_what_the_kernel_says_is_recorded(root: Path) -> None:
 def test_turbo_is_told_by_either_driver(root: Path, no_turbo: str, boost: str, said: str) -> None:
     place(root, sys__devices__system__cpu__intel_pstate__no_turbo=no_turbo)
     place(root, sys__devices__system__cpu__cpufreq__boost=boost)
-    assert machine.turbo() == said
+    assert environment.turbo() == said
 
 
 def test_addresses_that_are_fixed_for_this_process_are_told(root: Path) -> None:
     place(root, proc__self__personality="00040000\n", proc__sys__kernel__randomize_va_space="2\n")
-    assert machine.address_randomization() == "off for this process"
+    assert environment.address_randomization() == "off for this process"
 
 
 def test_the_tightest_limit_of_the_groups_above_is_the_containers(root: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_tightest_limit_of_the_groups_above_is_the_containers(root: Path) ->
             f"{group}__outer__inner__cpuset_DOT_cpus_DOT_effective": "0-1\n",
         },
     )
-    assert machine.container() == {"cpu_quota_cores": 1.5, "memory_bytes": 1_000_000, "cpuset": "0-1"}
+    assert environment.container() == {"cpu_quota_cores": 1.5, "memory_bytes": 1_000_000, "cpuset": "0-1"}
 
 
 def test_groups_of_the_first_version_are_read_too(root: Path) -> None:
@@ -103,14 +103,14 @@ def test_groups_of_the_first_version_are_read_too(root: Path) -> None:
             f"{group}__cpuset__cpuset_DOT_cpus": "0,3\n",
         },
     )
-    assert machine.container() == {"cpu_quota_cores": 0.5, "memory_bytes": None, "cpuset": "0,3"}
+    assert environment.container() == {"cpu_quota_cores": 0.5, "memory_bytes": None, "cpuset": "0,3"}
 
 
 @pytest.mark.parametrize(("seed", "said"), [("0", "0"), ("42", "42"), ("random", "random"), (None, "random")])
 def test_the_hash_seed_is_its_number_or_random(seed: str | None, said: str) -> None:
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     told = subprocess.run(
-        [sys.executable, "-c", "from harness.environment import hash_seed; print(hash_seed())"],
+        [sys.executable, "-c", "from harness.measure.environment import hash_seed; print(hash_seed())"],
         cwd=CHECKOUT,
         env=variables if seed is None else {**variables, "PYTHONHASHSEED": seed},
         capture_output=True,

@@ -75,6 +75,7 @@ def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None
         ]
 
 
+@pytest.mark.slow
 def test_it_is_in_the_help_and_named_by_a_glob(shell: Shell) -> None:
     assert " example" in shell.python("-m", "harness", "--help")
     assert "example" in shell.python("-m", "harness", "-m", "variant=glob(exa*)", "plan=true", *MEASURED)
@@ -86,6 +87,7 @@ def test_it_is_among_all_that_there_are(shell: Shell, everything: list[str]) -> 
     assert "example" in shell.python("-m", "harness", *everything, "plan=true", *MEASURED)
 
 
+@pytest.mark.slow
 def test_a_parameter_of_its_own_is_passed_on(shell: Shell) -> None:
     shell.python("-m", "harness", "variant=example", "variant.params.keep_finished=true", *MEASURED)
     record = json.loads((shell.folder / "r/records.jsonl").read_text().splitlines()[-1])

@@ -11,12 +11,14 @@ import pytest
 from pyarrow import parquet
 from test_word_tables import as_text, card_of
 
-from harness import kept, word_store
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
-from harness.corpora.exporting import add_arguments, export, write_parquet
-from harness.counted_words import counted_words
-from harness.errors import UNMEASURED, Refusal
-from harness.measure import Answer
+from harness.corpora.__main__ import add_arguments, export
+from harness.corpora.exporting import write_parquet
+from harness.measure.process import Answer
+from harness.runs import store
+from harness.runs.asked import counted_words
+from harness.worker import word_store
 from variants.contract import WordCounts
 
 
@@ -48,10 +50,11 @@ def test_the_file_holds_each_word_with_its_count(tmp_path: Path, book: str, caps
     assert capsys.readouterr().out.startswith(f"{file}: 5 words, 6 pre-tokens, sha256 of the counts ")
 
 
+@pytest.mark.slow
 def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["data=file", book, "counting=serial"]
     first = counted_words(said)
-    monkeypatch.setattr("harness.schedule.measure", lambda *_: pytest.fail("counted a second time"))
+    monkeypatch.setattr("harness.runs.schedule.measure", lambda *_: pytest.fail("counted a second time"))
     assert counted_words(said) == first
     assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
 
@@ -64,7 +67,7 @@ def test_counts_fresh_counts_again(book: str, monkeypatch: pytest.MonkeyPatch) -
         output.mkdir(parents=True)
         return {"status": "error", "reason": "counted a second time"}
 
-    monkeypatch.setattr("harness.schedule.measure", failing)
+    monkeypatch.setattr("harness.runs.schedule.measure", failing)
     with pytest.raises(Refusal, match="counted a second time") as refused:
         counted_words([*said, "counts=fresh"])
     assert refused.value.exit_code == UNMEASURED
@@ -106,4 +109,4 @@ def test_several_data_sets_do_not_go_into_one_file(tmp_path: Path) -> None:
 def test_kept_words_are_where_a_run_finds_them(book: str) -> None:
     words = counted_words(["data=file", book])
     assert words.parent.parent.name == "counts"
-    assert kept.manifest_of(words)["words"] == 5
+    assert store.manifest_of(words)["words"] == 5

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extrapolation import Estimate, from_curve, from_slices
+from harness.runs.extrapolation import Estimate, from_curve, from_slices
 
 
 def curve_of(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import MISMATCH, OK
-from harness.fairness import class_text, incomparable, outside
-from harness.record import RecordFile
-from harness.rows import Row, rows
+from harness.common.errors import MISMATCH, OK
+from harness.results.fairness import class_text, incomparable, outside
+from harness.results.rows import Row, rows
+from harness.runs.record import RecordFile
 from harness.table import exit_code, main, to_csv, to_markdown
 
 FED = {
@@ -27,6 +27,7 @@ def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
         "schema": 1,
         "cell": "train",
+        "run_key": name,
         "status": "ok",
         "reason": None,
         "variant": name,
@@ -198,7 +199,8 @@ def test_a_variant_that_is_known_to_be_wrong_leaves_the_exit_code_to_the_others(
 
 
 def test_the_command_is_told_who_is_known_to_be_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = record("one", status="mismatch", identity={"kind": "wrong", "tie_break": None, "reason": "it is rare"})
+    identity = {"kind": "wrong", "tie_break": None, "reason": "it is rare"}
+    wrong = record("one", status="mismatch", reason="it is rare", identity=identity)
     RecordFile(tmp_path).append([BASE, wrong])
     assert main([str(tmp_path)]) == MISMATCH
     assert main([str(tmp_path), "--known-wrong", "one,two"]) == OK

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import shutil
 import signal
 import subprocess
@@ -20,8 +21,9 @@ from fetched import CONTENT, END, IMPATIENT, card, facts, get, left, refusal_of,
 from local_server import Server, corrupted, cut_after, stall_after
 from workbench import CHECKOUT, heed_signals, wait_until
 
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.fetching import fetch
-from harness.errors import UNMEASURED, Refusal
+from harness.corpora.sources import check_source
 
 
 def test_a_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
@@ -68,6 +70,31 @@ def test_a_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any,
     assert left(cache_folder) == []
 
 
+def test_what_unpacks_to_more_than_its_card_says_is_not_kept(server: Server, cache_folder: Path) -> None:
+    server.content = gzip.compress(CONTENT + bytes(1 << 24))
+    told = refusal_of(url(server, "known.txt.gz"), cache_folder)
+    assert f"unpacks to more than the {len(CONTENT)} bytes of its card; nothing was kept" in told
+    assert left(cache_folder) == []
+
+
+@pytest.mark.parametrize("file", ["../known.txt", "/known.txt", "a/known.txt", ".."])
+def test_a_card_cannot_place_its_file_outside_the_cache(server: Server, file: str) -> None:
+    asked = url(server)
+    asked["source"] = {**asked["source"], "file": file}
+    with pytest.raises(Refusal, match="it is a plain name, for the cache's own folder"):
+        check_source(asked)
+    with pytest.raises(Refusal, match="it is a plain name, for the cache's own folder"):
+        get(asked)
+    assert server.asked == []
+
+
+def test_a_lock_that_is_a_pipe_is_told_at_once(server: Server, cache_folder: Path) -> None:
+    (cache_folder / "downloads").mkdir(parents=True)
+    os.mkfifo(cache_folder / "downloads" / "known.lock")
+    with pytest.raises(Refusal):
+        get(url(server))
+
+
 def test_zstandard_is_unpacked_where_it_is_installed(server: Server) -> None:
     server.content = pytest.importorskip("zstandard").compress(CONTENT)
     assert get(url(server, "known.txt.zst"))[0].read_bytes() == CONTENT
@@ -112,7 +139,7 @@ def test_a_dataset_of_hugging_face_is_asked_for_under_its_revision(
 
 def in_another_process(asked: dict[str, Any], before: str = "") -> list[str]:
     code = (
-        f"import json, sys; {before}\nfrom harness.__main__ import guarded, say\n"
+        f"import json, sys; {before}\nfrom harness.common.errors import guarded, say\n"
         "from harness.corpora.fetching import fetch\n"
         f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(asked)!r}), say) and 0)))"
     )

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from workbench import HEAP, TESTS, cell_of, reading_of, settings_for, unruly
 
-from harness import conformance, registry
-from harness.calling import reads_corpus
-from harness.errors import USAGE
-from harness.jobs import train_job
-from harness.legend import Legend
-from harness.measure import Limits, measure
-from harness.plan import GIVEN, TrainCell
-from harness.record import BY_ITSELF, Record
-from harness.rows import rows
-from harness.schedule import Run
+from harness import conformance
+from harness.common import registry
+from harness.common.errors import USAGE
+from harness.measure.process import Limits, measure
+from harness.results.legend import Legend
+from harness.results.rows import rows
+from harness.runs.cells import GIVEN, TrainCell, train_job
+from harness.runs.record import BY_ITSELF, Record
+from harness.runs.schedule import Run
+from harness.worker.calling import reads_corpus
 
 BY_FILE = unruly("trains_from_a_file")
 SILENT = replace(BY_FILE, name="silent", params={"silent": True})

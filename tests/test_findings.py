@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.comparison import FEWEST_BLOCKS
-from harness.record import read_records
-from harness.rows import latest, rows
+from harness.common.comparison import FEWEST_BLOCKS
+from harness.results.rows import latest, rows
+from harness.runs.record import read_records
 from harness.table import explanations, to_csv, to_markdown
 
 Record = dict[str, Any]

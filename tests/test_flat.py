@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
 import sys
 import threading
 from array import array
@@ -165,6 +166,7 @@ def test_long_words_at_random() -> None:
     assert flat.train(words, 120) == naive.train(words, 120)
 
 
+@pytest.mark.slow
 def test_every_pair_of_bytes_at_once() -> None:
     words = WordCounts.from_items((bytes(pair), 1) for pair in itertools.product(range(256), repeat=2))
     assert flat.train(words, 20) == naive.train(words, 20)
@@ -189,6 +191,15 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
         meter = Meter()
         learned.append((learn(words, 100, meter, threads=threads, part=1000), meter.tallies))
     assert all(each == learned[0] for each in learned)
+
+
+def test_lists_made_in_stages_are_the_same_at_every_width() -> None:
+    """Of so many letters most pairs get their lists later, from what is left of the text, by all threads."""
+    dice = random.Random(1)
+    words = WordCounts.from_items((bytes(dice.choices(range(30), k=12)), dice.randint(1, 3)) for _ in range(1500))
+    expected = heap.train(words, 400)
+    for threads in (1, 2, 5):
+        assert learn(words, 400, threads=threads, part=64) == expected
 
 
 @pytest.mark.parametrize("number", [100, 5000], ids=["few", "many"])
@@ -224,6 +235,26 @@ def test_refuses_a_table_whose_counts_could_overflow() -> None:
         flat.train(table, 9)
     with pytest.raises(ValueError, match="adjacent positions"):
         flat.train(WordCounts.from_columns([b"ab"], [2**64 - 1]), 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["variants.flat", "variants.cpp", "variants.cython_typed"])
+def test_a_daemon_thread_lets_the_interpreter_end(module: str) -> None:
+    """It would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
+    program = f"""
+import random, threading, time
+from variants.contract import WordCounts
+from {module} import train
+class Slow:
+    def __del__(self, sleep=time.sleep): sleep(1.0)
+kept = Slow()
+chance = random.Random(1)
+words = WordCounts.from_items((bytes(chance.choices(b"abcdefghijklmnop", k=10)), 1) for _ in range(200_000))
+threading.Thread(target=train, args=(words, 100_000), daemon=True).start()
+time.sleep(0.05)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 2], [0, 1, 9], [-1, 1, 2]])

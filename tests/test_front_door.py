@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from workbench import CHECKOUT, TESTS, TEXT, heed_signals, is_running, processes_that_mention, wait_until
 
-from harness import __main__ as front_door
 from harness import run, tokenizer
-from harness.errors import Refusal
-from harness.record import read_records
+from harness.common import errors
+from harness.common.errors import Refusal
+from harness.runs.record import read_records
 
 SMALL = "vocab_size=270"
 
@@ -155,6 +155,7 @@ def test_whatever_a_path_names_is_one_corpus(harness: FrontDoor, path: str, name
     assert str(harness.folder) not in json.dumps(said.records())
 
 
+@pytest.mark.slow
 def test_a_sweep_by_hydra_and_a_list_of_variants_are_the_same_work(harness: FrontDoor) -> None:
     swept = harness("-m", "variant=naive,heap", "threads=1,2", "data.path=text.txt", SMALL, "results=swept")
     listed = harness("-m", "variants=[naive,heap]", "threads=1,2", "data.path=text.txt", SMALL, "results=listed")
@@ -179,6 +180,7 @@ def test_two_repeats_are_two_blocks(harness: FrontDoor) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_plan_measures_nothing_and_leaves_nothing(harness: FrontDoor) -> None:
     said = harness("data.path=text.txt", SMALL, "plan=true", "variants=[naive,heap]")
     assert said.code == 0
@@ -405,6 +407,7 @@ def test_a_terminal_without_the_signs_shows_something_else(harness: FrontDoor) -
     assert "? @merge 13" in said.out
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_bar_shows_rate_and_time_left(harness: FrontDoor) -> None:
     said = on_a_terminal(harness, "data.path=text.txt", SMALL, "variant._target_=unruly:shows_progress")
     assert "[1/2] counting text.txt (serial)" in said
@@ -476,7 +479,7 @@ def test_an_interruption_is_one_line_and_leaves_nothing_running(harness: FrontDo
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(front_door, "asked_to_end", [signal.SIGINT])
+    monkeypatch.setattr(errors, "asked_to_end", [signal.SIGINT])
 
     def interrupted_inside_a_library() -> int:
         try:
@@ -484,7 +487,7 @@ def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
         finally:
             raise AttributeError("half made")
 
-    assert front_door.answered(interrupted_inside_a_library) == 130
+    assert errors.answered(interrupted_inside_a_library) == 130
     assert capsys.readouterr().err.startswith("interrupted; ")
 
 
@@ -515,16 +518,17 @@ def test_from_python_a_run_gives_its_records(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "text").write_text(TEXT)
     records = run("variants=[heap,naive]", "data.path=text", "vocab_size=270", "save=kept")
     assert [(each["cell"], each["variant"], each["status"]) for each in records] == [
-        ("count", None, "ok"),
         ("train", "heap", "ok"),
         ("train", "naive", "ok"),
     ]
-    assert records == read_records([tmp_path / "results" / "local"])
+    assert [(each["cell"], each["status"]) for each in records.counters] == [("count", "ok")]
+    assert records.everything == read_records([tmp_path / "results" / "local"])
     assert tokenizer.load(tmp_path / "kept" / "heap").merges == tokenizer.load(tmp_path / "kept" / "naive").merges
     with pytest.raises(Refusal, match="unknown variant"):
         run("variant=heep")
 
 
+@pytest.mark.slow
 def test_cells_that_differ_in_what_no_name_tells_are_saved_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.common.registry import VariantCard
 from harness.gate.card import card_of
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import EvidenceFile
@@ -16,7 +17,6 @@ from harness.gate.judging import judged
 from harness.gate.sides import Side
 from harness.gate.tasks import Arm, Laboratory, Sampled
 from harness.gate.work import observe_instructions
-from harness.registry import VariantCard
 
 CARD = card_of("usual", ["work.instructions.layouts=3"])
 HEAD = {"card": {"name": "usual", "work": {"instructions": {"most": 0.005}}}}

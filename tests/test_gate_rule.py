@@ -11,19 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.comparison import Sample
+from harness.common.comparison import Sample
 from harness.gate.card import StageSaid, TimeSaid
-from harness.gate.rule import (
-    ESCALATE,
-    INCONCLUSIVE,
-    PASS,
-    REGRESSION,
-    Blocked,
-    Decision,
-    Timed,
-    decide,
-    slower_phase,
-)
+from harness.gate.rule import ESCALATE, INCONCLUSIVE, PASS, REGRESSION, Blocked, Decision, Timed, decide, slower_phase
 
 RULE = TimeSaid()
 SHORT = TimeSaid(triage=StageSaid(8, 0.015), confirm=StageSaid(12, 0.025), fewest=8)

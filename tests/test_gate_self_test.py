@@ -16,8 +16,8 @@ import yaml
 from workbench import CHECKOUT, wait_until
 
 from harness import splice
-from harness.comparison import Sample
-from harness.errors import Refusal
+from harness.common.comparison import Sample
+from harness.common.errors import Refusal
 from harness.gate import __main__ as gate
 from harness.gate import background, self_test
 from harness.gate.card import StageSaid, TimeSaid, card_of
@@ -25,7 +25,8 @@ from harness.gate.failures import read_failures
 from harness.gate.planted import corrupted, units
 from harness.gate.rule import PASS, REGRESSION
 from harness.gate.self_test_page import detectable, page
-from harness.gate.stream import AGAIN, BASE, SAME, Block, Kind, Stream, planted_name, read_stream
+from harness.gate.stream import AGAIN, BASE, SAME, Kind, Stream, planted_name, read_stream
+from harness.runs.aa import Block
 from variants.contract import Meter, WordCounts
 
 RULE = TimeSaid(triage=StageSaid(6, 0.015), confirm=StageSaid(9, 0.025), fewest=6)
@@ -36,7 +37,8 @@ WORDS = WordCounts.from_items([(b"the", 5), (b"then", 3), (b"hen", 2)])
 def block(number: int, **shares: float) -> Block:
     """A block in which base takes a second and each program its share more."""
     return {
-        name: Sample("self", number, 1.0 + share, 1.0 + share, 1, 0.0) for name, share in {BASE: 0.0, **shares}.items()
+        name: Sample("gate_self_test", number, 1.0 + share, 1.0 + share, 1, 0.0)
+        for name, share in {BASE: 0.0, **shares}.items()
     }
 
 
@@ -94,14 +96,14 @@ def test_the_smallest_slow_down_that_is_caught_is_the_threshold_where_there_is_n
 def test_a_stream_goes_on_where_it_was_and_leaves_out_half_a_line(tmp_path: Path) -> None:
     path = tmp_path / "quiet.jsonl"
     first = Stream(path, HEAD)
-    first.add(block(0, same=0.0, again=0.01))
-    first.add(block(1, same=0.25))
+    first.file.add(block(0, same=0.0, again=0.01))
+    first.file.add(block(1, same=0.25))
     first.file.close()
     with path.open("a") as file:
         file.write('{"block":2,"base":[1.0')
     again = Stream(path, {**HEAD, "started": "later"})
     assert again.blocks == first.blocks
-    again.add(block(2, same=0.0))
+    again.file.add(block(2, same=0.0))
     again.file.close()
     _, blocks = read_stream(path)
     assert [each[BASE].block for each in blocks] == [0, 1, 2]
@@ -253,7 +255,7 @@ def test_a_page_says_honestly_what_was_missed(tmp_path: Path) -> None:
     chance = random.Random(1)
     for number in range(20 * 15):
         shares = {SAME: 0.1, **{planted_name(share): chance.gauss(share, 0.001) for share in (0.01, 0.02, 0.05)}}
-        stream.add(block(number, **shares))
+        stream.file.add(block(number, **shares))
     stream.file.close()
     said = page(tmp_path, head)
     assert "| nothing beside it | A/A | 20 | 20 | 100 % (83 % to 100 %) | 0 | 20 |" in said
@@ -263,6 +265,7 @@ def test_a_page_says_honestly_what_was_missed(tmp_path: Path) -> None:
     assert "Other runs were measured beside it." in said
 
 
+@pytest.mark.slow
 def test_the_page_about_the_gate_shows_what_the_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """As tests/test_readme.py says of the page beside the records."""
     monkeypatch.chdir(CHECKOUT)
@@ -276,6 +279,7 @@ def test_a_duration_is_written_as_people_do(said: str, seconds: float) -> None:
     assert self_test.seconds_of(said) == seconds
 
 
+@pytest.mark.slow
 def test_the_plan_says_how_much_is_left(small: Path, output: Path, tmp_path: Path) -> None:
     test = self_test.SelfTest(card_of(str(small)), output, tmp_path / "folder", quick=True, concurrent=True)
     said = test.plan(["quiet", "failures"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Refusal
+from harness.common.errors import Refusal
 from harness.gate.card import Card, StageSaid, TimeSaid, card_of
 from harness.gate.evidence import EvidenceFile, read_evidence
 from harness.gate.judging import judged

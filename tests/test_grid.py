@@ -6,6 +6,7 @@ compiled under every parameter, the tallies against the stages in Python, what i
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import random
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import threading
 from array import array
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ import pytest
 from meters import Recorder, ends_in_memory_error, interrupt
 from sanitizers import case_text, printed_merges, sanitized
 
-from harness import registry
-from harness.calling import LONGEST_SHOWN
+from harness.common import registry
+from harness.worker.calling import LONGEST_SHOWN
 from variants import cpp, fine_grained, heap, incremental, naive
 from variants.contract import LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -65,6 +65,7 @@ def random_words(seed: int, words: int = 30) -> WordCounts:
     )
 
 
+@functools.cache
 def many_words() -> WordCounts:
     """Enough pairs that tables grow, chains cross and every thread has a share."""
     dice = random.Random(5)
@@ -90,9 +91,14 @@ def test_no_parameter_changes_the_merges(point: tuple[str, ...]) -> None:
         assert learned == naive.train(table, 60)
 
 
+@functools.cache
+def expected_of_many_words(num_merges: int) -> list[Merge]:
+    return incremental.train(many_words(), num_merges)
+
+
 @every_point
 def test_a_table_with_many_pairs_is_learned_right(point: tuple[str, ...]) -> None:
-    assert learn(point, many_words(), 300) == incremental.train(many_words(), 300)
+    assert learn(point, many_words(), 300) == expected_of_many_words(300)
 
 
 @pytest.mark.parametrize("point", THREADED, ids="-".join)
@@ -102,27 +108,37 @@ def test_every_width_and_schedule_learns_the_same_and_counts_the_same_work(point
         meter = Meter()
         learned = learn(point, many_words(), 30, meter, threads=threads, schedule=schedule, chunk=threads * 7)
         answers.append((learned, meter.tallies))
-    assert answers[0][0] == incremental.train(many_words(), 30)
+    assert answers[0][0] == expected_of_many_words(30)
     assert all(answer == answers[0] for answer in answers)
 
 
-def python_stage(point: tuple[str, ...], push: str) -> Callable[..., list[Merge]]:
+def python_stage(point: tuple[str, ...]) -> str:
     """The stage in Python that does the same work."""
-    if point[3] != "heap":
-        return {"coarse": incremental.train, "fine_grained": fine_grained.train}[point[4]]
-    return lambda *arguments: heap.train(*arguments, push=push)
+    return "heap" if point[3] == "heap" else point[4]
+
+
+@functools.cache
+def work_in_python(stage: str, push: str, many: bool) -> tuple[list[Merge], dict[str, int]]:
+    """What a stage in Python learns of one of two tables, and the work that it counts."""
+    meter = Meter()
+    words, num_merges = (many_words(), 100) if many else (random_words(7), 50)
+    if stage == "heap":
+        return heap.train(words, num_merges, meter, push=push), meter.tallies
+    train = {"coarse": incremental.train, "fine_grained": fine_grained.train}[stage]
+    return train(words, num_merges, meter), meter.tallies
 
 
 # There is no stage in Python that has a heap and updates whole words.
 @pytest.mark.parametrize("point", [point for point in POINTS if point[3:] != ("heap", "coarse")], ids="-".join)
 @pytest.mark.parametrize("push", cpp.PUSHES)
 def test_the_work_is_that_of_the_stage_in_python(point: tuple[str, ...], push: str) -> None:
-    stage = python_stage(point, push)
-    for words, num_merges in ((many_words(), 100), (random_words(7), 50)):
-        mine, theirs = Meter(), Meter()
-        assert learn(point, words, num_merges, mine, push=push) == stage(words, num_merges, theirs)
-        assert {name: count for name, count in mine.tallies.items() if name != "pairs_copied"} == theirs.tallies
-        assert mine.tallies.get("pairs_copied", 0) == (theirs.tallies["pairs_scanned"] if "copied" in point[3] else 0)
+    stage = python_stage(point)
+    for words, num_merges, many in ((many_words(), 100, True), (random_words(7), 50, False)):
+        mine = Meter()
+        merges, tallies = work_in_python(stage, push if stage == "heap" else "", many)
+        assert learn(point, words, num_merges, mine, push=push) == merges
+        assert {name: count for name, count in mine.tallies.items() if name != "pairs_copied"} == tallies
+        assert mine.tallies.get("pairs_copied", 0) == (tallies["pairs_scanned"] if "copied" in point[3] else 0)
 
 
 @pytest.mark.parametrize("words", cpp.PASSED_AS)
@@ -281,7 +297,7 @@ def test_several_threads_train_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(learned[number] == incremental.train(many_words(), 200) for number in range(len(points)))
+    assert all(learned[number] == expected_of_many_words(200) for number in range(len(points)))
 
 
 @pytest.mark.slow

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+import runpy
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import setuptools
 import tomllib
 import yaml
 
-from harness import registry
+from harness.common import registry
 from harness.conformance import check_trainer
 
 REPOSITORY = Path(__file__).parent.parent
@@ -118,6 +120,16 @@ def test_a_variants_card_says_everything(path: Path) -> None:
     assert content["counting"] in registry.counters()
 
 
+@pytest.mark.parametrize("name", registry.presets())
+def test_a_preset_becomes_a_card_that_says_everything(name: str) -> None:
+    content = registry.presets()[name]
+    assert set(content) == set(card(REPOSITORY / "conf/variant/heap.yaml"))
+    assert content["name"] == name
+    assert content["about"]
+    (family,) = [path for path in CARDS if path.parent.name == "family" and name in card(path)["presets"]]
+    assert list(content["params"]) == list(card(family)["defaults"]["params"]), "a parameter that no other preset has"
+
+
 @pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/experiment/*.yaml")), ids=lambda path: path.stem)
 def test_an_experiment_begins_with_its_command(path: Path) -> None:
     first, second = path.read_text().splitlines()[:2]
@@ -132,22 +144,31 @@ def project() -> dict[str, Any]:
     return tomllib.loads(text("pyproject.toml"))
 
 
-def test_the_build_names_every_package_that_is_there() -> None:
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What setup.py hands to setuptools."""
+    said: dict[str, Any] = {}
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(setuptools, "setup", said.update)
+    runpy.run_path("setup.py")
+    return said
+
+
+def test_the_build_names_every_package_that_is_there(build: dict[str, Any]) -> None:
     folders = {Path(name).parent for name in project_files() if re.match(r"(variants|harness)/.*\.py$", name)}
     cards = {path.parent.relative_to(REPOSITORY) for path in CARDS}
     expected = {".".join(folder.parts) for folder in folders} | {
         ".".join(("harness", *folder.parts)) for folder in cards
     }
-    assert set(project()["tool"]["setuptools"]["packages"]) == expected
+    assert sorted(build["packages"]) == sorted(expected)
 
 
-def test_the_build_names_every_compiled_module_with_its_headers() -> None:
-    modules = project()["tool"]["setuptools"]["ext-modules"]
-    named = {source for module in modules for source in [*module["sources"], *module.get("depends", [])]}
+def test_the_build_names_every_compiled_module_with_its_headers(build: dict[str, Any]) -> None:
+    named = {source for module in build["ext_modules"] for source in [*module.sources, *module.depends]}
     written = {
         name
         for name in project_files()
-        if name.startswith("variants/") and name.endswith((".pyx", ".pxd", ".pxi", ".hpp", ".cpp"))
+        if name.startswith(("variants/", "harness/")) and name.endswith((".pyx", ".pxd", ".pxi", ".hpp", ".cpp"))
     }
     assert named == written
 
@@ -167,6 +188,7 @@ def test_links_between_the_papers_lead_somewhere() -> None:
     assert [(name, link) for name, link in links if not (REPOSITORY / name).parent.joinpath(link).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_recipe_for_a_variant_works(tmp_path: Path) -> None:
     _, source = blocks("docs/how-to/variant.md", "python")
     described = yaml.safe_load(blocks("docs/how-to/variant.md", "yaml")[0])

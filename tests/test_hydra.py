@@ -16,8 +16,8 @@ import hydra.errors
 import pytest
 from workbench import CHECKOUT
 
-from harness import registry
-from harness.command_line import compose
+from harness.common import registry
+from harness.runs.command_line import compose
 
 Complete = Callable[[str], list[str]]
 
@@ -89,7 +89,7 @@ def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offe
 
 
 def test_the_papers_name_the_command_that_installs_completion() -> None:
-    for paper in ("README.md", "harness/usage.py"):
+    for paper in ("README.md", "harness/runs/usage.py"):
         assert 'eval "$(bpe-harness -sc install=bash)"' in (CHECKOUT / paper).read_text()
 
 
@@ -101,7 +101,7 @@ def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
 ) -> None:
     """With real metadata of an installed package, in a process of its own."""
     program = (
-        "from harness.command_line import compose\nfrom harness.usage import usage\n"
+        "from harness.runs.command_line import compose\nfrom harness.runs.usage import usage\n"
         "found = compose(['-m', 'variant=glob([heap*,th*])', 'data=stdlib'])\n"
         "print('theirs' in usage(), sorted(each.config['variant']['name'] for each in found) )"
     )
@@ -109,7 +109,7 @@ def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
     said = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
     ).stdout
-    heaps = [name for name in registry.names("variant") if name.startswith("heap")]
+    heaps = [name for name in registry.cards("variant") if name.startswith("heap")]
     assert said == f"True {[*heaps, 'theirs']}\n"
 
 
@@ -125,7 +125,8 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
         if (CHECKOUT / name).is_file() and name.startswith(("harness/", "variants/", "conf/", "README", "LICENSE")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CHECKOUT / name, source / name)
-    (source / "pyproject.toml").write_text(without_compiled_modules((CHECKOUT / "pyproject.toml").read_text()))
+    shutil.copy(CHECKOUT / "pyproject.toml", source)
+    (source / "setup.py").write_text(without_compiled_modules((CHECKOUT / "setup.py").read_text()))
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-index"]
     subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", tmp_path, source], check=True)
@@ -140,7 +141,9 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 
-    where = said(sys.executable, "-c", "import harness.registry; print(harness.registry.conf_folder())").strip()
+    where = said(
+        sys.executable, "-c", "import harness.common.registry; print(harness.common.registry.conf_folder())"
+    ).strip()
     assert Path(where) == installed / "harness" / "conf"
     assert "name: heap" in said(sys.executable, "-m", "harness", "--cfg", "job")
     assert "heap" in said(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260")
@@ -148,16 +151,12 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
 
 
-def without_compiled_modules(project: str) -> str:
-    """pyproject.toml without its tables of extension modules."""
-    kept, skipping = [], False
-    for line in project.splitlines():
-        if line.startswith("["):
-            skipping = line == "[[tool.setuptools.ext-modules]]"
-        if not skipping:
-            kept.append(line)
-    assert "ext-modules" not in "\n".join(kept)
-    return "\n".join(kept) + "\n"
+def without_compiled_modules(script: str) -> str:
+    """setup.py with nothing to compile."""
+    before, _, after = script.partition("    ext_modules=[")
+    _, end, rest = after.partition("\n    ],\n")
+    assert end
+    return before + rest
 
 
 # What is not relied on, and what changes.

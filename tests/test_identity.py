@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 
-from harness.calling import OWN, feeding_of, own_tie_break
-from harness.errors import MISMATCH, OK
-from harness.identity import Identity, identity_of
-from harness.proof import Claim, agreement
-from harness.record import Record
-from harness.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, complaints
-from harness.registry import VariantCard
-from harness.replay import replay
-from harness.running import exit_code
-from harness.schedule import Run
-from harness.smallest import search
+from harness.common.errors import MISMATCH, OK
+from harness.common.registry import VariantCard
+from harness.proof.true_counts import replay
+from harness.runs.identity import Identity, identity_of
+from harness.runs.record import Record
+from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, complaints
+from harness.runs.running import exit_code
+from harness.runs.schedule import Run
+from harness.runs.smallest import search
+from harness.runs.verdict import Claim, agreement
+from harness.worker.calling import OWN, feeding_of, own_tie_break
 from variants import heap, minbpe
 from variants.contract import Merge, TieBreak, WordCounts
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from workbench import HEAP, TESTS, cell_of, reading_of, settings_for, unruly
 
-from harness import word_store
-from harness.instructions import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
-from harness.jobs import train_job
-from harness.measure import Limits
-from harness.registry import VariantCard
-from harness.schedule import Run
-from harness.settings import Preset
+from harness.common.registry import VariantCard
+from harness.measure.instructions import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
+from harness.measure.process import Limits
+from harness.runs.cells import train_job
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
+from harness.worker import word_store
 from variants.contract import WordCounts
 
 INSTRUCTIONS = Preset("instructions", "instructions")

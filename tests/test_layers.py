@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from harness import registry
+from harness.common import registry
 
 REPOSITORY = Path(__file__).parent.parent
 STANDARD = set(sys.stdlib_module_names)
-LONGEST_FILE = 350
+LONGEST_FILE = 500
+ROOMS = ("worker", "common", "measure", "corpora", "tokenizers", "proof", "runs", "results", "gate")
+"""The rooms of `harness`, the lowest floor first: each imports from those before it only."""
+MOST_ROOMS = 9
 LONGEST_STAGE = 100
 NOT_CODE = {
     tokenize.COMMENT,
@@ -63,13 +68,13 @@ def packages(path: Path) -> set[str]:
 
 def worker_modules() -> list[Path]:
     """The measured process's own half of `harness`: the worker and all that it imports there."""
-    reached = [REPOSITORY / "harness" / "worker.py"]
+    reached = [REPOSITORY / "harness" / "worker" / "__main__.py"]
     for path in reached:  # grows while it is read
         for module in imported(path):
             parts = module.split(".")
             if parts[0] != "harness":
                 continue
-            candidates = [REPOSITORY.joinpath(*parts[:length]).with_suffix(".py") for length in (2, 3)]
+            candidates = [REPOSITORY.joinpath(*parts[:length]).with_suffix(".py") for length in (2, 3, 4)]
             reached += [candidate for candidate in candidates if candidate.is_file() and candidate not in reached]
     return reached
 
@@ -83,6 +88,62 @@ def code_lines(path: Path) -> int:
     with path.open("rb") as file:
         tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in NOT_CODE]
     return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - documented)
+
+
+def room_of(module: str) -> str:
+    """The room of a module of `harness`; empty for what lies at its root."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "harness" and len(parts) > 1 and parts[1] in ROOMS else ""
+
+
+def test_the_rooms_are_those_that_have_a_floor_and_few() -> None:
+    found = {path.parent.name for path in sources("harness/*/__init__.py")}
+    assert found == set(ROOMS)
+    assert len(ROOMS) <= MOST_ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_is_for(room: str) -> None:
+    said = ast.get_docstring(ast.parse((REPOSITORY / "harness" / room / "__init__.py").read_text())) or ""
+    assert re.search(r"^In: .*Out: ", said, re.MULTILINE | re.DOTALL), f"{room} does not say what comes in and goes out"
+
+
+@pytest.mark.parametrize("path", sources("harness/*.py"), ids=named)
+def test_what_lies_at_the_root_is_a_command(path: Path) -> None:
+    if path.name != "__init__.py":
+        assert '\nif __name__ == "__main__":\n' in path.read_text()
+
+
+@pytest.mark.parametrize("path", [path for room in ROOMS for path in sources(f"harness/{room}/**/*.py")], ids=named)
+def test_a_room_imports_from_lower_floors_only(path: Path) -> None:
+    if path.name == "__main__.py" and path.parent.name != "worker":
+        return  # a command that has a room's name
+    own = ROOMS.index(path.relative_to(REPOSITORY).parts[1])
+    for module in imported(path):
+        if module.partition(".")[0] == "harness":
+            assert room_of(module), f"{named(path)} imports {module}, which is a command or none of the rooms"
+            assert ROOMS.index(room_of(module)) <= own, f"{named(path)} imports {module} from a higher floor"
+
+
+def test_no_module_of_the_harness_imports_itself_in_a_circle() -> None:
+    """Imports inside functions and for type checkers count."""
+    paths = {path: ".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in sources("harness/**/*.py")}
+    modules = {name.removesuffix(".__init__"): path for path, name in paths.items()}
+    graph = {
+        name: {target for module in imported(path) if (target := longest_module(module, modules))} - {name}
+        for name, path in modules.items()
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def longest_module(name: str, modules: Mapping[str, Path]) -> str | None:
+    """The module that an imported name lies in: `harness.runs.cells.TrainCell` in `harness.runs.cells`."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name or None
 
 
 def test_the_algorithms_do_not_know_who_measures_them() -> None:
@@ -107,26 +168,26 @@ def test_the_measured_process_imports_the_standard_library_and_the_contract_only
 
 def test_the_measured_process_is_checked_for_an_old_python() -> None:
     checked = (REPOSITORY / ".ci" / "run").read_text()
-    assert [named(path) for path in worker_modules() if named(path) not in checked] == []
-    assert "--target=3.9- variants/*.py" in checked
+    assert {path.parent for path in worker_modules()} == {REPOSITORY / "harness" / "worker"}
+    assert "--target=3.9- variants/*.py harness/worker/*.py" in checked
 
 
 def test_the_measured_process_starts_small() -> None:
     listed = subprocess.run(
-        [sys.executable, "-c", "import harness.worker, sys; print(*sys.modules)"],
+        [sys.executable, "-c", "import harness.worker.__main__, sys; print(*sys.modules)"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert "harness.worker" in listed
+    assert "harness.worker.__main__" in listed
     heavy = {"hydra", "omegaconf", "pandas", "matplotlib", "numpy", "rich", "regex", "yaml"}
     assert heavy & {module.partition(".")[0] for module in listed} == set()
 
 
 @pytest.mark.parametrize("path", sources("harness/**/*.py"), ids=named)
 def test_the_harness_names_no_variant(path: Path) -> None:
-    names = {card.stem for card in sources("conf/variant/*.yaml")}
+    names = set(registry.cards("variant"))
     constants = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
     assert names & {constant for constant in constants if isinstance(constant, str)} == set()
     stages = [module for module in imported(path) if module.startswith("variants")]

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.conditions import NAMES
-from harness.errors import UNMEASURED, USAGE, Refusal
-from harness.likeness import Pairing, paired, require_alike
-from harness.record import Record, read_records
-from harness.rows import rows
+from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.results.pairs import NAMES, Pairing, paired, require_alike
+from harness.results.rows import rows
+from harness.runs.record import Record, read_records
 
 HEAP = next(
     record
@@ -71,7 +70,7 @@ def test_a_set_is_like_itself() -> None:
         ({"threads": 8}, "threads", "(1 / 8)"),
         ({"params": {**HEAP["params"], "push": "none"}}, "params", "/ push=none)"),
         ({"limits": {"wall_seconds": 60}}, "limits.wall", "/ 60)"),
-        ({"concurrent": True}, "concurrent", "/ True)"),
+        ({"concurrent": True}, "concurrent", "/ true)"),
     ],
 )
 def test_what_is_unlike_is_refused_said_and_allowed_by_its_name(change: Record, condition: str, said: str) -> None:

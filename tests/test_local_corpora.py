@@ -21,10 +21,10 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import cache
-from harness.corpora import CorpusFile, extras, prepare, standard_input
+from harness.common.errors import Refusal, extra
+from harness.common.files import CACHE_VARIABLE, cache_folder
+from harness.corpora import CorpusFile, prepare, standard_input
 from harness.corpora.assembled import Recipe, assemble
-from harness.errors import Refusal
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
@@ -59,7 +59,7 @@ def refusal_of(path: Any, special_tokens: tuple[str, ...] = (END,), **further: A
 
 
 def kept_files() -> list[Path]:
-    return sorted(path for path in cache.folder().rglob("*") if path.is_file())
+    return sorted(path for path in cache_folder().rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(texts: Path, monkeypatc
 def test_room_is_asked_for_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3})())
     assert "texts needs 4 B in" in refusal_of("texts")
-    assert f"set {cache.VARIABLE} to a folder that has it" in refusal_of("texts")
+    assert f"set {CACHE_VARIABLE} to a folder that has it" in refusal_of("texts")
 
 
 pieces = st.lists(st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", "text|>"]), max_size=8).map("".join)
@@ -265,7 +265,7 @@ def test_an_absent_library_is_named_with_what_installs_it(tmp_path: Path, monkey
     assert "a.zst needs zstandard, which is not installed; run python -m pip install 'bpe-harness[data]'" in refusal_of(
         tmp_path / "a.zst"
     )
-    assert extras.extra("json", "this") is json
+    assert extra("json", "this") is json
 
 
 # ---- columns

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from harness import differential
-from harness.errors import USAGE, Refusal
-from harness.gpt2_form import merges_text, spelled
-from harness.merges_files import read_merges_file
+from harness.common.errors import USAGE, Refusal
+from harness.proof import differential
+from harness.tokenizers.gpt2_form import merges_text, spelled
+from harness.tokenizers.merges_files import read_merges_file
 from variants.contract import Merge, TieBreak
 
 SPELLED = "t h\nth e\n"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ import pytest
 import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from workbench import first_fast
 
 from harness.__main__ import main
-from harness.record import read_records
-from harness.word_store import digest
+from harness.runs.record import read_records
+from harness.worker.word_store import digest
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable
 from variants.counting import character_classes, native, processes
 from variants.counting.pretokenize import serial
@@ -43,6 +45,7 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+ACROSS = ("'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028", "é", "中", "😀", "<|e|>", "1a")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def expect_definition_of_random_content(file: Path, seed: int) -> int:
     return len(content) * len(COMPILED) * 3
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", first_fast(range(8), 2))
 def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
     for seed in range(40 * block, 40 * block + 40):
         expect_definition_of_random_content(file, seed)
@@ -105,9 +108,7 @@ def test_any_bytes_are_refused_or_replaced_as_the_definition_does_it(
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(
-    "piece", ["'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028", "é", "中", "😀", "<|e|>", "1a"]
-)
+@pytest.mark.parametrize("piece", ACROSS)
 def test_a_piece_may_lie_anywhere_across_a_block(file: Path, path: str, piece: str) -> None:
     for offset in range(60, 70):
         for filler in ("a", " ", "1", "!", "'"):
@@ -198,6 +199,7 @@ def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_widt
         expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, threads=threads, smallest_range=1 << 10)
 
 
+@pytest.mark.slow
 def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
     content = b"a " + b"x" * 3_000_000 + b" b " + b"x" * 3_000_000
     for pattern in COMPILED:
@@ -430,32 +432,122 @@ def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
         seed += 1
 
 
-def printed_by_driver(folder: Path, *flags: str) -> str:
-    """Compile tests/scanner_driver.cpp and run it over random texts; skips the test where there is no compiler."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    program, tables = folder / "scanner", folder / "classes"
+# --------------------
+# The scanner as a program of its own: tests/scanner_driver.cpp, compiled in other ways and for another machine.
+
+
+def contents() -> list[bytes]:
+    """What is scanned on every path with every pattern, buffer and width."""
+    random_ones = [random_content(random.Random(seed))[0] for seed in range(60)]
+    return [*random_ones, b"", b"x" * 100_000, b"a b" * 50_000]
+
+
+def contents_in_one_piece() -> Iterator[bytes]:
+    """What the tests of the paths above scan in one piece, with many a code point between neighbours."""
+    for piece in ACROSS:
+        for offset in range(60, 70):
+            yield from ((filler * offset + piece + filler * 3).encode() for filler in ("a", " ", "1", "!", "'"))
+    for sequence in BAD:
+        for length in range(50, 140):
+            behind = ("x", "é", "中", "😀")[length % 4].encode()
+            yield "é".encode() * (length // 2) + b"x" * (length % 2) + sequence + behind * 50 + b"\xff"
+    text = ("It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8).encode()
+    yield from (text[:length] for length in range(200))
+    for before, after in NEIGHBOURS:
+        codes = [*range(0x3100), *range(0x3100, sys.maxunicode + 1, 13)]
+        characters = (chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+        yield "\n".join(before + character + after for character in characters).encode()
+
+
+def driver(folder: Path, *flags: str, compiler: str = "g++") -> Path:
+    """The compiled tests/scanner_driver.cpp; skips the test where the compiler is not there."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}: apt-get install g++-aarch64-linux-gnu or g++")
+    program = folder / f"scanner-{compiler}{''.join(flags).replace('/', '')}"
+    build = ["-std=c++17", "-g", "-pthread", *flags, f"-I{ROOT / 'variants' / 'native'}"]
+    subprocess.run([compiler, *build, str(ROOT / "tests" / "scanner_driver.cpp"), "-o", str(program)], check=True)
+    return program
+
+
+def scanned(program: Path, texts: Iterable[tuple[bytes, bool]], *before: str, path: str = "") -> tuple[list[str], str]:
+    """The digests that the driver prints, one for each text, and what is said beside. True: scanned in one piece."""
+    tables, listed = program.parent / "classes", program.parent / "contents"
     tables.write_bytes(b"".join(character_classes.character_classes()))
-    source = ROOT / "tests" / "scanner_driver.cpp"
-    build = ["-std=c++17", "-O1", "-g", "-pthread", *flags, f"-I{ROOT / 'variants' / 'native'}"]
-    subprocess.run([compiler, *build, str(source), "-o", str(program)], check=True)
-    contents = [random_content(random.Random(seed))[0] for seed in range(60)] + [b"", b"x" * 100_000, b"a b" * 50_000]
-    files = []
-    for number, content in enumerate(contents):
-        files.append(folder / f"{number}.txt")
-        files[-1].write_bytes(content)
-    return subprocess.run(
-        [str(program), str(tables), *map(str, files)], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+    with listed.open("wb") as file:
+        file.writelines(struct.pack("<Q?", len(text), plain) + text for text, plain in texts)
+    paths = [str(("portable", "avx2", "avx512", "vaes", "neon").index(path))] if path else []
+    command = [*before, str(program), str(tables), str(listed), *paths]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines(), ended.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_sanitizers_have_nothing_to_say(tmp_path: Path, sanitizers: str) -> None:
-    assert printed_by_driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all").endswith(" words\n")
+    texts = [(content, False) for content in contents()]
+    digests, said = scanned(driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1"), texts)
+    assert (len(digests), said) == (len(texts), "")
 
 
 @pytest.mark.slow
 def test_a_build_without_vectors_counts_the_same(tmp_path: Path) -> None:
-    assert printed_by_driver(tmp_path, "-DSCANNER_PORTABLE") == printed_by_driver(tmp_path)
+    texts = [(content, False) for content in contents()]
+    portable, _ = scanned(driver(tmp_path, "-O1", "-DSCANNER_PORTABLE"), texts)
+    assert scanned(driver(tmp_path, "-O1"), texts) == (portable, "")
+
+
+def emulator() -> str:
+    if shutil.which("qemu-aarch64") is None:
+        pytest.skip("there is no qemu-aarch64 to run programs for arm64: apt-get install qemu-user")
+    return "qemu-aarch64"
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver for 64-bit Arm."""
+    emulator()
+    return driver(tmp_path_factory.mktemp("arm"), "-O2", "-static", compiler="aarch64-linux-gnu-g++")
+
+
+@pytest.mark.slow
+def test_on_arm64_every_path_counts_what_is_counted_here(tmp_path: Path, arm: Path) -> None:
+    texts = [(content, False) for content in contents()] + [(content, True) for content in contents_in_one_piece()]
+    here, _ = scanned(driver(tmp_path, "-O2"), texts)
+    assert len(here) == len(texts)
+    assert scanned(arm, texts, emulator()) == (here, "")
+
+
+@pytest.mark.slow
+def test_on_arm64_vectors_take_fewer_instructions(tmp_path: Path, arm: Path) -> None:
+    counter = tmp_path / "counter.so"
+    build = ["gcc", "-shared", "-fPIC", "-O2", str(ROOT / "tests" / "instruction_counter.c"), "-o", str(counter)]
+    subprocess.run(build, check=True)
+    text = CONTENT * 500
+
+    def instructions(path: str, content: bytes) -> int:
+        _, said = scanned(arm, [(content, True)], emulator(), "-plugin", str(counter), path=path)
+        return int(said.split()[0])
+
+    taken = {path: instructions(path, text) - instructions(path, b"") for path in ("portable", "neon")}
+    assert taken["neon"] < taken["portable"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("vaes" not in PATHS, reason="this processor has no VAES")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("last_bytes = 0x8000800080008000u", "last_bytes = 0x8000800080000000u"),
+        ("longest = _mm_set1_epi32(longest_short)", "longest = _mm_set1_epi32(longest_short + 1)"),
+        ("lows = _mm512_setr_epi64(0, 2, 4, 6", "lows = _mm512_setr_epi64(0, 2, 6, 4"),
+    ],
+)
+def test_keys_hashed_wrongly_by_fours_are_found(tmp_path: Path, right: str, wrong: str) -> None:
+    headers = tmp_path / "native"
+    shutil.copytree(ROOT / "variants" / "native", headers, ignore=shutil.ignore_patterns("*.so", "_*"))
+    text = (headers / "scanner_vectors.hpp").read_text()
+    assert text.count(right) == 1
+    (headers / "scanner_vectors.hpp").write_text(text.replace(right, wrong))
+    with pytest.raises(AssertionError, match="other homes than one word at a time"):
+        scanned(driver(tmp_path, "-O1", f"-I{headers}"), [(CONTENT, True)])

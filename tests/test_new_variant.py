@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness import errors, new_variant, registry
+from harness import new_variant
+from harness.common import errors, registry
 from harness.new_variant import main
 
 REPOSITORY = Path(__file__).parent.parent

@@ -18,8 +18,8 @@ import pytest
 from fetched import END, card, facts, get, left, refusal_of
 from local_server import Server
 
+from harness.common.errors import Refusal
 from harness.corpora.clients import from_debian, from_npm, from_package_index
-from harness.errors import Refusal
 
 
 def wheel(folder: Path, **members: bytes) -> Path:

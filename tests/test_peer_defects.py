@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from harness.identity import Identity, identity_of
-from harness.record_keys import IDENTICAL, WRONG
-from harness.replay import replay
+from harness.proof.true_counts import replay
+from harness.runs.identity import Identity, identity_of
+from harness.runs.record_keys import IDENTICAL, WRONG
+from harness.tokenizers.gpt2_form import read_spelling
 from variants import heap
 from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.peers import bpeasy, fast_bpe_rs, gigatoken, huggingface, rustbpe, sentencepiece, tiktoken, turbobpe
-from variants.peers.huggingface import bytes_by_character, spelled
 
 SPECIAL = "<|endoftext|>"
 COUNTS_IN_32_BITS = 2**31
@@ -183,6 +183,5 @@ def trainer_of(num_merges: int, special_tokens: list[str]) -> Any:
 
 
 def merges_in(tokenizer: Any) -> list[Merge]:
-    byte_of = bytes_by_character()
     learned = json.loads(tokenizer.to_str())["model"]["merges"]
-    return [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
+    return [(read_spelling(left), read_spelling(right)) for left, right in learned]

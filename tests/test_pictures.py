@@ -11,13 +11,13 @@ import pytest
 from drawn import Drawing
 from measured import Record, measured, stopped, wrong
 
-from harness.errors import Refusal
-from harness.pictures.files import save
-from harness.pictures.kinds import KINDS
-from harness.pictures.request import Request
+from harness.common.errors import Refusal
 from harness.plot import draw
-from harness.published import programs
-from harness.record import read_records
+from harness.results.charts.chart import Request
+from harness.results.charts.files import save
+from harness.results.charts.kinds import KINDS
+from harness.results.published import programs
+from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CLOSE = 0.003

@@ -15,13 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import MISMATCH, OK, USAGE, Refusal
-from harness.figures import figures_of
-from harness.pivot import pivot, pivot_sheet
-from harness.record import Record, read_records
-from harness.row_fields import fields_of
-from harness.rows import Row, rows
-from harness.sheet import sheet_to_markdown
+from harness.common.errors import MISMATCH, OK, USAGE, Refusal
+from harness.common.sheet import sheet_to_markdown
+from harness.results.fields import fields_of, figures_of
+from harness.results.pivot import pivot, pivot_sheet
+from harness.results.rows import Row, rows
+from harness.runs.record import Record, read_records
 from harness.table import main
 
 FORMS, SWEEP = (read_records([Path(__file__).parent / "records" / f"{name}.jsonl"]) for name in ("forms", "sweep"))

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from harness import plan, registry
-from harness.command_line import compose
-from harness.errors import Refusal
-from harness.measure import Limits
-from harness.plan import TrainCell, cells_of, counter_of, limits_of, pattern_of, variants_of
-from harness.registry import VariantCard
-from harness.settings import Preset, Settings, affinity_of, settings_of
-from harness.sizes import parse_bytes
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.common.registry import VariantCard
+from harness.common.units import parse_bytes
+from harness.measure.process import Limits
+from harness.runs import cells as plan
+from harness.runs.cells import TrainCell, cells_of, counter_of, limits_of, pattern_of, variants_of
+from harness.runs.command_line import compose
+from harness.runs.settings import Preset, Settings, affinity_of, settings_of
 from variants.contract import GPT2_PATTERN
 
 LISTED = {

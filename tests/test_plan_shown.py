@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 from workbench import HEAP, NAIVE, cell_of, reading_of, settings_for
 
-from harness import schedule
-from harness.extrapolation import Estimate
-from harness.kept_costs import MEASURED, keep_cost
-from harness.measure import Limits
-from harness.plan import TrainCell
-from harness.plan_shown import show_plan
-from harness.schedule import Run
-from harness.settings import Preset
+from harness.measure.process import Limits
+from harness.runs import schedule
+from harness.runs.cells import TrainCell
+from harness.runs.costs import MEASURED, keep_cost
+from harness.runs.extrapolation import Estimate
+from harness.runs.plan_shown import show_plan
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
 
 
 def shown(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> list[str]:

@@ -14,13 +14,13 @@ from drawn import Drawing
 from matplotlib.colors import to_hex
 from measured import measured
 
-from harness.colours import PHASES, dark_of
-from harness.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
-from harness.pictures.files import save
-from harness.pictures.request import Request
-from harness.pictures.theme import DARK
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.plot import draw, main
-from harness.record import read_records
+from harness.results.charts.chart import Request
+from harness.results.charts.files import save
+from harness.results.colours import DARK, PHASES, dark_of
+from harness.results.legend import KEPT
+from harness.runs.record import read_records
 
 RECORDS = Path(__file__).parent / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
@@ -96,8 +96,8 @@ def test_nothing_but_failures_is_still_a_picture(tmp_path: Path) -> None:
 
 def test_marks_of_repeats_and_reused_counts_are_explained(tmp_path: Path) -> None:
     texts = svg_texts(REPEATS, tmp_path)
-    assert "2.704 s*" in texts
-    assert "* reading and counting were measured in an earlier run; its word counts were reused." in texts
+    assert "1.800 s*" in texts
+    assert KEPT in " ".join(texts)
     assert any(text.startswith("xN: each figure is the median of N records") for text in texts)
 
 

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from workbench import HEAP, NAIVE, TESTS, cell_of, reading_of, settings_for, unruly
 
-from harness import kept, registry
-from harness.errors import MISMATCH, OK
-from harness.kept import Reference
-from harness.measure import Limits
-from harness.plan import TrainCell
-from harness.proof import Claim, agreement, find_reference, first_divergence, verdict
-from harness.record import Record
-from harness.registry import VariantCard
-from harness.running import exit_code
-from harness.schedule import Run
+from harness.common import registry
+from harness.common.errors import MISMATCH, OK
+from harness.common.registry import VariantCard
+from harness.measure.process import Limits
+from harness.proof import compiled_replay
+from harness.runs import store
+from harness.runs.cells import TrainCell
+from harness.runs.record import Record
+from harness.runs.running import exit_code
+from harness.runs.schedule import Run
+from harness.runs.store import Reference
+from harness.runs.verdict import Claim, agreement, find_reference, first_divergence, verdict
 from variants.contract import Merge
 
 RIGHT: list[Merge] = [(b"a", b"b"), (b"ab", b"c"), (b"\x00", b"\xff")]
@@ -202,6 +204,21 @@ def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record], Run
     return exit_code(records, run.disagreements), by_variant, run
 
 
+def test_a_single_run_is_proved_by_replaying_its_merges(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    code, records, run = proved(tmp_path, cell_of(reading, NAIVE))
+    assert (code, run.jobs) == (OK, 2)  # the counter and the trainer
+    assert records["naive"]["proof"] == {"state": "reference", "by": ["naive", "replay"]}
+    _, records, run = proved(tmp_path, cell_of(reading, HEAP))
+    assert (records["heap"]["proof"], run.jobs) == ({"state": "confirmed", "by": ["naive", "replay"]}, 1)
+
+
+@pytest.fixture
+def without_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_replay, "_replay", None)
+
+
+@pytest.mark.usefixtures("without_replay")
 def test_a_single_run_makes_its_own_reference_untimed_and_keeps_it(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     code, records, run = proved(tmp_path, cell_of(reading, NAIVE))
@@ -228,7 +245,7 @@ def test_a_kept_reference_is_a_prefix_of_a_longer_one_and_made_longer_when_neede
 
 
 def kept_merges(reading: Any) -> int:
-    reference = kept.reference(reading, "greatest_bytes", 1)
+    reference = store.reference(reading, "greatest_bytes", 1)
     assert reference is not None
     return len(reference.merges)
 
@@ -249,7 +266,7 @@ def test_other_ties_and_other_minimal_counts_have_references_of_their_own(tmp_pa
         assert code == OK
         assert records["heap"]["proof"] == {"state": "reference", "by": records["naive"]["proof"]["by"]}
         assert run.jobs == 2
-    assert len(list(kept.folder_of(reading).glob("reference-*"))) == 3
+    assert len(list(store.folder_of(reading).glob("reference-*"))) == 3
 
 
 def test_a_wrong_trainer_is_told_from_the_right_ones(tmp_path: Path) -> None:
@@ -263,6 +280,20 @@ def test_a_wrong_trainer_is_told_from_the_right_ones(tmp_path: Path) -> None:
     assert run.disagreements == []
 
 
+def test_a_reference_that_a_trainer_writes_itself_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    monkeypatch.setenv("FORGERS_CACHE", str(cache_folder))
+    reading = reading_of(tmp_path)
+    forger = VariantCard("forger", "forgers:writes_the_reference_itself", family="forger")
+    _, records, _ = proved(tmp_path, cell_of(reading, forger))
+    assert records["forger"]["status"] == "mismatch"
+    code, records, _ = proved(tmp_path, cell_of(reading, HEAP))
+    assert (code, records["heap"]["status"]) == (OK, "ok")
+    assert "naive" not in records["heap"]["proof"]["by"] or records["heap"]["proof"]["state"] == "confirmed"
+
+
+@pytest.mark.usefixtures("without_replay")
 def test_where_nobody_can_decide_everybody_hears_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "judges", list)
     reading = reading_of(tmp_path)
@@ -271,9 +302,10 @@ def test_where_nobody_can_decide_everybody_hears_of_it(tmp_path: Path, monkeypat
     assert {(record["status"], record["proof"]["state"]) for record in records.values()} == {("ok", "unconfirmed")}
     (sentence,) = run.disagreements
     assert "heap, returns_one_too_few" in sentence or "returns_one_too_few, heap" in sentence
-    assert kept.reference(reading, "greatest_bytes", 1) is None
+    assert store.reference(reading, "greatest_bytes", 1) is None
 
 
+@pytest.mark.usefixtures("without_replay")
 def test_alone_and_without_a_judge_a_run_is_unconfirmed_and_no_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,10 +346,10 @@ def flipped(content: bytes) -> bytes:
 def test_a_damaged_reference_is_none_and_convicts_nobody(tmp_path: Path, damage: Any) -> None:
     reading = reading_of(tmp_path)
     reference = Reference(RIGHT, True, ("one", "two"))
-    kept.keep_reference(reading, "greatest_bytes", 1, reference)
-    assert kept.reference(reading, "greatest_bytes", 1) == reference
-    assert kept.reference(reading, "greatest_bytes", 2) is None
-    (path,) = kept.folder_of(reading).glob("reference-*")
+    store.keep_reference(reading, "greatest_bytes", 1, reference)
+    assert store.reference(reading, "greatest_bytes", 1) == reference
+    assert store.reference(reading, "greatest_bytes", 2) is None
+    (path,) = store.folder_of(reading).glob("reference-*")
     path.write_bytes(damage(path.read_bytes()))
-    assert kept.reference(reading, "greatest_bytes", 1) is None
+    assert store.reference(reading, "greatest_bytes", 1) is None
     assert not path.exists()

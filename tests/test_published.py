@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import published, registry, splice
+from harness import splice
+from harness.common import registry
+from harness.results import published
 
 SERIES = Path(__file__).parent.parent / "results" / "published" / "series.yaml"
 PROGRAMS: list[dict[str, Any]] = yaml.safe_load(SERIES.read_text())["programs"]
@@ -71,7 +73,7 @@ def test_every_program_of_the_series_is_there_once() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program["program"]))
 def test_a_program_is_mapped_to_a_variant_that_exists_and_to_parameters_that_it_takes(program: dict[str, Any]) -> None:
-    assert program.keys() <= {"program", "part", "variant", "params", "counting", "note", "figures"}
+    assert program.keys() <= {"program", "part", "variant", "params", "counting", "note", "figures", "merges_only"}
     card = registry.variants()[program["variant"]]
     assert "series" in card.tags
     assert program.get("params", {}).keys() <= card.params.keys()

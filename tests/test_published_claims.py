@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import published
-from harness.errors import OK, REGRESSION, UNMEASURED, Refusal
-from harness.published import claims, programs, sheets
-from harness.sheet import sheet_to_markdown
+from harness.common.errors import OK, REGRESSION, UNMEASURED, Refusal
+from harness.common.sheet import sheet_to_markdown
+from harness.results import published
+from harness.results.published import claims, programs, sheets
 from harness.table import main
 
 PROGRAMS = """
@@ -67,7 +67,7 @@ def record(variant: str, seconds_of_max: float, **others: Any) -> dict[str, Any]
         "host": "one",
         "started": "2026-01-01T09:00:00+00:00",
         "block": 0,
-        "run_id": "run",
+        "run_id": "2026-01-01T09:00:00+00:00",
     }
     return {**known, **others}
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf, _utils
 
-from harness import registry
-from harness.quick_yaml import quick_yaml
+from harness.common import registry
+from harness.common.quick_yaml import quick_yaml
 
 FILES = [*registry.conf_folder().rglob("*.yaml"), *Path(hydra.__file__).parent.rglob("conf/**/*.yaml")]
 ODD = (

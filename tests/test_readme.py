@@ -7,14 +7,18 @@ import re
 from pathlib import Path
 
 import pytest
+from workbench import first_fast
 
 from harness import splice
-from harness.record import read_records
+from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
 ALGORITHMS = CHECKOUT / "docs/explanation/algorithms.md"
 PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if splice.BLOCK.search(page.read_text())]
+LONG = "gate_self_test"
+"""The page whose tables read some thousand observations: it comes last, and is the slow one."""
+PAGES.sort(key=lambda page: page.parent.name == LONG)
 PICTURED = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if "harness.plot" in page.read_text()]
 
 
@@ -34,7 +38,7 @@ def test_the_tables_of_the_algorithms_are_what_their_commands_print() -> None:
     assert len(splice.BLOCK.findall(ALGORITHMS.read_text())) == 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+@pytest.mark.parametrize("page", first_fast(PAGES, len(PAGES) - 1), ids=lambda page: page.parent.name)
 def test_the_tables_of_every_page_of_results_are_what_their_commands_print(page: Path) -> None:
     assert splice.main([str(page), "--check"]) == 0
 
@@ -59,7 +63,8 @@ def test_the_picture_of_the_readme_shows_the_totals_of_its_table() -> None:
     assert len(rows) == 10
     for row in rows:
         assert row[0].removeprefix("| ") in picture
-        assert f">{row[2]} s" in picture
+        total, kept = row[2].removesuffix("\\*"), row[2].endswith("\\*")
+        assert f">{total} s{'*' * kept}" in picture
 
 
 def test_the_readmes_records_are_proved_and_name_no_place_of_a_machine() -> None:

@@ -17,20 +17,15 @@ from typing import Any
 
 import pytest
 import regex
+from measured import measured
 from workbench import CHECKOUT, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly
 
-from harness import environment
-from harness.cell_record import train_record, without_paths
-from harness.errors import Refusal
-from harness.record import (
-    FILE_NAME,
-    RecordFile,
-    merges_from_bytes,
-    merges_sha256,
-    merges_to_bytes,
-    read_records,
-)
-from harness.schedule import Run
+from harness.common.errors import Refusal
+from harness.measure import environment
+from harness.runs.record import FILE_NAME, RecordFile, read_records
+from harness.runs.record_of import train_record, without_paths
+from harness.runs.schedule import Run
+from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
 
@@ -47,7 +42,7 @@ KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 
 
 def record(number: int, **others: Any) -> dict[str, Any]:
-    return {"schema": 1, "status": "ok", "number": number, **others}
+    return {**measured("heap", 1.0), "number": number, **others}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +110,7 @@ def test_a_mismatch_says_where_and_under_whose_name(records: list[dict[str, Any]
     wrong = trained(records, "returns_one_too_few")
     assert wrong["status"] == "mismatch"
     assert wrong["reason"] == f"merge 10 differs from the reference of {', '.join(wrong['proof']['by'])}"
-    assert set(wrong["proof"]["by"]) == {"naive", "takes_two", "prints"}
+    assert set(wrong["proof"]["by"]) == {"naive", "replay", "takes_two", "prints"}
     assert wrong["first_divergence"]["merge"] == 10
     assert wrong["first_divergence"]["got"] is None
 
@@ -305,13 +300,15 @@ def test_a_results_folder_that_was_removed_meanwhile_is_made_again(tmp_path: Pat
 
 def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from harness.record import RecordFile\n"
-        "store = RecordFile(Path(sys.argv[1]))\n"
-        "for number in range(50): store.append([{'schema': 1, 'status': 'ok', 'by': sys.argv[2], 'number': number,"
+        "import json, sys; from pathlib import Path; from harness.runs.record import RecordFile\n"
+        "store, whole = RecordFile(Path(sys.argv[1])), json.loads(sys.argv[3])\n"
+        "for number in range(50): store.append([{**whole, 'by': sys.argv[2], 'number': number,"
         " 'long': 'x' * 20_000}] * 2)"
     )
     writers = [
-        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), str(number)], cwd=CHECKOUT)
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path), str(number), json.dumps(record(0))], cwd=CHECKOUT
+        )
         for number in range(4)
     ]
     assert [writer.wait() for writer in writers] == [0] * 4

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from harness import differential, errors, registry
-from harness.gpt2_form import merges_text
-from harness.replay import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
-from harness.replay_command import main
+from harness.common import errors, registry
+from harness.proof import differential
+from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
+from harness.replay import main
+from harness.tokenizers.gpt2_form import merges_text
 from variants.contract import Merge, TieBreak, WordCounts
 
 Words = dict[bytes, int]
@@ -263,6 +264,7 @@ def test_programs_are_told_of_every_merge(
         assert (step["judgement"] == "maximum") == ("choices" not in step)
 
 
+@pytest.mark.slow
 def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
     from harness.tokenizer import save
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_reading import Element, drawing, read
+from page_reading import Element, drawing, marks_of, read
 
-from harness import registry
-from harness.columns import seconds_columns
-from harness.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
-from harness.legend import Legend
-from harness.record import read_records
-from harness.record_arguments import records_of
-from harness.report import __main__ as report
-from harness.report.library import library
-from harness.report.page import page
-from harness.reproduction import command_of
-from harness.rows import PHASES, rows
+from harness import report as report
+from harness.common import registry
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.results.chosen import records_of
+from harness.results.columns import seconds_columns
+from harness.results.legend import Legend, failure_text
+from harness.results.page.page import library, page
+from harness.results.rows import rows
+from harness.runs.record import read_records
+from harness.runs.record_keys import PHASES
+from harness.runs.reproduction import command_of
 from harness.table import explanations
 
 RECORDS = Path(__file__).parent / "records"
@@ -80,8 +80,13 @@ def test_what_failed_is_named_with_its_status_and_shows_no_time() -> None:
         assert row.status.replace("_", " ") in told
         assert line["status"].text == row.status.replace("_", " ")
         assert not re.match(r"[\d.]+$", line["total"].text)
-        figures = drawing(tree)["rows"][place]
-        assert (figures["total"], figures["seconds"], figures["work"]) == (None, [], [])
+        assert [bar for bar in marks_of(tree, "phases", "bar") if bar["of"] == place] == []
+        assert [dot for dot in marks_of(tree, "work", "point") if dot["of"] == place] == []
+        for figure in ("phases", "totals"):
+            texts = [text["outcome"] for text in marks_of(tree, figure, "text") if text["of"] == place]
+            points = [point for point in marks_of(tree, "totals", "point") if point["of"] == place]
+            assert texts == [failure_text(row)] or (figure == "totals" and points[0]["proof"] == failure_text(row))
+            assert all((point["solid"], point["total, s"]) == (0.0, "-") for point in points)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -138,7 +143,7 @@ def test_the_licence_of_a_corpus_is_that_of_its_card() -> None:
 
 
 def test_what_environments_differ_in_stands_beside_each_other() -> None:
-    other = copy.deepcopy(SWEEP[1:3])
+    other = [copy.deepcopy(record) for record in SWEEP[1:3]]
     other[1]["environment"]["packages"]["regex"] = "2030.1.1"
     section = page_of(other).one("section", id="environment")
     line = next(line for line in section.all("tr") if "packages.regex" in line.text)
@@ -188,8 +193,11 @@ def test_whatever_a_record_holds_is_text() -> None:
         assert [element for element in tree.all() if any(name.startswith("on") for name in element.attributes)] == []
         assert HOSTILE in "".join(tree.one("h1")._texts())
         assert any(row["name"] == HOSTILE for row in drawing(tree)["rows"])
-        specifications = [chart["spec"] for chart in drawing(tree)["charts"]]
+        views = [view for chart in drawing(tree)["charts"] for view in chart["views"]]
+        specifications = [part["spec"] for view in views for part in (view, *view["layers"])]
+        assert specifications
         assert "alert" not in str(specifications)
+        assert "alert" not in str([layer.get("words") for view in views for layer in view["layers"]])
 
 
 def test_a_page_may_fetch_nothing_and_run_nothing_but_its_own_scripts() -> None:
@@ -244,10 +252,10 @@ def test_cells_that_differ_in_one_size_are_a_line_with_its_exponent() -> None:
         record["data"] |= {"bytes": 1000 * times, "sha256": str(times) * 64}
         record["seconds"] = {"update": 0.5 * times**2, "total": 0.5 * times**2}
         grown.append(record)
-    figures = drawing(page_of(grown))
-    assert {row["lines"][0] for row in figures["rows"]} == {"incremental, stdlib"}
-    assert {row["exponents"][0] for row in figures["rows"]} == {"2.00"}
-    assert "growth" in [chart["name"] for chart in figures["charts"]]
+    points = marks_of(page_of(grown), "growth", "point")
+    assert [point["x"] for point in points] == [1000, 2000, 4000]
+    assert {point["series"] for point in points} == {"incremental, stdlib"}
+    assert {point["exponent"] for point in points} == {"n^2.00 ±0.00"}
     assert "growth" not in [chart["name"] for chart in drawing(page_of(SWEEP))["charts"]]
 
 
@@ -337,7 +345,7 @@ def other_set(records: list[Record], times: float = 2.0, **changes: Any) -> list
     made = []
     for record in records:
         seconds = {name: each and each * times for name, each in record["seconds"].items()}
-        made.append({**copy.deepcopy(record), "seconds": seconds, "run_id": "another", **changes})
+        made.append({**copy.deepcopy(record), "seconds": seconds, "run_id": "2026-11-23T09:00:00+00:00", **changes})
     return made
 
 
@@ -367,7 +375,8 @@ def test_two_sets_stand_side_by_side_with_their_ratios(two_sets: Callable[..., N
     ratios = [dict(zip(headings, line.all("th") + line.all("td"), strict=True))["right / left"].text for line in lines]
     assert ratios == ["2.00"] * 3
     assert [line["set"].text for line in table_cells(tree)] == ["old.jsonl", "new.jsonl"] * 3
-    assert [row["ratio_text"] for row in drawing(tree)["rows"]] == ["", "2.00"] * 3
+    points = marks_of(tree, "ratios", "point")
+    assert [(point["of"], point["right / left"]) for point in points] == [(1, "2.00"), (3, "2.00"), (5, "2.00")]
     assert tree.one("h1").text == "BPE training: old.jsonl beside new.jsonl"
     assert "one run" in tree.one("section", id="comparison").text
 
@@ -401,7 +410,7 @@ def test_merges_that_differ_between_two_sets_are_a_mismatch(two_sets: Callable[.
     two_sets(merges_sha256="5" * 64)
     assert report.main(COMPARE) == MISMATCH
     tree = read(Path("both.html").read_text(encoding="utf-8"))
-    assert [row["ratio"] for row in drawing(tree)["rows"]] == [None] * 6
+    assert "ratios" not in [chart["name"] for chart in drawing(tree)["charts"]]
     states = [each.text for each in tree.one("section", id="proofs").all("strong")]
     assert all(state.startswith("contradicted") for state in states)
 

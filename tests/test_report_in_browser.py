@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from browser import Page, chromium, needs_browser
 
-from harness.record import read_records
-from harness.reproduction import command_of
-from harness.rows import rows
-from harness.units import seconds_texts
+from harness.common.units import seconds_texts
+from harness.results.rows import rows
+from harness.runs.record import read_records
+from harness.runs.reproduction import command_of
 
 RECORDS = Path(__file__).parent / "records"
 PHONE, DESK = 360, 1280
@@ -45,7 +45,7 @@ def slower(records: list[Record], times: float) -> list[Record]:
     made = [copy.deepcopy(record) for record in records if record["status"] == "ok"]
     for record in made:
         record["seconds"] = {name: each and each * times for name, each in record["seconds"].items()}
-        record["run_id"] = "another"
+        record["run_id"] = "2026-11-23T09:00:00+00:00"
     return made
 
 
@@ -57,8 +57,7 @@ def browser() -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    from harness.report.library import library
-    from harness.report.page import page
+    from harness.results.page.page import library, page
 
     folder = tmp_path_factory.mktemp("pages")
     sets = {name: read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")}
@@ -66,7 +65,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, records in {**sets, "hundreds": several_hundred()}.items():
         made[name] = folder / f"{name}.html"
         made[name].write_text(page({"": records}, library()), encoding="utf-8")
-    from harness.side_by_side import side_by_side
+    from harness.results.pairs import side_by_side
 
     left, right = sets["sweep"], slower(sets["sweep"], 1.5)
     beside = side_by_side(left, right, ("old", "new"), None)
@@ -204,7 +203,7 @@ def test_bars_are_as_long_as_their_seconds(browser: Page, pages: dict[str, Path]
     seconds, widths = [], []
     for mark in marks(browser, "phases", "bar"):
         figures = browser.run("return arguments[0].__data__.datum", mark)
-        seconds.append(figures["seconds"])
+        seconds.append(figures["x2"] - figures["x"])
         widths.append(browser.run("return arguments[0].getBBox().width", mark))
     longest = max(seconds)
     pixels = max(widths) / longest
@@ -290,8 +289,8 @@ def test_lines_of_growth_are_those_of_the_chosen_size(browser: Page, pages: dict
     browser.one("#search").send_keys("incremental one_word")
     browser.wait_for_charts()
     points = [browser.run("return arguments[0].__data__.datum", mark) for mark in marks(browser, "growth", "point")]
-    assert sorted(point["size"] for point in points) == [10_000 * size for size in (1, 2, 4, 8, 16, 32, 64, 128)]
-    assert {point["exponent"] for point in points} == {"1.00"}
+    assert sorted(point["x"] for point in points) == [10_000 * size for size in (1, 2, 4, 8, 16, 32, 64, 128)]
+    assert {point["exponent"] for point in points} == {"n^1.00 ±0.00"}
 
 
 def test_ratios_of_two_sets_are_drawn_where_they_are(browser: Page, pages: dict[str, Path]) -> None:
@@ -299,7 +298,7 @@ def test_ratios_of_two_sets_are_drawn_where_they_are(browser: Page, pages: dict[
     points = marks(browser, "ratios", "point")
     timed = [row for row in rows(read_records([RECORDS / "sweep.jsonl"])) if row.total is not None]
     assert len(points) == len(timed)
-    ratios = {round(browser.run("return arguments[0].__data__.datum.ratio", point), 6) for point in points}
+    ratios = {round(browser.run("return arguments[0].__data__.datum.x", point), 6) for point in points}
     assert ratios == {1.5}
     browser.point_at(points[0])
     told = browser.wait(

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workbench import first_fast
 
-from harness import registry
-from harness.command_line import compose
-from harness.plan import cells_of
-from harness.reproduction import command_of, overrides_of
+from harness.common import registry
+from harness.runs.cells import cells_of
+from harness.runs.command_line import compose
+from harness.runs.reproduction import command_of, overrides_of
 
 TEXT = "the cat sat on the mat<|endoftext|>low lower lowest<|endoftext|>newest widest\n" * 20
 
@@ -39,9 +40,9 @@ def cell_record(*said: str) -> Record:
             "generated": reading.file.parameters,
         },
         "pattern": None if reading.file.table else reading.pattern_name,
-        "pattern_partial": reading.partial,
-        "special_tokens": list(reading.special_tokens),
-        "errors": None if reading.file.table else reading.errors,
+        "pattern_partial": reading.corpus.partial,
+        "special_tokens": list(reading.corpus.special_tokens),
+        "errors": None if reading.file.table else reading.corpus.errors,
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,
         "vocab_size": cell.vocab_size,
@@ -61,15 +62,19 @@ def some_variants_parameter() -> tuple[str, str, str]:
 
 @pytest.mark.parametrize(
     "said",
-    [
-        (),
-        ("data.bytes=400", "threads=2", "vocab_size=300"),
-        ("data.skip=30", "data.documents=3", "tie_break=huggingface", "min_count=2"),
-        ("special_tokens=['<|a,b|>',\"it's\"]", "errors=replace", "limits.wall=7.5"),
-        ("pattern=line", "counting=serial"),
-        ("pattern.regex=\\w+| [^']", "pattern.partial=true"),
-        ("special_tokens=[]", "counting=native"),
-    ],
+    first_fast(
+        [
+            ("data.skip=30", "data.documents=3", "tie_break=huggingface", "min_count=2"),
+            ("special_tokens=['<|a,b|>',\"it's\"]", "errors=replace", "limits.wall=7.5"),
+            (),
+            ("data.bytes=400", "threads=2", "vocab_size=300"),
+            ("pattern=line", "counting=serial"),
+            ("pattern.regex=\\w+| [^']", "pattern.partial=true"),
+            ("special_tokens=[]", "counting=native"),
+        ],
+        2,
+        of_one=True,
+    ),
     ids=" ".join,
 )
 def test_the_command_of_a_row_composes_to_its_cell(

@@ -10,11 +10,11 @@ import scipy.stats  # noqa: F401  (imported at first use, which takes longer tha
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.comparison import CONFIDENCE, MARGIN, Sample
-from harness.resolution import POWER, Pair, Way, alarms, detectable, found_different, rate_interval, ways, windows
+from harness.common.comparison import CONFIDENCE, MARGIN, Sample
+from harness.runs.aa import POWER, Twins, Way, alarms, detectable, found_different, rate_interval, ways, windows
 
 
-def pairs(number: int, noise: float, seed: int = 0, pressure: float | None = 0.0) -> list[Pair]:
+def pairs(number: int, noise: float, seed: int = 0, pressure: float | None = 0.0) -> list[Twins]:
     """Pairs of one program on a machine whose mood both share, and whose own noise neither does."""
     draw = random.Random(seed)
 

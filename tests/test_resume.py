@@ -14,20 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, TESTS, cell_of, heed_signals, reading_of, settings_for, wait_until
+from workbench import (
+    CHECKOUT,
+    HEAP,
+    NAIVE,
+    TESTS,
+    cell_of,
+    first_fast,
+    heed_signals,
+    reading_of,
+    settings_for,
+    wait_until,
+)
 
-from harness import journal, kept, running, source_digest
-from harness.journal import UNFINISHED, Journal
-from harness.outcome import Block
-from harness.plan import TrainCell
-from harness.record import Record, read_records
-from harness.registry import VariantCard
-from harness.resume import plan_key
-from harness.rows import rows
-from harness.running import measured, record
-from harness.schedule import Run
-from harness.settings import Preset
+from harness.common.registry import VariantCard
+from harness.measure import source_digest
+from harness.results.rows import rows
+from harness.runs import journal, running, store
+from harness.runs.cells import TrainCell
+from harness.runs.journal import UNFINISHED, Journal, plan_key
+from harness.runs.outcome import Block
+from harness.runs.record import Record, read_records
+from harness.runs.running import measured, record
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
 
+pytestmark = pytest.mark.xdist_group("one after the other")
 runs = itertools.count()
 OTHER_FAMILY = VariantCard("heap_again", "variants.heap:train", family="another")
 
@@ -164,6 +176,7 @@ def test_of_several_blocks_the_interrupted_one_is_measured_anew(
     assert expected - found == Counter()
 
 
+@pytest.mark.slow
 def test_each_block_has_the_order_it_would_have_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [*three(tmp_path), cell_of(reading_of(tmp_path), HEAP, 5), cell_of(reading_of(tmp_path), NAIVE, 5)]
     whole = finished(tmp_path, cells, repeat=2)
@@ -230,7 +243,8 @@ def test_the_order_in_which_cells_are_said_does_not_matter(tmp_path: Path) -> No
 # Ended twice.
 
 
-@pytest.mark.parametrize("after", list(itertools.product(range(3), repeat=2)))
+@pytest.mark.slow
+@pytest.mark.parametrize("after", first_fast(sorted(itertools.product(range(3), repeat=2), reverse=True), of_one=True))
 def test_a_block_that_was_interrupted_twice_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: tuple[int, int]
 ) -> None:
@@ -303,7 +317,7 @@ def test_half_an_entry_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_words_that_are_gone_start_the_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = three(tmp_path)
     interrupted(tmp_path, monkeypatch, cells, 1)
-    (kept.folder_of(cells[0].reading) / "words" / "manifest.json").unlink()
+    (store.folder_of(cells[0].reading) / "words" / "manifest.json").unlink()
     run = finished(tmp_path, cells)
     assert Counter(each["run_id"] == run.run_id for each in stored(tmp_path)) == {True: 3, False: 1}
 
@@ -322,7 +336,7 @@ def test_what_a_killed_run_of_another_plan_has_measured_is_recorded(
 def test_two_runs_of_a_plan_at_once_have_a_journal_each(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     first = journal.open_journal(folder, "plan", "one")
-    first.add({"cell": "train", "record": {}}, b"")
+    first.add({"cell": "train", "record": {}}, [])
     second = journal.open_journal(folder, "plan", "two")
     assert first.folder != second.folder
     assert (second.run_id, second.entries) == ("two", [])
@@ -348,7 +362,7 @@ def measured_so_far(folder: Path) -> int:
 
 @pytest.mark.parametrize(
     ("number", "moments"),
-    [(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])],
+    first_fast([(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])]),
 )
 def test_a_run_that_is_ended_from_outside_is_gone_on_with(
     tmp_path: Path, number: signal.Signals, moments: Sequence[int]
@@ -383,8 +397,8 @@ def test_a_run_that_is_ended_from_outside_is_gone_on_with(
     assert again.returncode == 0, again.stderr
     records = read_records([tmp_path / "results"])
     assert "skipped" not in again.stderr
-    identities = [json.dumps(journal.identity(each)) for each in records]
-    assert len(identities) == len(set(identities))
+    measurements = [json.dumps(journal.measurement_of(each)) for each in records]
+    assert len(measurements) == len(set(measurements))
     trained = [each for each in records if each["cell"] == "train"]
     whole = Counter((each["variant"], each["block"]) for each in trained if each["block_whole"])
     assert sorted(whole.values()) == [1] * 6

@@ -15,7 +15,7 @@ pytest.importorskip("variants.native._scanner")
 
 import fuzz_scanner
 
-from harness.errors import MISMATCH, OK, UNMEASURED
+from harness.common.errors import MISMATCH, OK, UNMEASURED
 
 needs_clang = pytest.mark.skipif(
     shutil.which("clang++") is None, reason="clang++ builds the fuzzer: apt-get install clang"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,26 +14,26 @@ import regex
 from rich.console import Console
 from workbench import BRIEF, HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
 
-from harness import borrowed_words, kept, registry, schedule, word_store
-from harness.budget import SECONDS_TO_START
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.common.progress import Display
+from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import Part
-from harness.environment import environment
-from harness.errors import Refusal
-from harness.extrapolation import Estimate
-from harness.jobs import count_job, read_merges
-from harness.kept_costs import keep_cost
-from harness.measure import Limits
-from harness.outcome import Block, Counted, Trained
-from harness.plan import CountCell, Reading, TrainCell
-from harness.progress import Display
-from harness.record import Record, read_records
-from harness.registry import CounterCard, VariantCard
-from harness.rows import rows
-from harness.running import exit_code, measured, notes, refuse_if_nothing_counted
-from harness.schedule import Run
-from harness.settings import Preset
-from harness.time_left import seconds_left
-from variants.contract import GPT2_PATTERN, Corpus, Merge, WordCounts
+from harness.measure.environment import environment
+from harness.measure.process import Limits
+from harness.results.frame import frame_of
+from harness.results.rows import rows
+from harness.runs import schedule, store
+from harness.runs.cells import CountCell, Reading, TrainCell, count_job, read_merges
+from harness.runs.costs import SECONDS_TO_START, keep_cost
+from harness.runs.extrapolation import Estimate
+from harness.runs.outcome import Block, Counted, Trained
+from harness.runs.record import Record, read_records
+from harness.runs.running import exit_code, measured, notes, refuse_if_nothing_counted
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
+from harness.worker import word_store
+from variants.contract import GPT2_PATTERN, Merge, WordCounts
 from variants.counting.pretokenize import serial
 
 runs = itertools.count()
@@ -156,7 +157,12 @@ def test_a_kept_count_is_reused_and_says_so(tmp_path: Path) -> None:
     assert [each["cell"] for each in first] == ["count", "train"]
     assert [each["cell"] for each in again] == ["train"]
     assert (first[1]["counts_reused"], again[0]["counts_reused"]) == (False, True)
-    assert again[0]["seconds"]["count"] == first[0]["seconds"]["count"]
+    seconds = again[0]["seconds"]
+    assert (seconds["read"], seconds["count"]) == (None, None)
+    assert seconds["total"] == pytest.approx(sum(filter(None, (seconds[name] for name in seconds if name != "total"))))
+    kept = again[0]["counting_kept"]
+    assert kept["total"] == pytest.approx(first[0]["seconds"]["total"])
+    assert first[0]["started"][:10] <= kept["measured"][:10]
     assert again[0]["data"] == first[1]["data"]
 
 
@@ -170,13 +176,65 @@ def test_another_name_for_the_same_bytes_shares_the_words(tmp_path: Path) -> Non
 def test_a_counter_is_never_served_with_anothers_time(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     fast, slow = cell_of(reading, HEAP), cell_of(reading, NAIVE, counter=unruly_counter("counter_of_another_kind"))
-    kept_time = run_of(tmp_path, [fast]).records()[0]["seconds"]["count"]
+    run_of(tmp_path, [fast])
     records = run_of(tmp_path, [slow, fast]).records()
-    assert [each["counting"] for each in records if each["cell"] == "count"] == ["counter_of_another_kind"]
+    # Neither is kept where one is not: totals of one table are of the same work.
+    measured = {each["counting"]: each["seconds"]["count"] for each in records if each["cell"] == "count"}
+    assert set(measured) == {"counter_of_another_kind", fast.count.counter.name}
     row_of = by_variant(records)
     assert row_of["naive"]["seconds"]["total"] >= 0.2  # that counter sleeps so long
-    assert row_of["heap"]["seconds"]["count"] == kept_time
-    assert (row_of["naive"]["counts_reused"], row_of["heap"]["counts_reused"]) == (False, True)
+    assert row_of["heap"]["seconds"]["count"] == measured[fast.count.counter.name]
+    assert (row_of["naive"]["counts_reused"], row_of["heap"]["counts_reused"]) == (False, False)
+
+
+def test_a_kept_time_that_is_wrong_enters_no_total(tmp_path: Path) -> None:
+    """As when the first run was on a busy machine: whatever was kept then, by this name or another, is not added."""
+    reading = reading_of(tmp_path)
+    run_of(tmp_path, [cell_of(reading)])
+    for kept in store.folder_of(reading).glob("counted-*"):
+        answer = json.loads(kept.read_text())
+        kept.write_text(json.dumps({**answer, "seconds": {"read": 500.0, "count": 500.0}, "total": 1000.0}))
+    (tmp_path / "elsewhere").mkdir()
+    for again in (reading, reading_of(tmp_path / "elsewhere", name="copy.txt")):
+        (record,) = run_of(tmp_path, [cell_of(again)]).records()
+        assert record["seconds"]["total"] < 500
+        (row,) = rows([record])
+        assert row.total == pytest.approx(record["seconds"]["total"])
+        assert frame_of([row])["total_seconds"][0] == pytest.approx(row.total)
+        assert record["counting_kept"]["total"] == 1000
+
+
+def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("UNRULY_CACHE", str(cache_folder))
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, trainer) for trainer in (unruly("empties_the_cache"), HEAP, NAIVE)]
+    run = run_of(tmp_path, cells, repeat=2)
+    run.prove()
+    trained = [record for record in run.records() if record["cell"] == "train"]
+    assert [record["status"] for record in trained] == ["ok"] * 6
+    assert all(record["data"]["words"] for record in trained)
+
+
+def test_a_trainer_that_is_quicker_in_a_later_block_is_named(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2)
+    for spent, trained in zip((2.0, 0.1), run.trained, strict=True):
+        trained.answer["cpu_seconds"] = spent
+    (note,) = [note for note in notes(run) if "first block" in note]
+    assert note == (
+        "heap used 2.00 s of CPU time in its first block and 0.10 s in a later one; it may keep results between its "
+        "processes"
+    )
+
+
+def test_a_later_block_has_the_counting_of_its_own_run(tmp_path: Path) -> None:
+    records = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2).records()
+    (counted,) = (each for each in records if each["cell"] == "count")
+    trained = [each for each in records if each["cell"] == "train"]
+    assert [each["seconds"]["count"] for each in trained] == [counted["seconds"]["count"]] * 2
+    assert [each["counts_reused"] for each in trained] == [False, False]
 
 
 def test_a_counter_at_another_width_is_another_measurement(tmp_path: Path) -> None:
@@ -198,14 +256,14 @@ def test_a_count_of_another_python_is_not_reused(tmp_path: Path, monkeypatch: py
 )
 def test_a_damaged_kept_measurement_is_none(tmp_path: Path, content: str) -> None:
     count = cell_of(reading_of(tmp_path)).count
-    kept.keep_words(count.reading, written(tmp_path))
+    store.keep_words(count.reading, written(tmp_path))
     answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
-    kept.keep_count(count, "machine", answer)
-    assert kept.measured_count(count, "machine") == answer
-    assert kept.measured_count(count, "other machine") is None
-    (measurement,) = kept.folder_of(count.reading).glob("counted-*.json")
+    store.keep_count(count, "machine", answer)
+    assert store.measured_count(count, "machine") == answer
+    assert store.measured_count(count, "other machine") is None
+    (measurement,) = store.folder_of(count.reading).glob("counted-*.json")
     measurement.write_text(content)
-    assert kept.measured_count(count, "machine") is None
+    assert store.measured_count(count, "machine") is None
 
 
 @pytest.mark.parametrize(
@@ -227,17 +285,17 @@ def test_a_damaged_kept_measurement_is_none(tmp_path: Path, content: str) -> Non
 )
 def test_damaged_kept_words_are_none_and_make_room(tmp_path: Path, name: str, content: bytes) -> None:
     reading = reading_of(tmp_path)
-    words = kept.keep_words(reading, written(tmp_path))
-    assert kept.words_of(reading) == words
+    words = store.keep_words(reading, written(tmp_path))
+    assert store.words_of(reading) == words
     (words / name).write_bytes(content)
-    assert kept.words_of(reading) is None
+    assert store.words_of(reading) is None
     assert not words.exists()
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path))
     good = run_of(tmp_path, [cell]).records()
-    for file in kept.folder_of(cell.reading).rglob("*"):
+    for file in store.folder_of(cell.reading).rglob("*"):
         if file.is_file():
             file.write_bytes(file.read_bytes()[:-1])
     again = run_of(tmp_path, [cell]).records()
@@ -270,7 +328,7 @@ def test_trainers_go_on_with_kept_words_where_their_counter_was_over_the_limit(
 def test_a_corpus_too_large_for_its_counter_is_counted_by_a_compiled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(borrowed_words, "PATIENCE", 1000)
+    monkeypatch.setattr(schedule, "PATIENCE", 1000)
     monkeypatch.setattr(TrainCell, "limits", property(lambda _: Limits()))  # it is the counter that is slow
     slow = unruly_counter("counter_that_stops_when_told")
     reading = reading_of(tmp_path)
@@ -279,9 +337,9 @@ def test_a_corpus_too_large_for_its_counter_is_counted_by_a_compiled_one(
     trained = [each for each in run.records() if each["cell"] == "train"]
     assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
     assert any("was over limits.wall=0.3 s on text.txt; trainers went on with words" in note for note in notes(run))
-    words = kept.words_of(reading)
+    words = store.words_of(reading)
     assert words is not None
-    by_definition = serial(Corpus(str(reading.file.path), reading.special_tokens, reading.pattern))
+    by_definition = serial(reading.corpus)
     assert dict(word_store.read(words)[0]) == dict(by_definition)
 
 
@@ -291,16 +349,16 @@ def test_where_the_compiled_counter_is_too_slow_as_well_nothing_is_trained(
     slow = unruly_counter("counter_that_stops_when_told")
     other = replace(slow, name="other", tags=("compiled",))
     monkeypatch.setattr(registry, "counters", lambda: {"other": other})
-    monkeypatch.setattr(borrowed_words, "PATIENCE", 1)
+    monkeypatch.setattr(schedule, "PATIENCE", 1)
     tried: list[str] = []
 
-    def count_job_seen(cell: CountCell, affinity: list[int] | None) -> dict[str, Any]:
+    def count_job_seen(cell: CountCell) -> dict[str, Any]:
         tried.append(cell.counter.name)
-        return count_job(cell, affinity)
+        return count_job(cell)
 
-    monkeypatch.setattr(borrowed_words, "count_job", count_job_seen)
+    monkeypatch.setattr(schedule, "count_job", count_job_seen)
     run = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
-    assert tried == ["other"]
+    assert tried == [slow.name, "other"]
     assert {each["status"] for each in run.records()} == {"timeout"}
     with pytest.raises(Refusal, match=r"^counting text.txt with counting=\S+ was over limits.wall=0.3 s; raise that"):
         refuse_if_nothing_counted(run)
@@ -315,9 +373,8 @@ def test_counters_that_disagree_cost_a_row_and_make_the_exit_code(tmp_path: Path
     wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
     run = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
     records = run.records()
-    assert [(each["status"], each["words_sha256"]) for each in records if each["cell"] == "count"] == [
-        ("mismatch", None)
-    ]
+    counted = {each["counting"]: (each["status"], each["words_sha256"]) for each in records if each["cell"] == "count"}
+    assert counted["counter_that_loses_a_word"] == ("mismatch", None)
     row_of = by_variant(records)
     assert (row_of["heap"]["status"], row_of["naive"]["status"]) == ("ok", "error")
     assert row_of["naive"]["reason"] == "counting failed: it came to other words than a counter before it"
@@ -342,7 +399,7 @@ def test_a_file_that_is_changed_meanwhile_does_not_lend_its_words_to_the_old_one
     run = run_of(tmp_path, [cell_of(reading)])
     assert [each["status"] for each in run.records()] == ["error", "error"]
     assert run.records()[0]["reason"] == "text.txt was changed while it was read; run the same again"
-    assert kept.words_of(reading) is None
+    assert store.words_of(reading) is None
 
 
 PRE_TOKENS = regex.findall(GPT2_PATTERN, TEXT)
@@ -377,7 +434,9 @@ def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fac
 
 
 def test_facts_are_of_the_pattern_that_cards_speak_of(tmp_path: Path) -> None:
-    reading = replace(reading_with_facts(tmp_path, words=7), pattern_name="line", pattern=r"[^\n]*\n|[^\n]+")
+    reading = reading_with_facts(tmp_path, words=7)
+    by_lines = replace(reading.corpus, pattern=r"[^\n]*\n|[^\n]+")
+    reading = replace(reading, pattern_name="line", corpus=by_lines)
     assert [each["status"] for each in run_of(tmp_path, [cell_of(reading)]).records()] == ["ok", "ok"]
 
 
@@ -454,13 +513,13 @@ def test_the_time_left_is_known_when_every_cell_has_been_seen(tmp_path: Path, mo
     cells = [cell_of(reading), cell_of(reading, NAIVE)]
     run = Run(cells, settings_for(tmp_path, repeat=3), tmp_path / "jobs")
     first, second, third = run.blocks()
-    assert seconds_left(run, second, cells) is None
+    assert run.seconds_left(second, cells) is None
     for cell, seconds in zip(cells, (1.0, 5.0), strict=True):
         keep_cost(cell, run.machine, Estimate(seconds, seconds, seconds, None, "measured"))
     one, other = (seconds + SECONDS_TO_START for seconds in (1.0, 5.0))
-    assert seconds_left(run, third, cells[1:]) == pytest.approx(other)
-    assert seconds_left(run, second, cells) == pytest.approx(2 * (one + other))
-    assert seconds_left(run, first, []) == pytest.approx(2 * (one + other))
+    assert run.seconds_left(third, cells[1:]) == pytest.approx(other)
+    assert run.seconds_left(second, cells) == pytest.approx(2 * (one + other))
+    assert run.seconds_left(first, []) == pytest.approx(2 * (one + other))
 
 
 def told(display: Display) -> None:

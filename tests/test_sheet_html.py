@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import MISMATCH, USAGE
-from harness.record import read_records
-from harness.row_sheets import main_sheet
-from harness.rows import rows
-from harness.sheet import Column, Sheet
-from harness.sheet_html import sheets_to_html
+from harness.common.errors import MISMATCH, USAGE
+from harness.common.sheet import Column, Sheet, sheets_to_html
+from harness.results.rows import rows
+from harness.results.tables import main_sheet
+from harness.runs.record import read_records
 from harness.table import main, to_html
 
 RECORDS = Path(__file__).parent / "records" / "forms.jsonl"

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
-from harness.errors import MISMATCH, OK, UNMEASURED, USAGE
-from harness.record import Record, read_records
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.runs.record import Record, read_records
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parent / "records" / "forms.jsonl"])
 HEAP, NAIVE, SLOW = (
     next(record for record in FORMS if record["variant"] == name) for name in ("heap", "naive", "slow")
 )
+
+
+RUNS = {"a": "2026-11-20T09:00:00+00:00", "b": "2026-11-21T09:00:00+00:00"}
 
 
 def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: Any) -> list[Record]:
@@ -29,7 +32,13 @@ def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: A
             name: None if spent is None else spent * factor * (1 + block / 100)
             for name, spent in record["seconds"].items()
         }
-        clocked = {"seconds": seconds, "cpu_seconds": seconds["total"], "block": block, "repeat": blocks, "run_id": run}
+        clocked = {
+            "seconds": seconds,
+            "cpu_seconds": seconds["total"],
+            "block": block,
+            "repeat": blocks,
+            "run_id": RUNS[run],
+        }
         made.append({**record, **clocked, **changes})
     return made
 

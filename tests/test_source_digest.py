@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from workbench import TESTS, cell_of, reading_of
 
-from harness import kept, registry, source_digest, word_store
-from harness.registry import CounterCard
-from harness.source_digest import closure, source_sha256
+from harness.common import registry
+from harness.common.registry import CounterCard
+from harness.measure import source_digest
+from harness.measure.source_digest import closure, source_sha256
+from harness.runs import store
+from harness.worker import word_store
 from variants.contract import WordCounts
 
 PLACES = (str(TESTS.parent),)
@@ -82,10 +85,10 @@ def test_every_listed_variant_has_one_and_compiled_ones_count_by_what_was_built(
 def test_a_kept_count_is_of_the_counter_as_it_was(package: Path, tmp_path: Path) -> None:
     count = cell_of(reading_of(tmp_path), counter=CounterCard("mine", "mine.words:count")).count
     word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2)]))
-    kept.keep_words(count.reading, tmp_path / "written")
+    store.keep_words(count.reading, tmp_path / "written")
     answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
-    kept.keep_count(count, "machine", answer)
-    assert kept.measured_count(count, "machine") == answer
+    store.keep_count(count, "machine", answer)
+    assert store.measured_count(count, "machine") == answer
     (package / "words.py").write_text("# another counter now\n")
     source_digest._digest.cache_clear()
-    assert kept.measured_count(count, "machine") is None
+    assert store.measured_count(count, "machine") is None

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from workbench import TEXT, reading_of
+from workbench import TEXT, first_fast, reading_of
 
-from harness.command_line import compose
-from harness.errors import Refusal
-from harness.plan import TrainCell, cells_of
+from harness.common.errors import Refusal
+from harness.runs.cells import TrainCell, cells_of
+from harness.runs.command_line import compose
 from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting import native as native_module
 from variants.counting import spilling
@@ -278,7 +278,7 @@ def cells(*arguments: str) -> list[TrainCell]:
     return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
-@pytest.mark.parametrize("counting", ["serial", "native", "processes", "own"])
+@pytest.mark.parametrize("counting", first_fast(["serial", "native", "processes", "own"]))
 def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> None:
     path = reading_of(tmp_path).file.path
     (cell,) = cells(f"data.path={path}", f"counting={counting}", "counting.memory=2GB")

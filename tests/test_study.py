@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness import alone, doctor
-from harness.comparison import Sample
-from harness.errors import OK, UNMEASURED, USAGE, Refusal
-from harness.resolution import Pair
-from harness.self_comparison import SelfComparison, usual_beside
-from harness.study import BLOCKS, FILE_NAME, SUMMARY_NAME, as_json, carried_out, read_study, summary
+from harness import doctor
+from harness.common.comparison import Sample
+from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
+from harness.measure import lock
+from harness.runs.aa import SelfComparison, Twins, usual_beside
+from harness.runs.aa_study import BLOCKS, FILE_NAME, SUMMARY_NAME, as_json, carried_out, read_study, summary
 
 HEAD: dict[str, Any] = {
     "schema": 1,
@@ -35,17 +35,17 @@ HEAD: dict[str, Any] = {
 KEPT = sorted((Path(__file__).parent.parent / "results").glob("aa_study*"))
 
 
-def pair(block: int) -> Pair:
+def pair(block: int) -> Twins:
     draw = random.Random(block)
     mood = 0.1 * (1 + draw.random())
     first, second = (
-        Sample("study", block, round(seconds, 6), round(seconds, 6), 1, pressure=0.01, steal=0.0)
+        Sample("aa", block, round(seconds, 6), round(seconds, 6), 1, pressure=0.01, steal=0.0)
         for seconds in (mood * (1 + 0.02 * draw.random()) for _ in range(2))
     )
     return first, second
 
 
-def carry_out(folder: Path, number: int, head: dict[str, Any] = HEAD, measure: Callable[[int], Pair] = pair) -> int:
+def carry_out(folder: Path, number: int, head: dict[str, Any] = HEAD, measure: Callable[[int], Twins] = pair) -> int:
     return len(list(carried_out(folder, head, number, measure)))
 
 
@@ -62,7 +62,7 @@ def test_a_study_is_read_back_as_it_was_measured_and_its_page_is_its_summary(tmp
 
 
 def test_an_interrupted_study_goes_on_and_loses_nothing_even_with_half_a_line(tmp_path: Path) -> None:
-    def interrupted(block: int) -> Pair:
+    def interrupted(block: int) -> Twins:
         if block == 7:
             raise KeyboardInterrupt
         return pair(block)
@@ -82,7 +82,7 @@ def test_a_study_of_something_else_is_begun_anew_and_a_finished_one_stays_until_
     carry_out(tmp_path, 6)
     finished = (tmp_path / FILE_NAME).read_text()
 
-    def interrupted(block: int) -> Pair:
+    def interrupted(block: int) -> Twins:
         if block == 2:
             raise KeyboardInterrupt
         return pair(block)
@@ -122,6 +122,7 @@ def test_a_look_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"load", "processors", "valgrind"} <= {finding["name"] for finding in told["findings"]}
 
 
+@pytest.mark.slow
 def test_an_aa_run_says_what_can_be_told_apart(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +182,7 @@ def test_an_aa_run_waits_for_no_other_and_is_refused_beside_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SelfComparison, "pair", lambda _, block, __: pair(block))
-    with alone.timing():
+    with lock.timing():
         assert doctor.main(["--seconds", "0"]) == UNMEASURED
         assert "another run is being timed on this machine" in capsys.readouterr().err
         arguments = ["--study", "6", "--output", str(tmp_path), "--set", "data.bytes=50kB", "--concurrent"]

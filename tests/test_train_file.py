@@ -40,6 +40,10 @@ def test_where_no_pair_is_left_the_vocabulary_is_smaller(tmp_path: Path) -> None
     assert len(vocabulary) == 258
 
 
+def test_a_special_token_by_itself_is_one(file: Path) -> None:
+    assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
+
+
 @pytest.mark.parametrize("keywords", [{"vocab_size": 256}, {"special_tokens": ("",)}, {"special_tokens": ("a", "a")}])
 def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens holds"):

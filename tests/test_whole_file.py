@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.files import whole_file, write_whole
 from harness.gate.snapshot import Snapshot, read_snapshot, write_snapshot
-from harness.whole_file import whole_file, write_whole
 
 
 def test_folders_are_made_and_what_stood_there_is_replaced(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from harness import registry, run, word_store
-from harness.command_line import compose
+from harness import run
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
-from harness.errors import UNMEASURED, Refusal
-from harness.plan import TrainCell, cells_of
+from harness.runs.cells import TrainCell, cells_of
+from harness.runs.command_line import compose
 from harness.table import to_markdown
+from harness.worker import word_store
 from variants.contract import WordCounts
 
 Items = list[tuple[bytes, int]]
@@ -172,7 +174,7 @@ def test_without_pyarrow_the_command_that_installs_it_is_named(tmp_path: Path, m
     def missing(_: str) -> Any:
         raise ImportError("none")
 
-    monkeypatch.setattr("harness.corpora.extras.importlib.import_module", missing)
+    monkeypatch.setattr("harness.common.errors.importlib.import_module", missing)
     assert "pip install -e '.[data]'" in refusal_of(path)
 
 
@@ -222,9 +224,7 @@ def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> N
 def test_a_counted_text_and_its_table_give_the_same_merges(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat the cat sat " * 5)
-    (of_text,) = [
-        each for each in run(f"data.path={text}", "vocab_size=270", f"results={tmp_path}/r") if each["variant"]
-    ]
+    (of_text,) = run(f"data.path={text}", "vocab_size=270", f"results={tmp_path}/r")
     counts = Counter(["the", *(f" {word}" for word in (text.read_text().split() * 1)[1:]), " "])
     items = [(word.encode(), count) for word, count in counts.items()]
     table = as_text(tmp_path / "t", items)

@@ -11,6 +11,7 @@ import mmap
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,6 +163,22 @@ def lets_go_of_the_interpreter_seldom(word_counts: WordCounts, num_merges: int) 
     """Whoever wants its answer meanwhile waits for a multiplication at every step."""
     while True:
         pow(3, 1_500_000)
+
+
+def holds_the_lock_beside_a_stranger(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Nothing in its process can run, and its child has left the session and forgotten where it comes from."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], env={}, start_new_session=True
+    )
+    Path(os.environ["UNRULY_CHILD"]).write_text(f"{child.pid} {os.getpid()} ")
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+    return []
+
+
+def empties_the_cache(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """As a person may who wants room on the disk while a run goes on."""
+    shutil.rmtree(os.environ["UNRULY_CACHE"])
+    return honest(word_counts, num_merges)
 
 
 def talks_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:

@@ -6,18 +6,18 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure import Attended, Limits, OnProgress
-from harness.plan import CountCell, Reading, TrainCell
-from harness.registry import CounterCard, VariantCard
-from harness.settings import Preset, Settings
-from variants.contract import GPT2_PATTERN
+from harness.measure.process import Attended, Limits, OnProgress
+from harness.runs.cells import CountCell, Reading, TrainCell
+from harness.runs.settings import Preset, Settings
+from variants.contract import Corpus
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent
@@ -28,6 +28,18 @@ QUICK = Preset("quick")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 60.0
 BRIEF = Limits(wall_seconds=0.3)
+
+
+def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:
+    """The cases of a test: the first of them run always, the others with the slow tests.
+
+    `of_one` says that a case is the value of one parameter, even if it is a tuple.
+    """
+    marked = []
+    for number, case in enumerate(cases):
+        values = (case,) if of_one or not isinstance(case, tuple) else case
+        marked.append(pytest.param(*values, marks=pytest.mark.slow if number >= fast else ()))
+    return marked
 
 
 def unruly(name: str, family: str = "") -> VariantCard:
@@ -44,7 +56,7 @@ def reading_of(folder: Path, text: str | bytes = TEXT, name: str = "text.txt") -
     path = folder / name
     path.write_bytes(content)
     file = CorpusFile(name, path, len(content), hashlib.sha256(content).hexdigest())
-    return Reading(file, "gpt2", GPT2_PATTERN, ("<|endoftext|>",), "strict")
+    return Reading(file, "gpt2", Corpus(str(path)))
 
 
 def cell_of(

@@ -25,6 +25,15 @@ GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?
 
 LARGEST_COUNT = 2**63 - 1
 
+COUNTING_PHASES = ("read", "count")
+TRAINING_PHASES = ("convert", "init", "copy", "max", "update")
+PHASES = (*COUNTING_PHASES, *TRAINING_PHASES)
+"""What a Meter's seconds are given to, in the order in which a run goes through them.
+
+They mean the same for all: init is everything before the first maximum; copy is only of the stages that copy all pairs
+before they look for the maximum. What is left of a run is "other", and is no trainer's to name.
+"""
+
 
 class Unavailable(Exception):
     """A variant cannot run on this machine; the message says why and what would change that."""
@@ -170,10 +179,17 @@ class WordCounts(Mapping[bytes, int]):
         return f"<WordCounts: {len(self)} words, {len(self.data)} bytes>"
 
 
-# The 188 bytes that GPT-2 shows as themselves; the other 68 become U+0100 and up, in byte order.
-_SHOWN_AS_THEMSELVES = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_REMAPPED = sorted(set(range(256)) - set(_SHOWN_AS_THEMSELVES))
-_HUGGINGFACE_ID = {byte: place for place, byte in enumerate(_SHOWN_AS_THEMSELVES + _REMAPPED)}
+def _gpt2_characters() -> tuple[str, ...]:
+    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return tuple(chr(byte if byte in shown else next(others)) for byte in range(256))
+
+
+GPT2_CHARACTERS = _gpt2_characters()
+"""GPT-2's visible character for each byte: 188 stand for themselves, the other 68 are U+0100 and up, in byte order."""
+
+# Hugging Face numbers bytes in the order of these characters.
+_HUGGINGFACE_ID = {byte: place for place, byte in enumerate(sorted(range(256), key=GPT2_CHARACTERS.__getitem__))}
 
 _INVERTED = bytes(255 - byte for byte in range(256))
 
@@ -230,11 +246,7 @@ GREATEST_BYTES = TieBreak.GREATEST_BYTES
 
 
 class Meter:
-    """Where a counter or a trainer says what it is doing: time by phase, counts of work, how far it is.
-
-    Phases mean the same for all: read, count, convert, init (everything before the first maximum), max, update; and
-    copy, for the stages that copy all pairs before they look for the maximum.
-    """
+    """Where a counter or a trainer says what it is doing: time by phase (PHASES), counts of work, how far it is."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -2,7 +2,7 @@
 
 Parts 5 to 9 and 11 of the series, whose programs were a file for each combination. Against heap and its forerunners
 nothing changes but the language and the containers, and those one at a time: variants/native/grid.hpp lists the
-choices. Presets of them in conf/variant bear the names of the series' programs behind `cpp_`.
+choices. Presets of them in conf/family/cpp.yaml bear the names of the series' programs behind `cpp_`.
 
 `reuse_returned` decides by what `-=` returns instead of looking a pair up again (part 7); `push` says which pairs go to
 the heap, `all` of a rewritten window or only those `grown` (part 9's opt); `threads`, `schedule` and `chunk` are the

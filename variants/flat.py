@@ -112,7 +112,7 @@ def train_file(
     path: str,
     vocab_size: int,
     *,
-    special_tokens: Sequence[str] = ("<|endoftext|>",),
+    special_tokens: Sequence[str] | str = ("<|endoftext|>",),
     pattern: str | None = GPT2_PATTERN,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
@@ -122,7 +122,8 @@ def train_file(
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
-    is left before. `pattern` is a regular expression for pre-tokens, None takes the raw bytes between special tokens.
+    is left before. `special_tokens` may be one token by itself. `pattern` is a regular expression for pre-tokens, None
+    takes the raw bytes between special tokens.
     Raises ValueError for a size that is too small or special tokens that are empty or repeated, InvalidText with the
     offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be `partial`, OSError if the
     file cannot be read, and what `train` raises.
@@ -130,6 +131,8 @@ def train_file(
     # Here, because counting needs the `regex` package and training does not.
     from variants import flat_file
 
+    if isinstance(special_tokens, str):
+        special_tokens = (special_tokens,)
     num_merges = vocab_size - 256 - len(special_tokens)
     if num_merges < 0:
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(special_tokens)} bytes and special tokens")

@@ -12,9 +12,11 @@ from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 from variants.native import built
 
 try:
-    from variants.counting.native import native
+    from variants.counting.native import before_the_clock, native
 except ImportError:  # another interpreter, without what the counter is made with: the compiled parts are missing too
-    native = None  # type: ignore[assignment]
+    before_the_clock = native = None  # type: ignore[assignment]
+
+__all__ = ["before_the_clock", "feeding", "train"]
 
 
 def train(

@@ -6,6 +6,7 @@ so it cannot be out of date. Pages link to source code by its path in the reposi
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import sys
@@ -28,7 +29,7 @@ def on_files(files: Any, config: Any) -> Any:
     sys.path.append(str(Path(__file__).parent))
     docs = Path(config["docs_dir"])
     pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]
-    for path in outside_files.linked_from(pages, REPOSITORY, docs):
+    for path in outside_files.linked_from({page: filled(page.read_text()) for page in pages}, REPOSITORY, docs):
         uri = outside_files.uri_of(path)
         if outside_files.is_picture(path):
             added = File.generated(config, uri, content=(REPOSITORY / path).read_bytes())
@@ -57,6 +58,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return outside_files.with_links(markdown, lead, strict=outside is None)
 
 
+@functools.cache
 def filled(markdown: str) -> str:
     """The page with every marker replaced by what its generator writes."""
     return MARKER.sub(lambda marker: generator(marker["name"])(*marker["arguments"].split()), markdown)

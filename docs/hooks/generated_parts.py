@@ -13,13 +13,16 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import record_meanings
+import rooms
 import timing_rules
 
-from harness import cases, file_cases, record_keys, registry
-from harness.configuration import keys_beside
-from harness.pictures.kinds import KINDS
-from harness.study import FILE_NAME, read_study
-from harness.usage import usage
+from harness.common import registry
+from harness.common.configuration import keys_beside
+from harness.proof import cases, file_cases
+from harness.results.charts.kinds import KINDS
+from harness.runs import record_keys
+from harness.runs.aa_study import FILE_NAME, read_study
+from harness.runs.usage import usage
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -288,4 +291,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "file-cases": file_word_cases,
     "tie-breaks": tie_breaks,
     "rules-of-timing": rules_of_timing,
+    "rooms-picture": rooms.drawn_for_a_page,
+    "rooms-table": rooms.table,
 }

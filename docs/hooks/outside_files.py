@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 FOLDER = "source"
@@ -54,11 +54,11 @@ def is_address(target: str) -> bool:
     return bool(re.match(r"[a-z]+:", target))
 
 
-def linked_from(pages: Iterable[Path], repository: Path, docs: Path) -> list[str]:
-    """The files outside docs/ that the pages link to, by their paths in the repository."""
+def linked_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list[str]:
+    """The files outside docs/ that pages with these texts link to, by their paths in the repository."""
     found = set()
-    for page in pages:
-        for target in links(page.read_text()):
+    for page, markdown in pages.items():
+        for target in links(markdown):
             path = (page.parent / target).resolve()
             if not path.is_relative_to(docs.resolve()) and path.is_file():
                 found.add(path.relative_to(repository).as_posix())

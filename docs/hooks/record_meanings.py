@@ -1,4 +1,4 @@
-"""What each key of a record means, a sentence or less each; harness/record_keys.py says which keys there are."""
+"""What each key of a record means, a sentence or less each; harness/runs/record_keys.py says which keys there are."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MEANINGS: dict[str, str] = {
     "`unconfirmed` has none, `mismatch` differs",
     "proof.by": "the variants that came to the same merges; `replay`: the true counts, merge by merge",
     "identity": "how far an outside trainer's merges are those that are defined",
-    "identity.kind": "the class; see harness/identity.py",
+    "identity.kind": "the class; see harness/runs/identity.py",
     "identity.tie_break": "the tie-break of ours under which the merges are identical",
     "identity.reason": "why they are not, in a sentence",
     "identity.merge": "the number, from 1, of the merge that shows it",
@@ -77,11 +77,20 @@ MEANINGS: dict[str, str] = {
     "feeding.by_design": "why its merges are others, where they are meant to be",
     "takes_threads": "whether the trainer, or the counter, can use more than one",
     "first_divergence": "the first merge that differs, with both candidates",
+    "first_divergence.merge": "which merge it is, from 1",
+    "first_divergence.got": "the merge that was made, its two tokens in hexadecimal digits; null for none",
+    "first_divergence.want": "the merge of the reference, likewise",
     "source_sha256": "the digest of the code of the variant or counter and what it imports of its package",
     **{f"seconds.{phase}": meaning for phase, meaning in PHASES.items()},
     "curve": "merges done and seconds by phase, at up to 256 moments",
     "cpu_seconds": "the kernel's account of the processes of counter and trainer",
-    "counts_reused": "whether the words were counted in an earlier run; then their seconds are of that run",
+    "counts_reused": "whether the words were counted in an earlier run; then the total is training alone",
+    "counting_kept": "what counting took in that earlier run; no part of the total",
+    "counting_kept.read": "reading then",
+    "counting_kept.count": "counting then",
+    "counting_kept.total": "both, and what was neither",
+    "counting_kept.measured": "when that was",
+    "counting_kept.corpus": "on which file of the same bytes; another name or a packed one is read in another time",
     "tallies": "counts of work by name, equal on every machine",
     "instructions": "what `measure=instructions` counted",
     "instructions.count": "instructions of the trainer's call alone",
@@ -130,4 +139,12 @@ MEANINGS: dict[str, str] = {
     "concurrent": "whether other runs were timed on the machine meanwhile",
     "host": "a digest of what makes two machines comparable",
     "environment": "the machine, Python, compilers, packages and the state of the code",
+    "environment.cpu": "the model of the processor",
+    "environment.cores": "how many there are",
+    "environment.cores_usable": "how many of them could be used",
+    "environment.memory_bytes": "the machine's memory",
+    "environment.kernel": "the kernel's version",
+    "environment.architecture": "the processor's architecture",
+    "environment.python": "the Python that the harness ran under",
+    "environment.commit": "the commit of this repository",
 }

@@ -11,9 +11,9 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.comparison import Sample
-from harness.resolution import Pair, found_different, rate_interval
-from harness.units import share_text
+from harness.common.comparison import Sample
+from harness.common.units import share_text
+from harness.runs.aa import Twins, found_different, rate_interval
 
 Times = Sequence[float]
 CLOCKS: dict[str, Callable[[Sample], float]] = {
@@ -59,7 +59,7 @@ RULES = (
 
 
 def sides(
-    pairs: Sequence[Pair], clock: Callable[[Sample], float], number: int, interleaved: bool
+    pairs: Sequence[Twins], clock: Callable[[Sample], float], number: int, interleaved: bool
 ) -> Iterator[tuple[Times, Times]]:
     """The samples as comparisons of `number` samples a side, none used in two of them.
 
@@ -79,7 +79,7 @@ def sides(
             yield times[start : start + number], times[start + number : start + 2 * number]
 
 
-def table(studies: Sequence[tuple[str, Sequence[Pair]]], clock_name: str, number: int, planted: float) -> str:
+def table(studies: Sequence[tuple[str, Sequence[Twins]]], clock_name: str, number: int, planted: float) -> str:
     """A row for each rule: how often it finds a difference where there is none, and how often one that was planted."""
     time = CLOCKS[clock_name]
     headings = [f"{name}: {what}" for name, _ in studies for what in ("false alarms", f"+{share_text(planted)} found")]

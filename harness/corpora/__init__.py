@@ -3,6 +3,8 @@
 A card (conf/data/NAME.yaml) says what a corpus is, where it comes from and what is known of it. Whatever the source,
 the rest of the harness sees a file. A checksum that stands on a card holds wherever the file lies. What comes from
 elsewhere is fetched by `python -m harness.corpora fetch NAME`, never by a run.
+
+In: a card of conf/data/, or what data.path names. Out: a CorpusFile: path, digest, size, and where its members lie.
 """
 
 from __future__ import annotations
@@ -11,15 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.common.errors import Refusal
+from harness.corpora.cards import check_fact
 from harness.corpora.counted_facts import counted_facts
-from harness.corpora.facts import check_fact
 from harness.corpora.files import CorpusFile, Part, check_readable, digest_of
-from harness.corpora.generated import as_said, parameters_of
+from harness.corpora.generated import as_said, is_table, parameters_of
 from harness.corpora.local import local_corpus
 from harness.corpora.slices import cut
 from harness.corpora.sources import FIND, check_source
-from harness.corpora.word_tables import is_table, table_of
-from harness.errors import Refusal
 
 __all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
 
@@ -33,6 +34,8 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     card = as_said(card)
     kind, name = card["source"].get("kind"), card["name"]
     if is_table(card):
+        from harness.corpora.word_tables import table_of  # late, as generators are
+
         return replace(table_of(card), parameters=parameters_of(card))
     parts: tuple[Part, ...] = ()
     if card["path"] is not None:

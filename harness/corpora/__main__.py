@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
-from harness.__main__ import guarded, say
+from harness.common.errors import OK, extra, guarded, say
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards
-from harness.corpora.exporting import ABOUT, add_arguments, export
+from harness.corpora.exporting import write_parquet
 from harness.corpora.fetching import fetch
 from harness.corpora.listing import described, list_as_csv, list_as_markdown, print_list
 from harness.corpora.verifying import verify
-from harness.errors import OK
+from harness.runs.asked import counted_words
+from harness.worker import word_store
 
 EPILOG = """\
 examples:
@@ -64,6 +66,31 @@ def path(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
+    parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB",
+    )
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write the file and say what is in it."""
+    extra("pyarrow", "Parquet")
+    words = counted_words([f"data={arguments.name}", *arguments.set])
+    word_counts, manifest = word_store.read(words)
+    write_parquet(arguments.parquet, word_counts, manifest["sha256"])
+    print(  # noqa: T201
+        f"{arguments.parquet}: {manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens, "
+        f"sha256 of the counts {manifest['sha256']}"
+    )
+    return OK
+
+
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m harness.corpora",
@@ -89,8 +116,8 @@ def parser() -> argparse.ArgumentParser:
         ("path", path, "only where the file is that a run would read, for scripts"),
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
-    counted = command("counts", export, ABOUT)
-    add_arguments(counted)
+    about = "the words of a data set with their counts as Parquet; counted first if they are not kept"
+    add_arguments(command("counts", export, about))
     return parser
 
 

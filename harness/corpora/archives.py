@@ -11,8 +11,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.files import Damaged
-from harness.errors import UNMEASURED, Refusal
 
 
 class Member(NamedTuple):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness import cache
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
+from harness.common.progress import bar
 from harness.corpora.compressed import READERS, blocks_of
 from harness.corpora.files import Part, identity_of
-from harness.corpora.room import check_room
 from harness.corpora.tables import kind_of, texts_of
-from harness.errors import UNMEASURED, Refusal
-from harness.progress import bar
 
 TEXT, PARTS = "text", "parts.json"
 
@@ -39,12 +39,12 @@ def assemble(recipe: Recipe, name: str) -> tuple[Path, tuple[Part, ...]]:
 
     Raises Refusal if a member cannot be read or changes meanwhile, or if there is no room; nothing half is left.
     """
-    folder = cache.folder("assembled") / recipe.key()
+    folder = files.cache_folder("assembled") / recipe.key()
     if not folder.exists():
         sizes = [member.stat().st_size for member in recipe.members]
         # Compressed files will need more; how much they do not say reliably.
         check_room(folder.parent, sum(sizes), name)
-        with cache.placing(folder) as temporary, bar(f"reading {name}", sum(sizes), "bytes") as show:
+        with files.placing(folder) as temporary, bar(f"reading {name}", sum(sizes), "bytes") as show:
             temporary.mkdir()
             parts = write(recipe, temporary / TEXT, show)
             (temporary / PARTS).write_text(json.dumps(parts))

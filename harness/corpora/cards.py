@@ -1,17 +1,50 @@
-"""The cards of data sets, whole: what a card leaves out has the value that a run would give it."""
+"""What a card states of its file, and whether that is so; what only counting shows is compared when it is counted."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from harness import registry
-from harness.configuration import DataConfig
+from harness.common import registry
+from harness.common.configuration import DataConfig
+from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora.files import fresh_digest_of
 from harness.corpora.sources import check_source
-from harness.errors import Refusal
 
 Card = Mapping[str, Any]
+OF_THE_FILE = ("bytes", "sha256")
+OF_THE_COUNT = ("documents", "pre_tokens", "words")
+
+
+def check_fact(name: str, path: Path, card: Card, fact: str, found: int | str) -> None:
+    """Raises Refusal if the card says otherwise."""
+    expected = card["facts"].get(fact)
+    if expected is not None and found != expected:
+        raise Refusal(
+            f"data={name}: {path} has {fact_text(fact, found)}, its card says {expected}; {ADVICE}", UNMEASURED
+        )
+
+
+ADVICE = "it is another file or damaged, get it again, or use it as a file of its own with data=file"
+
+
+def fact_text(fact: str, found: int | str) -> str:
+    return f"{found} bytes" if fact == "bytes" else f"{fact} {found}"
+
+
+def facts_of(path: Path) -> dict[str, int | str]:
+    """What the file is now: every byte of it is read."""
+    return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
+
+
+def differing(card: Card, found: Mapping[str, int | str]) -> list[str]:
+    """The facts that the card states otherwise."""
+    return [fact for fact in OF_THE_FILE if card["facts"].get(fact, found[fact]) != found[fact]]
+
+
+# The cards of data sets, whole: what a card leaves out has the value that a run would give it.
 
 
 def cards() -> dict[str, Card]:

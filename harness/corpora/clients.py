@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UNMEASURED, Refusal
-from harness.units import one_line
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.units import one_line
 
 Source = Mapping[str, Any]
 

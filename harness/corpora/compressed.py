@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from harness.corpora.extras import extra
+from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.corpora.files import BLOCK_BYTES, Damaged
-from harness.errors import UNMEASURED, Refusal
 
 Show = Callable[[int], None]
 # How a compressed stream begins. The first byte or the second is none that UTF-8 text has there, but for bzip2.

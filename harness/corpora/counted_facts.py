@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.corpora.facts import OF_THE_COUNT
-
-if TYPE_CHECKING:
-    from harness.plan import Reading
+from harness.corpora.cards import OF_THE_COUNT
+from harness.corpora.files import CorpusFile
 
 # The pattern that such numbers are said of; the special tokens are the card's.
 PATTERN_NAME = "gpt2"
@@ -21,11 +19,13 @@ def counted_facts(card: Mapping[str, Any], special_tokens: Sequence[str]) -> dic
     return {fact: card["facts"][fact] for fact in OF_THE_COUNT if card["facts"].get(fact) is not None}
 
 
-def counted_otherwise(reading: Reading, manifest: Mapping[str, Any], documents: int | None) -> str | None:
+def counted_otherwise(
+    file: CorpusFile, pattern_name: str, manifest: Mapping[str, Any], documents: int | None
+) -> str | None:
     """A sentence on what was counted otherwise than the card says; None if nothing, or it speaks of another reading."""
-    if reading.pattern_name != PATTERN_NAME:
+    if pattern_name != PATTERN_NAME:
         return None
-    return told(reading.file.name, reading.file.facts, {**manifest, "documents": documents})
+    return told(file.name, file.facts, {**manifest, "documents": documents})
 
 
 def told(name: str, said: Mapping[str, int], found: Mapping[str, Any]) -> str | None:

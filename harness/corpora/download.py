@@ -18,13 +18,15 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from harness import cache
-from harness.corpora.room import check_room
-from harness.errors import UNMEASURED, Refusal
-from harness.units import one_line
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
+from harness.common.units import one_line
 
 BLOCK = 1 << 18
+WEB = ("http", "https")
 LATER = {408, 425, 429, 500, 502, 503, 504}
 """Answers that may be another one the next time."""
 
@@ -94,21 +96,41 @@ class Begun:
     def begin(self, url: str, version: str | None) -> None:
         """Forget what there is before its mark is replaced: a mark must never stand beside bytes of another version."""
         self.forget()
-        with cache.placing(self.mark) as temporary:
+        with files.placing(self.mark) as temporary:
             temporary.write_text(json.dumps({"url": url, "version": version}))
 
 
-def download(address: Address, path: Path, show: Show, *, reserve: int = 0, patience: Patience = PATIENCE) -> None:
+class OverTheWebOnly(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect to anything but http and https: the client would take a file by FTP as well."""
+
+    def redirect_request(self, *request: Any) -> urllib.request.Request | None:
+        to = request[-1]
+        if urllib.parse.urlsplit(to).scheme not in WEB:
+            request[1].close()
+            raise Refusal(f"{request[0].full_url} redirects to {one_line(to)}, which is not fetched", UNMEASURED)
+        return super().redirect_request(*request)
+
+
+def download(
+    address: Address,
+    path: Path,
+    show: Show,
+    *,
+    reserve: int = 0,
+    patience: Patience = PATIENCE,
+    longest: int | None = None,
+) -> None:
     """Fetch the file at `address` to `path`, going on where an earlier call was interrupted.
 
-    `reserve` is the room that will be needed beside it. Raises Refusal, keeping what has come, if it cannot be had.
+    `reserve` is the room that will be needed beside it. Raises Refusal, keeping what has come, if it cannot be had, and
+    keeping nothing if it has more than `longest` bytes, whatever the server says of its length.
     """
     begun = Begun.of(path)
     before = most = begun.length
     fruitless = 0
     while True:
         try:
-            attempt(address, begun, show, reserve, patience.seconds_without_a_byte)
+            attempt(address, begun, show, reserve, patience.seconds_without_a_byte, longest)
             break
         except Broken as broken:
             fruitless = 0 if begun.length > most else fruitless + 1
@@ -130,11 +152,11 @@ def download(address: Address, path: Path, show: Show, *, reserve: int = 0, pati
     begun.mark.unlink(missing_ok=True)
 
 
-def attempt(address: Address, begun: Begun, show: Show, reserve: int, timeout: float) -> None:
+def attempt(address: Address, begun: Begun, show: Show, reserve: int, timeout: float, most: int | None = None) -> None:
     """One connection. Raises Broken if it ends too early."""
     length, version = begun.length, begun.version(address.url)
     resuming = bool(length and version)
-    if urllib.parse.urlsplit(address.url).scheme not in ("http", "https"):  # the client would open local files, too
+    if urllib.parse.urlsplit(address.url).scheme not in WEB:  # the client would open local files, too
         raise Refusal(f"{address.url} is no address that can be fetched; it begins with https://", UNMEASURED)
     request = urllib.request.Request(address.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
     for name, value in address.headers.items():
@@ -143,7 +165,7 @@ def attempt(address: Address, begun: Begun, show: Show, reserve: int, timeout: f
         request.add_header("Range", f"bytes={length}-")
         request.add_header("If-Range", version)
     try:
-        response = urllib.request.urlopen(request, timeout=timeout)
+        response = urllib.request.build_opener(OverTheWebOnly).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416 and resuming:
@@ -156,7 +178,7 @@ def attempt(address: Address, begun: Begun, show: Show, reserve: int, timeout: f
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise unreachable(address, error) from error
     with response:
-        receive(response, address, begun, resuming, show, reserve)
+        receive(response, address, begun, resuming, show, reserve, most)
 
 
 def refuse(address: Address, error: urllib.error.HTTPError) -> None:
@@ -188,7 +210,13 @@ def unreachable(address: Address, error: Exception) -> Broken:
 
 
 def receive(
-    response: http.client.HTTPResponse, address: Address, begun: Begun, resuming: bool, show: Show, reserve: int
+    response: http.client.HTTPResponse,
+    address: Address,
+    begun: Begun,
+    resuming: bool,
+    show: Show,
+    reserve: int,
+    most: int | None = None,
 ) -> None:
     """Write what the server sends behind what is there, or in its place."""
     start = begun.length
@@ -201,6 +229,7 @@ def receive(
         start = 0
     announced = response.headers.get("Content-Length")
     total = start + int(announced) if announced is not None and announced.isdigit() else None
+    refuse_more(address, begun, total, most)
     if total is not None:
         check_room(begun.part.parent, total - start + reserve, address.url)
     length = start
@@ -211,11 +240,23 @@ def receive(
                 part.write(block)
                 part.flush()
             except OSError as error:
-                raise cache.unusable(begun.part, error) from error
+                raise files.cache_unusable(begun.part, error) from error
             length += len(block)
             show(length, total)
+            refuse_more(address, begun, length, most)
     if total is not None and length != total:
         raise Broken(f"the connection ended after {length} of {total} bytes")
+
+
+def refuse_more(address: Address, begun: Begun, length: int | None, most: int | None) -> None:
+    """Raise Refusal, keeping nothing, for a file that is longer than its card allows."""
+    if length is not None and most is not None and length > most:
+        begun.forget()
+        raise Refusal(
+            f"{address.url} has more than the {most} bytes that its card allows; its source has changed, and nothing "
+            "was kept",
+            UNMEASURED,
+        )
 
 
 def next_block(response: http.client.HTTPResponse) -> bytes:

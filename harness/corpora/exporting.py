@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import word_store
-from harness.corpora.extras import extra
-from harness.counted_words import counted_words
-from harness.errors import OK, UNMEASURED, Refusal
-from harness.progress import bar
+from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.progress import bar
 from variants.contract import WordCounts
 
-ABOUT = "the words of a data set with their counts as Parquet; counted first if they are not kept"
 WORDS_IN_A_ROW_GROUP = 1 << 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
-    parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB",
-    )
-
-
-def export(arguments: argparse.Namespace) -> int:
-    """Write the file and say what is in it."""
-    extra("pyarrow", "Parquet")
-    words = counted_words([f"data={arguments.name}", *arguments.set])
-    word_counts, manifest = word_store.read(words)
-    write_parquet(arguments.parquet, word_counts, manifest["sha256"])
-    print(  # noqa: T201
-        f"{arguments.parquet}: {manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens, "
-        f"sha256 of the counts {manifest['sha256']}"
-    )
-    return OK
 
 
 def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:

@@ -13,23 +13,27 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import cache
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
+from harness.common.progress import download_bar as showing
 from harness.corpora.archives import Member, members
+from harness.corpora.cards import differing, fact_text, facts_of
 from harness.corpora.clients import CLIENTS
 from harness.corpora.compressed import READERS, blocks_of
 from harness.corpora.download import PATIENCE, Address, Patience, download
-from harness.corpora.facts import differing, fact_text, facts_of
 from harness.corpora.files import Damaged, check_readable, digest_of, fresh_digest_of, remember
 from harness.corpora.joining import Rule, join
 from harness.corpora.listing import place_text
-from harness.corpora.places import alone, kept, on_its_way
-from harness.corpora.room import check_room
-from harness.corpora.showing import showing
+from harness.corpora.sources import check_source, on_its_way
+from harness.corpora.sources import fetching_alone as alone
+from harness.corpora.sources import place_of as kept
 from harness.corpora.tables import texts_of
-from harness.errors import UNMEASURED, Refusal
 
 Card = Mapping[str, Any]
 Say = Callable[[str], None]
+SLACK_BYTES = 1 << 20
+"""What a packed file may have beyond its text: of text that does not pack."""
 
 
 def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
@@ -37,6 +41,7 @@ def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
     kind = card["source"]["kind"]
     if kind not in FETCH:
         raise Refusal(f"nothing is fetched for {card['name']}, which is {place_text(card)}")
+    check_source(card)
     place = kept(card)
     with alone(card, say):
         if place.exists():
@@ -100,18 +105,38 @@ def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Pa
         if not path.exists():
             say(f"fetching {address.url}")
             with showing(path.name) as show:
-                download(address, path, show, reserve=reserve, patience=patience)
+                download(address, path, show, reserve=reserve, patience=patience, longest=longest(card, plain))
             if digest is not None and (found := fresh_digest_of(path)) != digest:
                 path.unlink()
                 raise Refusal(f"{address.url} has sha256 {found}, its card says {digest}; nothing was kept", UNMEASURED)
     if plain:
         return came[0]
-    with cache.placing(whole) as temporary, temporary.open("wb") as file:
+    with files.placing(whole) as temporary, temporary.open("wb") as file:
         for path in came:
             say(f"unpacking {path.name}")
             with showing(path.name) as show:
-                file.writelines(plain_blocks(card["source"], path, show))
+                for block in plain_blocks(card["source"], path, show):
+                    file.write(block)
+                    refuse_more(card, file.tell())
     return whole
+
+
+def longest(card: Card, plain: bool) -> Any:
+    """How long a file to be fetched may be, as far as the card tells: a packed one is hardly longer than its text."""
+    whole = card["facts"].get("bytes")
+    if whole is None or plain:
+        return whole
+    return max(whole, card["source"].get("download", 0)) + SLACK_BYTES
+
+
+def refuse_more(card: Card, length: int) -> None:
+    """Raise Damaged, so that nothing is kept, when more is unpacked than the card says that there is."""
+    most = card["facts"].get("bytes")
+    if most is not None and length > most:
+        raise Damaged(
+            f"what was fetched for {card['name']} unpacks to more than the {most} bytes of its card; nothing was kept, "
+            "and if it is the same again, its source has changed"
+        )
 
 
 def plain_blocks(source: Mapping[str, Any], path: Path, show: Callable[[int, int | None], None]) -> Iterator[bytes]:
@@ -150,7 +175,12 @@ def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
     whole = folder.joinpath(source["file"])
     say(f"joining {', '.join(rule.files)}")
     with showing(source["file"]) as show:
-        join(every_member(source, archives), rule, whole, lambda done: show(done, card["facts"].get("bytes")))
+
+        def joined(done: int) -> None:
+            show(done, card["facts"].get("bytes"))
+            refuse_more(card, done)
+
+        join(every_member(source, archives), rule, whole, joined)
     return whole
 
 

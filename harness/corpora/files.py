@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import cache
-from harness.errors import UNMEASURED, Refusal
-from harness.progress import bar
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 
 # File systems stamp changes at intervals of up to two seconds: a change within one of them would not show.
 SECONDS_TO_SETTLE = 2.0
@@ -115,13 +115,15 @@ def fresh_digest_of(path: Path) -> str:
 
 
 def remember(path: Path, digest: str) -> None:
-    with cache.placing(memory_of(path)) as temporary:
+    with files.placing(memory_of(path)) as temporary:
         temporary.write_text(digest)
 
 
 def memory_of(path: Path) -> Path:
     """Where the digest is kept of this file as it is."""
-    return cache.folder("digests") / hashlib.sha256(identity_of(path).encode(errors="surrogateescape")).hexdigest()
+    return (
+        files.cache_folder("digests") / hashlib.sha256(identity_of(path).encode(errors="surrogateescape")).hexdigest()
+    )
 
 
 def identity_of(path: Path) -> str:

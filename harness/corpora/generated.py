@@ -7,17 +7,19 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from harness import cache, registry
-from harness.corpora import generators
+from harness.common import files, registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
+from harness.common.progress import bar
 from harness.corpora.files import digest_of
-from harness.corpora.room import check_room
-from harness.errors import UNMEASURED, Refusal
-from harness.progress import bar
 
 Card = Mapping[str, Any]
 KIND = "generator"
+WORDS = "words"
+"""The kind of source that is a table of words in a file of one's own."""
 BYTES_BESIDE_A_WORD = 16  # in a table: its offset and its count
 
 
@@ -39,10 +41,22 @@ def is_generated(card: Card) -> bool:
     return bool(card["source"].get("kind") == KIND and card["path"] is None)
 
 
+def is_table(card: Card) -> bool:
+    """Whether a card is about words that are counted already, by a generator or in a file of one's own."""
+    kind = card["source"].get("kind")
+    return bool(kind == WORDS or (kind == KIND and _generators().is_table(card["source"])))
+
+
+def _generators() -> ModuleType:
+    from harness.corpora import generators  # late: few corpora are generated, and arrays of NumPy are slow to import
+
+    return generators
+
+
 def place_of(card: Card) -> Path:
     """The folder where what the card's generator makes is kept."""
-    key = json.dumps([generators.VERSION, dict(card["source"])], sort_keys=True)
-    return cache.folder("generated") / hashlib.sha256(key.encode()).hexdigest()
+    key = json.dumps([_generators().VERSION, dict(card["source"])], sort_keys=True)
+    return files.cache_folder("generated") / hashlib.sha256(key.encode()).hexdigest()
 
 
 def text_of(card: Card) -> Path:
@@ -55,10 +69,13 @@ def text_of(card: Card) -> Path:
     except FileNotFoundError:
         pass
     shutil.rmtree(place, ignore_errors=True)  # what is there has been damaged
-    blocks = generators.made(card["source"])
+    blocks = _generators().made(card["source"])
     check_room_at(place, card)
     hasher, done = hashlib.sha256(), 0
-    with cache.placing(place) as temporary, bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
+    with (
+        files.placing(place) as temporary,
+        bar(f"making {card['name']}", *_generators().size_of(card["source"])) as show,
+    ):
         temporary.mkdir()
         with (temporary / text.name).open("wb") as file:
             for block in blocks:
@@ -72,7 +89,7 @@ def text_of(card: Card) -> Path:
 
 def check_room_at(place: Path, card: Card) -> None:
     """Raises Refusal if there is no room there for what the card's generator will make."""
-    number, unit = generators.size_of(card["source"])
+    number, unit = _generators().size_of(card["source"])
     needed = number if unit == "bytes" else card["facts"].get("bytes", 0) + BYTES_BESIDE_A_WORD * number
     check_room(place.parent, needed, card["name"])
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import cache
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import placing
 from harness.corpora.archives import Member
-from harness.errors import UNMEASURED, Refusal
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def matching_lines(content: bytes, pattern: str) -> bytes:
 
 def join(members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int], None]) -> None:
     """Write the corpus that the rule makes of these files. Raises Refusal if none of them is meant."""
-    with cache.placing(place) as temporary:
+    with placing(place) as temporary:
         pieces: list[tuple[str, int, int]] = []
         spool = temporary if rule.order == "archive" else temporary.with_name("in order of the archive")
         with spool.open("wb") as file:

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.corpora.places import kept
+from harness.common.sheet import Column, Sheet, sheet_to_markdown
+from harness.common.units import bytes_text, count_text
 from harness.corpora.sources import FETCHED, FIND
-from harness.sheet import Column, Sheet, sheet_to_markdown
-from harness.units import bytes_text, count_text
+from harness.corpora.sources import place_of as kept
 
 Card = Mapping[str, Any]
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.choices import split_list
+from harness.common.choices import split_list
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import standard_input
 from harness.corpora.assembled import Recipe, assemble
 from harness.corpora.compressed import READERS
 from harness.corpora.files import Part, check_readable
 from harness.corpora.tables import COLUMN, kind_of
-from harness.errors import UNMEASURED, Refusal
 
 STANDARD_INPUT = "-"
 

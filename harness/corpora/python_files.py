@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import cache
+from harness.common.files import cache_folder, placing
 
 NO_SOURCE = {"test", "tests", "idle_test", "idlelib_test", "__pycache__"}
 INSTALLED = {"site-packages", "dist-packages"}
@@ -34,9 +34,9 @@ def joined(name: str, root: Path, left_out: set[str]) -> Path:
     files = sorted(source_files(root, left_out), key=lambda path: path.relative_to(root).as_posix())
     listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     key = hashlib.sha256(json.dumps(listing).encode(errors="surrogateescape")).hexdigest()[:16]
-    path = cache.folder("corpora") / f"{name}-{sys.version_info.major}.{sys.version_info.minor}-{key}.txt"
+    path = cache_folder("corpora") / f"{name}-{sys.version_info.major}.{sys.version_info.minor}-{key}.txt"
     if not path.exists():
-        with cache.placing(path) as temporary, temporary.open("wb") as whole:
+        with placing(path) as temporary, temporary.open("wb") as whole:
             for file in files:
                 content = file.read_bytes()
                 if is_utf8(content):

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import cache
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
+from harness.common.units import parse_bytes
 from harness.corpora.files import CorpusFile, digest_of
-from harness.corpora.room import check_room
-from harness.errors import UNMEASURED, Refusal
-from harness.sizes import parse_bytes
 
 TEXT, START = "text", "start"
 
@@ -36,7 +36,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     if documents is not None and documents < 1:
         raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
     key = hashlib.sha256(json.dumps([whole.sha256, asked, list(special_tokens)]).encode()).hexdigest()
-    folder = cache.folder("slices") / key
+    folder = files.cache_folder("slices") / key
     if not folder.is_dir():
         folder.unlink(missing_ok=True)  # an earlier version kept the slice alone, as a file of this name
         make(folder, whole, asked, special_tokens)
@@ -46,7 +46,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
 
 
 def make(folder: Path, whole: CorpusFile, asked: dict[str, Any], special_tokens: Sequence[str]) -> None:
-    with whole.path.open("rb") as file, cache.placing(folder) as temporary:
+    with whole.path.open("rb") as file, files.placing(folder) as temporary:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
         start, stop = bounds(mapped, special_tokens, **asked)
         if start == stop and whole.bytes:

@@ -1,23 +1,58 @@
-"""Where corpora come from: for every kind of source that a card may name, the function that finds or makes its file."""
+"""Where the data sets that are fetched are kept: one file each in the cache, and a folder while one is on its way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import registry
+from harness.common import files, registry
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import generated, python_files
-from harness.corpora.places import kept
-from harness.errors import UNMEASURED, Refusal
 
 Card = Mapping[str, Any]
+
+
+def place_of(card: Card) -> Path:
+    """Where the file of a card is, or will be."""
+    return files.cache_folder("corpora").joinpath(card["source"]["file"])
+
+
+def on_its_way(card: Card) -> Path:
+    """The folder that keeps what has come of a corpus until it is whole."""
+    return files.cache_folder("downloads", card["name"])
+
+
+@contextlib.contextmanager
+def fetching_alone(card: Card, say: Callable[[str], None]) -> Iterator[None]:
+    """Only one process at a time fetches a corpus; a second one waits here. A lock ends with its process."""
+    lock = files.cache_folder("downloads") / f"{card['name']}.lock"
+    try:
+        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        raise files.cache_unusable(lock, error) from error
+    with open(descriptor, "w") as file:  # noqa: PTH123 - a descriptor, not a path
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Refusal(f"{lock} is no plain file, so it cannot be locked; remove it", UNMEASURED)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process is fetching {card['name']}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# Where corpora come from: for every kind of source that a card may name, the function that finds or makes its file.
 
 
 def fetched(card: Card) -> Path:
     """The file that `python -m harness.corpora fetch` has put where it is kept."""
     check_source(card)
-    path, name = kept(card), card["name"]
+    path, name = place_of(card), card["name"]
     if not path.exists():
         raise Refusal(
             f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or say "
@@ -33,6 +68,9 @@ def check_source(card: Card) -> None:
     kind, kinds = source.get("kind"), [*FIND, *YOURS]
     if kind not in kinds:
         raise Refusal(f"the card of {card['name']}: {registry.unknown('kind of source', str(kind), kinds)}")
+    file = source.get("file")
+    if kind in NEEDED and file is not None and (Path(file).name != file or file in (".", "..")):
+        raise Refusal(f"the card of {card['name']}: file is {file!r}; it is a plain name, for the cache's own folder")
     missing = [key for key in NEEDED.get(kind, ()) if key not in source]
     if missing:
         raise Refusal(f"the card of {card['name']}: a source of kind {kind} needs {', '.join(NEEDED[kind])}")

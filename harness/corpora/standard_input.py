@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import cache
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 from harness.corpora.compressed import BEGINNINGS, blocks_of
 from harness.corpora.files import BLOCK_BYTES, Part
-from harness.errors import UNMEASURED, Refusal
-from harness.progress import bar
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def spooled() -> tuple[Path, tuple[Part, ...]]:
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise Refusal("data.path=- reads standard input, and nothing is piped into it; say COMMAND | ... data.path=-")
-    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=cache.folder("spool")))
+    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("spool")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text = folder / "standard input"
     try:
@@ -35,8 +35,8 @@ def spooled() -> tuple[Path, tuple[Part, ...]]:
         return unpacked(text), (Part(0, "standard input"),)
     except OSError as error:
         raise Refusal(
-            f"cannot keep standard input in {folder.parent} ({error.strerror}); set {cache.VARIABLE} to a folder with "
-            "room for it",
+            f"cannot keep standard input in {folder.parent} ({error.strerror}); set {files.CACHE_VARIABLE} to a folder "
+            "with room for it",
             UNMEASURED,
         ) from error
 

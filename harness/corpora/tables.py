@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.corpora.compressed import READERS, Show, blocks_of
-from harness.corpora.extras import extra
 from harness.corpora.files import Damaged
-from harness.errors import UNMEASURED, Refusal
 
 COLUMN = "text"
 ROWS_AT_ONCE = 1024

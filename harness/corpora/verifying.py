@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import prepare
-from harness.corpora.cards import Card
-from harness.corpora.facts import ADVICE, OF_THE_COUNT, OF_THE_FILE, differing, facts_of
+from harness.corpora.cards import ADVICE, OF_THE_COUNT, OF_THE_FILE, Card, differing, facts_of
 from harness.corpora.files import check_readable
+from harness.corpora.generated import is_table
 from harness.corpora.sources import FIND
-from harness.corpora.word_tables import is_table
-from harness.errors import OK, UNMEASURED, Refusal
 
 
 def verify(card: Card) -> tuple[list[str], int]:

@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from harness import word_store
+from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.generators.tables import WordBlock
 from harness.corpora.generators.words import word_hashes
-from harness.errors import UNMEASURED, Refusal
+from harness.worker import word_store
 from variants.contract import LARGEST_COUNT
 
 WORDS_AT_ONCE = 1 << 16

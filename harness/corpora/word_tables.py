@@ -22,24 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from harness import cache, word_store
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.progress import bar
 from harness.corpora import generated, generators
-from harness.corpora.extras import extra
 from harness.corpora.files import CorpusFile, check_readable, digest_of
 from harness.corpora.generators import WordBlock
 from harness.corpora.word_columns import WORDS_AT_ONCE, Columns, GivenTable, check_positions, summed
-from harness.errors import UNMEASURED, Refusal
-from harness.progress import bar
+from harness.worker import word_store
 from variants.contract import LARGEST_COUNT
 
 Card = Mapping[str, Any]
-KIND = "words"
 PARQUET = b"PAR1"
 LINE = re.compile(rb"(-?[0-9]+) ((?:[0-9a-fA-F]{2})*)\r?\n?")
-
-
-def is_table(card: Card) -> bool:
-    return card["source"].get("kind") == KIND or generators.is_table(card["source"])
 
 
 def table_of(card: Card) -> CorpusFile:
@@ -51,8 +46,8 @@ def table_of(card: Card) -> CorpusFile:
     if card["path"] is not None:
         path = Path(card["path"])
         check_readable(path)
-        folder = kept_table(cache.folder("tables") / table_key(path), lambda place: from_file(path, place))
-        if card["source"]["kind"] == KIND:
+        folder = kept_table(files.cache_folder("tables") / table_key(path), lambda place: from_file(path, place))
+        if card["source"]["kind"] == generated.WORDS:
             name = path.name
     elif generated.is_generated(card):
         folder = kept_table(generated.place_of(card), lambda place: from_generator(card, place))
@@ -73,7 +68,7 @@ def table_of(card: Card) -> CorpusFile:
 def kept_table(place: Path, make: Callable[[Path], None]) -> Path:
     """The word store at `place`, made if it is not there whole."""
     if not word_store.is_whole(place):
-        with cache.placing(place) as temporary:
+        with files.placing(place) as temporary:
             make(temporary)
     return place
 

@@ -16,14 +16,13 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.__main__ import guarded
-from harness.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, guarded
+from harness.common.files import temporary_folder, write_whole
 from harness.gate import verdict
 from harness.gate.card import TIERS, USUAL, card_in
 from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence, readable
@@ -31,7 +30,6 @@ from harness.gate.judging import judged
 from harness.gate.running import Asked, Gate
 from harness.gate.summary import as_json, github_lines, lines, markdown
 from harness.gate.verdict import TREATED, Verdict
-from harness.whole_file import write_whole
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
@@ -64,7 +62,7 @@ def command(asked: argparse.Namespace) -> int:
         return self_test(asked)
     if asked.replay is not None:
         return replayed(asked)
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+    with temporary_folder() as folder:
         gate = Gate(asked_of(asked), Path(folder))
         evidence, accepted = gate.run()
     if asked.accept:

@@ -18,15 +18,15 @@ from typing import Any
 
 import tomllib
 
-from harness.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 from harness.gate.card import BaseSaid
 from harness.gate.sides import Side, here, linked_side, package_of
-from harness.progress import bar
-from harness.source_digest import closure
+from harness.measure.source_digest import closure
 
 # Of other files only a suffix is known, so whatever is not on this list may go into a compiled module.
 NOT_COMPILED = (
-    *(".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".html", ".css", ".js", ".svg", ".png"),
+    *(".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".cff", ".html", ".css", ".js", ".svg", ".png"),
     *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
 )
 NOT_OF_A_BUILD = ("ruff", "mypy", "pytest", "black", "isort", "coverage", "pyright")

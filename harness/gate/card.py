@@ -10,10 +10,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness import registry
-from harness.choices import at_least
-from harness.errors import UNMEASURED, Refusal
-from harness.instructions import MOST_LAYOUTS
+from harness.common import registry
+from harness.common.choices import at_least
+from harness.common.errors import UNMEASURED, Refusal
+from harness.measure.instructions import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
 USUAL = "usual"

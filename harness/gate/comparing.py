@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import registry
+from harness.common import registry
+from harness.common.registry import VariantCard
 from harness.gate.sides import Side, package_of
 from harness.gate.tasks import Arm
-from harness.registry import VariantCard
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.comparison import Sample
-from harness.errors import UNMEASURED, Refusal
+from harness.common.comparison import Sample
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import ELSEWHERE
 from harness.gate.rule import Blocked, Timed
-from harness.whole_file import ELSEWHERE
 
 SCHEMA = 1
 KIND = "gate"

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors import MISMATCH, UNMEASURED, Refusal
+from harness.common.errors import MISMATCH, UNMEASURED, Refusal
+from harness.common.files import temporary_folder, write_whole
+from harness.common.registry import VariantCard
 from harness.gate import planted
 from harness.gate.card import Card
+from harness.gate.deterministic import Deterministic
 from harness.gate.evidence import EvidenceFile
-from harness.gate.identity import Deterministic
 from harness.gate.judging import judged
 from harness.gate.sides import Side
 from harness.gate.snapshot import Snapshot
 from harness.gate.tasks import Arm, Laboratory, Task
-from harness.registry import VariantCard
-from harness.whole_file import write_whole
 
 MODULE = planted.__name__
 HANG_SECONDS = 1.0
@@ -93,7 +92,7 @@ class Failures:
 
     def gated(self, variant: VariantCard, honest: Mapping[str, int]) -> int:
         """The exit code of a gate that holds this one trainer against what the honest one counts."""
-        with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+        with temporary_folder() as folder:
             evidence = EvidenceFile(Path(folder, "samples.jsonl"), {"card": asdict(self.laboratory.card)})
             tiers = Deterministic(self.laboratory, self.side, self.side, ("identity", "work"))
             tiers.snapshot = Snapshot(

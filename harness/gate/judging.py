@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.common.units import bytes_text, count_text, share_text
 from harness.gate import verdict
 from harness.gate.card import Card, card_in
 from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Observation, blocks_of
 from harness.gate.rule import ESCALATE, Decision, Effect, decide, slower_phase
 from harness.gate.snapshot import change
 from harness.gate.verdict import Finding, Verdict, verdict_of
-from harness.units import bytes_text, count_text, share_text
 
 IDENTITY, WORK, TIME = "identity", "work", "time"
 PROVED = ("reference", "confirmed")
@@ -25,7 +25,7 @@ def judged(evidence: Evidence) -> Verdict:
     card = card_in(evidence.head)
     return verdict_of(
         [
-            *(identity(each, card.known_wrong.get(each["variant"])) for each in evidence.of("identity")),
+            *(merges_found(each, card.known_wrong.get(each["variant"])) for each in evidence.of("identity")),
             *(finding for each in evidence.of("tallies") for finding in tallies(each, bool(evidence.of("accepted")))),
             *(instructions(card, each) for each in evidence.of("instructions")),
             *comparisons(card, evidence),
@@ -39,7 +39,7 @@ def told(each: Observation) -> Finding:
     return Finding(each["tier"], each["state"], each["variant"], each["reason"], each.get("corpus"))
 
 
-def identity(each: Observation, known_wrong: str | None = None) -> Finding:
+def merges_found(each: Observation, known_wrong: str | None = None) -> Finding:
     """One variant's merges on one corpus; wrong ones of an outside trainer that is known for them are told only."""
     name, corpus = each["variant"], each["corpus"]
     subject = f"{name} on {corpus}"

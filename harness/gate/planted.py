@@ -10,7 +10,7 @@ import signal
 import time
 from typing import Any
 
-from harness.calling import resolve
+from harness.worker.calling import resolve
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 
 A_LONG_TIME = 600.0

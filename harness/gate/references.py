@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import registry
+from harness.common import registry
 from harness.gate.sides import Side
 from harness.gate.tasks import Arm, Laboratory, Task
-from harness.kept import Reference
-from harness.proof import Claim, find_reference, verdict
-from harness.record import merges_sha256
+from harness.runs.store import Reference
+from harness.runs.verdict import Claim, find_reference, verdict
+from harness.worker.merges_bytes import merges_sha256
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from harness.comparison import Sample, clock_of, cpu_time, interval
+from harness.common.comparison import Sample, clock_of, cpu_time, interval
 from harness.gate.card import TimeSaid
 
 PASS, ESCALATE, REGRESSION, INCONCLUSIVE = "pass", "escalate", "regression", "inconclusive"

@@ -10,21 +10,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness import alone, registry
-from harness.environment import environment, host
-from harness.errors import UNMEASURED, Refusal
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import Show
+from harness.common.progress import stage_bar as showing
+from harness.common.registry import VariantCard
 from harness.gate import verdict
 from harness.gate.base import NoBase, base_side
 from harness.gate.card import KEYS, card_of
 from harness.gate.comparing import comparisons_of
+from harness.gate.deterministic import Deterministic
 from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
-from harness.gate.identity import Deterministic
-from harness.gate.showing import Show, showing
 from harness.gate.sides import Side, installed_side, package_of, working_side
 from harness.gate.tasks import Laboratory
 from harness.gate.timing import Timing
 from harness.gate.work import observe_instructions
-from harness.registry import VariantCard
+from harness.measure import lock
+from harness.measure.environment import environment, host
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Gate:
                 observe_instructions(self.laboratory, compared, evidence, show)
             if "time" in self.card.tiers:
                 try:
-                    with alone.timing(self.asked.concurrent):
+                    with lock.timing(self.asked.concurrent):
                         Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
                 except Refusal as reason:  # somebody else is measuring; what was seen before stays
                     self.note(evidence, "time", reason)

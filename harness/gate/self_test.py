@@ -13,29 +13,32 @@ import datetime
 import json
 import random
 import re
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness import alone, registry
-from harness.environment import environment, host
-from harness.errors import INCONCLUSIVE, OK, UNMEASURED, Refusal
+from harness.common import registry
+from harness.common.comparison import Sample
+from harness.common.errors import INCONCLUSIVE, OK, UNMEASURED, Refusal
+from harness.common.files import temporary_folder, write_whole
+from harness.common.progress import Show
+from harness.common.progress import stage_bar as showing
+from harness.common.registry import VariantCard
+from harness.common.units import count_text, duration_text
 from harness.gate import planted
 from harness.gate.background import background_load
 from harness.gate.card import Card, card_in, card_of
 from harness.gate.evidence import readable
 from harness.gate.failures import Failures, wanted
 from harness.gate.self_test_page import aims_missed, page
-from harness.gate.showing import Show, showing
 from harness.gate.sides import working_side
 from harness.gate.stream import AGAIN, BASE, KIND, SAME, Kind, Stream, planted_name
-from harness.gate.tasks import Arm, Laboratory, timed, why
-from harness.registry import VariantCard
-from harness.units import count_text, duration_text
-from harness.whole_file import write_whole
+from harness.gate.tasks import Arm, Laboratory, hash_seed, timed, why
+from harness.measure import lock
+from harness.measure.environment import environment, host
+from harness.runs.aa import Block, measured_block
 
 SCHEMA = 1
 CONDITIONS = ("quiet", "busy")
@@ -56,7 +59,7 @@ def self_test(asked: argparse.Namespace) -> int:
     parts = parts_of(asked.only)
     until = time.monotonic() + seconds_of(asked.limit) if asked.limit else float("inf")
     output = asked.output or FOLDER
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder, alone.timing(asked.concurrent):
+    with temporary_folder() as folder, lock.timing(asked.concurrent):
         test = SelfTest(card, output, Path(folder), asked.quick, asked.concurrent)
         print("\n".join(test.plan(parts)))  # noqa: T201
         with showing() as show:
@@ -250,22 +253,21 @@ class SelfTest:
                 done = len(stream.blocks)
                 made = ", ".join(f"{len(kind.states)} {kind.name}" for kind in kinds)
                 show(f"self-test: {condition}", made, done, done + round(max(kind.blocks_left for kind in kinds)))
-                stream.add(self.block(done, [kind.name for kind in kinds if not kind.finished]))
+                stream.file.add(self.block(done, [kind.name for kind in kinds if not kind.finished]))
                 for kind in kinds:
                     kind.advance(stream.blocks[done:])
         finally:
             stream.file.close()
 
-    def block(self, number: int, names: list[str]) -> Mapping[str, Any]:
-        """One sample of every program that is still wanted, in random order, with one seed for all their hashes."""
+    def block(self, number: int, names: list[str]) -> Block:
+        """One sample of every program that is still wanted, with one seed for all their hashes."""
         programs = [BASE, *names, *([AGAIN] if number % self.card.time.control.every == 0 else [])]
-        self.order.shuffle(programs)
-        settings = {"PYTHONHASHSEED": str(self.order.randrange(1, 1 << 32))}
-        return {name: self.sample(name, number, settings) for name in programs}
+        seed = hash_seed(self.order)
+        return measured_block(programs, lambda name: self.sample(name, number, seed), self.order)
 
-    def sample(self, name: str, number: int, settings: Mapping[str, str]) -> Any:
+    def sample(self, name: str, number: int, seed: Mapping[str, str]) -> Sample:
         program = with_units(self.kernel, self.units()[name])
-        sampled = self.laboratory.sample(Arm(self.side, program), self.task, settings=settings)
+        sampled = self.laboratory.sample(Arm(self.side, program), self.task, environment=seed)
         known = timed(sampled, number, 1)
         if sampled.answer["status"] != "ok" or known is None:
             raise Refusal(f"the kernel could not be measured: {why(sampled, self.task)}", UNMEASURED)

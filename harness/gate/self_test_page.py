@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from harness.common.units import count_text, share_text
 from harness.gate.card import Card, card_in
 from harness.gate.failures import FAULTS, read_failures
 from harness.gate.rule import ESCALATE, INCONCLUSIVE, REGRESSION, decide
-from harness.gate.stream import BASE, SAME, Block, Kind, blocked, planted_name, read_stream
-from harness.resolution import rate_interval
-from harness.units import count_text, share_text
+from harness.gate.stream import BASE, SAME, Kind, blocked, planted_name, read_stream
+from harness.runs.aa import Block, rate_interval, windows
 
 CONDITIONS = {"quiet": "nothing beside it", "busy": "none to three busy processes beside it"}
 POWER = 0.99
@@ -104,14 +104,14 @@ def resolved(head: Mapping[str, Any], found: Runs) -> list[str]:
     """The smallest slow-down that is caught nearly always, from A/A blocks with a slow-down added to their figures."""
     said = []
     for condition, (blocks, _) in found.items():
-        smallest, windows = detectable(card_in(head), blocks)
+        smallest, number = detectable(card_in(head), blocks)
         length = [block[BASE].cpu_seconds or 0.0 for block in blocks]
         told = "none up to 20 %" if smallest is None else f"+{share_text(smallest)}"
-        if windows < FEWEST_WINDOWS:
-            told = f"unknown from {windows} windows; it takes {FEWEST_WINDOWS}"
+        if number < FEWEST_WINDOWS:
+            told = f"unknown from {number} windows; it takes {FEWEST_WINDOWS}"
         said.append(
             f"With {CONDITIONS[condition]}, samples of {1000 * median(length):.0f} ms of CPU time: the smallest "
-            f"slow-down caught {share_text(POWER)} of the time is {told} (in {windows} windows of A/A blocks that "
+            f"slow-down caught {share_text(POWER)} of the time is {told} (in {number} windows of A/A blocks that "
             "share none, with a slow-down added to head's figures)."
             if length
             else f"With {CONDITIONS[condition]}: nothing yet."
@@ -122,27 +122,26 @@ def resolved(head: Mapping[str, Any], found: Runs) -> list[str]:
 def detectable(card: Card, blocks: list[Block]) -> tuple[float | None, int]:
     """The smallest share that, added, is told in 99 of 100 windows; and how many windows there are."""
     first, whole = card.time.triage.blocks, card.time.triage.blocks + card.time.confirm.blocks
-    usable = [block for block in blocks if SAME in block]
-    windows = [usable[start : start + whole] for start in range(0, len(usable) - whole + 1, whole)]
+    compared = windows([block for block in blocks if SAME in block], whole)
 
     def caught(share: float) -> float:
         told = 0
-        for window in windows:
+        for window in compared:
             slower = blocked(window, SAME, share)
             decision = decide(card.time, slower[:first])
             if decision.state == ESCALATE:
                 decision = decide(card.time, slower[:first], slower[first:])
             told += decision.state == REGRESSION
-        return told / len(windows)
+        return told / len(compared)
 
     steps = round(LARGEST / STEP)
-    if len(windows) < FEWEST_WINDOWS or caught(LARGEST) < POWER:
-        return None, len(windows)
+    if len(compared) < FEWEST_WINDOWS or caught(LARGEST) < POWER:
+        return None, len(compared)
     low, high = 0, steps
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if caught(middle * STEP) >= POWER else (middle, high)
-    return high * STEP, len(windows)
+    return high * STEP, len(compared)
 
 
 def aims_missed(folder: Path, head: Mapping[str, Any]) -> list[str]:

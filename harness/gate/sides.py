@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import source_digest
-from harness.errors import UNMEASURED, Refusal
-from harness.measure import PACKAGES
-from harness.registry import VariantCard
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.registry import VariantCard
+from harness.measure import source_digest
+from harness.measure.process import PACKAGES
 
 OURS = ("harness", "variants")
 """What a measured process needs whatever it runs: the worker's half, and the contract."""

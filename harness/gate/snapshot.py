@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UNMEASURED, Refusal
-from harness.units import count_text
-from harness.whole_file import write_whole
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import write_whole
+from harness.common.units import count_text
 
 SCHEMA = 1
 Tallies = dict[str, int]

@@ -8,21 +8,20 @@ runs is left out of further blocks, until more of them are wanted.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.comparison import Sample
-from harness.errors import UNMEASURED, Refusal
+from harness.common.comparison import Sample
+from harness.common.errors import UNMEASURED, Refusal
 from harness.gate.card import TimeSaid
 from harness.gate.rule import ESCALATE, Blocked, Timed, decide
-from harness.whole_file import write_whole
+from harness.runs.aa import Block, BlockFile, Form, read_blocks
 
 KIND = "gate_self_test"
+FORM = Form(KIND, {"wall_seconds": 5, "cpu_seconds": 5, "pressure": 3}, named=False)
 BASE, AGAIN, SAME = "base", "again", "same"
-Block = Mapping[str, Sample]
 
 
 def planted_name(share: float) -> str:
@@ -91,7 +90,7 @@ class Kind:
         return True
 
 
-def blocked(blocks: list[Block], head: str, slower: float = 0.0) -> list[Blocked]:
+def blocked(blocks: Sequence[Block], head: str, slower: float = 0.0) -> list[Blocked]:
     """Blocks as the rule takes them; `slower` is a share that is added to what head took."""
     return [
         Blocked(
@@ -109,29 +108,20 @@ def slowed(sample: Sample, share: float) -> Sample:
 
 
 class Stream:
-    """A file of blocks: its first line says of what, each other line is a block."""
+    """A file of blocks that belongs to one condition of a self-test."""
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
         """Go on with the file. Raises Refusal if it is of something else, which nobody wants to lose."""
-        self.path = path
-        self.blocks: list[Block] = []
-        if path.exists():
-            known, self.blocks = read_stream(path)
-            if comparable(known) != comparable(head):
-                raise Refusal(
-                    f"{path} is of another program, machine or condition; say --output FOLDER, or take it away",
-                    UNMEASURED,
-                )
-            head = known
-        lines = "".join(block_line(number, block) for number, block in enumerate(self.blocks))
-        content = json.dumps(dict(head)) + "\n" + lines  # without a line that was cut off
-        write_whole(path, content.encode(), exit_code=UNMEASURED)
-        self.file = path.open("a")
+        known, blocks = read_stream(path) if path.exists() else (head, [])
+        if comparable(known) != comparable(head):
+            raise Refusal(
+                f"{path} is of another program, machine or condition; say --output FOLDER, or take it away", UNMEASURED
+            )
+        self.file = BlockFile(path, FORM, known, blocks)
 
-    def add(self, block: Block) -> None:
-        self.file.write(block_line(len(self.blocks), block))
-        self.file.flush()
-        self.blocks.append(block)
+    @property
+    def blocks(self) -> list[Block]:
+        return self.file.blocks
 
 
 def comparable(head: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,30 +129,9 @@ def comparable(head: Mapping[str, Any]) -> dict[str, Any]:
     return {name: head.get(name) for name in ("schema", "condition", "kernel", "host", "python", "concurrent")}
 
 
-def block_line(number: int, block: Block) -> str:
-    arms = {
-        name: [round(sample.wall_seconds, 5), round(sample.cpu_seconds or 0.0, 5), rounded(sample.pressure)]
-        for name, sample in block.items()
-    }
-    return json.dumps({"block": number, **arms}, separators=(",", ":")) + "\n"
-
-
-def rounded(pressure: float | None) -> float | None:
-    return None if pressure is None else round(pressure, 3)
-
-
 def read_stream(path: Path) -> tuple[dict[str, Any], list[Block]]:
-    """The head and the blocks of a file; a last line that was cut off is left out. Raises Refusal if it is none."""
+    """The head and the blocks of a file. Raises Refusal if it is none."""
     try:
-        first, *lines = path.read_text().split("\n")
-        head = json.loads(first)
-        if head.get("kind") != KIND:
-            raise ValueError("its first line is not a self-test's")
-        return head, [block_of(json.loads(line)) for line in lines[:-1]]
+        return read_blocks(path, FORM)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"{path} is no stream of a self-test ({error}); move it away", UNMEASURED) from error
-
-
-def block_of(line: dict[str, Any]) -> Block:
-    number = line.pop("block")
-    return {name: Sample("self", number, wall, cpu, 1, pressure) for name, (wall, cpu, pressure) in line.items()}

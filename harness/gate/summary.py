@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from harness.common.units import count_text
 from harness.gate import verdict
 from harness.gate.evidence import Evidence
 from harness.gate.verdict import ABSENT, PASS, Finding, Verdict
-from harness.units import count_text
 
 SCHEMA = 1
 HEADINGS = {

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from harness import cell_record, registry, word_store
-from harness.command_line import compose
-from harness.comparison import sample_of
-from harness.errors import Refusal
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.common.registry import VariantCard
 from harness.gate.card import Card
 from harness.gate.rule import Timed
 from harness.gate.sides import Side
-from harness.instructions import measure_instructions
-from harness.jobs import read_merges, train_job
-from harness.measure import Answer, Limits, measure
-from harness.plan import TrainCell
-from harness.proof import Claim
-from harness.record import merges_sha256
-from harness.registry import VariantCard
-from harness.running import planned
+from harness.measure.instructions import measure_instructions
+from harness.measure.process import Answer, Limits, measure
+from harness.runs import record_of
+from harness.runs.aa import sample_of_answer
+from harness.runs.cells import TrainCell, read_merges, train_job
+from harness.runs.running import planned
+from harness.runs.verdict import Claim
+from harness.worker import word_store
+from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge
 
 
@@ -78,7 +80,7 @@ class Laboratory:
         asked = [*say, *limits, *self.overrides]
         key = " ".join(asked)
         if key not in self.tasks:
-            cells, _ = planned(compose(asked) or [])
+            cells, _ = planned(asked)
             if len(cells) != 1:
                 raise Refusal(f"the gate's corpus {name} is one corpus at one width, and these are {len(cells)}")
             words = self.folder / "words" / str(len(self.tasks))
@@ -87,18 +89,18 @@ class Laboratory:
             if cell.reading.file.table:
                 words = cell.reading.file.path
             else:
-                word_store.write(words, registry.definition_counter()(cell.reading.corpus()))
+                word_store.write(words, registry.definition_counter()(cell.reading.corpus))
             self.tasks[key] = Task(name, cell, words)
         task = self.tasks[key]
         return replace(task, cell=replace(task.cell, count=replace(task.cell.count, threads=threads)))
 
     def sample(
-        self, arm: Arm, task: Task, *, phased: bool = False, settings: Mapping[str, str] | None = None
+        self, arm: Arm, task: Task, *, phased: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Sampled:
         """Run a variant once in a fresh process; `phased` names its tallies by their phases."""
         # Compiled once, for all samples of the gate, whatever the user's own settings are.
         compiled = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings={**compiled, **(settings or {})})
+        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings={**compiled, **environment})
 
     def instructions(self, arm: Arm, task: Task, layout: int = 0) -> Sampled:
         """Run a variant once under callgrind."""
@@ -124,6 +126,11 @@ class Laboratory:
         return claim_of(arm.variant, self.sample(arm, replace(task, cell=cell)), num_merges)
 
 
+def hash_seed(order: random.Random) -> dict[str, str]:
+    """One seed for the hashes of a block: what it costs is the same for all its samples, and another in the next."""
+    return {"PYTHONHASHSEED": str(order.randrange(1, 1 << 32))}
+
+
 def claim_of(variant: VariantCard, sampled: Sampled, num_merges: int) -> Claim | None:
     if sampled.answer["status"] != "ok" or sampled.merges is None:
         return None
@@ -133,8 +140,7 @@ def claim_of(variant: VariantCard, sampled: Sampled, num_merges: int) -> Claim |
 def timed(sampled: Sampled, block: int, threads: int) -> Timed | None:
     """What a sample says of time and memory; None if it says nothing."""
     answer = sampled.answer
-    known = {**answer, "run_id": "gate", "block": block, "threads": threads, "seconds": {"total": answer.get("total")}}
-    sample = sample_of(known)
+    sample = sample_of_answer(answer, "gate", block, threads)
     if sample is None:
         return None
     phases = dict(answer.get("seconds") or {})
@@ -144,4 +150,4 @@ def timed(sampled: Sampled, block: int, threads: int) -> Timed | None:
 
 def why(sampled: Sampled, task: Task) -> str:
     """Why a sample has no figures, without the paths of this machine."""
-    return cell_record.without_paths(sampled.answer["reason"], task.cell.reading) or "it did not say why"
+    return record_of.without_paths(sampled.answer["reason"], task.cell.reading) or "it did not say why"

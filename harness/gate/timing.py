@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.common.progress import Show
+from harness.common.units import duration_text
 from harness.gate import verdict
 from harness.gate.card import TimeSaid
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, EvidenceFile, blocks_of, sample_line
 from harness.gate.references import Settled, settle
 from harness.gate.rule import ESCALATE, decide
-from harness.gate.showing import Show
 from harness.gate.sides import Side
-from harness.gate.tasks import Arm, Laboratory, Sampled, Task, claim_of, timed, why
-from harness.units import duration_text
+from harness.gate.tasks import Arm, Laboratory, Sampled, Task, claim_of, hash_seed, timed, why
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,9 @@ class Timing:
             if block % self.said.control.every == 0:
                 arms.append((AGAIN, comparison.base))
             self.order.shuffle(arms)
-            # One seed for the hashes of a block: what it costs is the same for both sides, and another in the next.
-            settings = {"PYTHONHASHSEED": str(self.order.randrange(1, 1 << 32))}
+            seed = hash_seed(self.order)
             for name, arm in arms:
-                sampled = self.laboratory.sample(arm, sized.task, settings=settings)
+                sampled = self.laboratory.sample(arm, sized.task, environment=seed)
                 if not self.add(asked, stage, block, name, sampled, sized):
                     return False
         return True

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import errors
-from harness.errors import Refusal
+from harness.common import errors
+from harness.common.errors import Refusal
 from harness.gate.card import TIERS
 
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.common.progress import Show
 from harness.gate import verdict
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import BASE, EvidenceFile
 from harness.gate.judging import surplus
-from harness.gate.showing import Show
 from harness.gate.tasks import Arm, Laboratory, Task, why
 
 

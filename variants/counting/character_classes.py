@@ -94,3 +94,7 @@ def keep(path: Path, tables: bytes) -> None:
     except OSError:
         os.unlink(temporary)  # noqa: PTH108
         raise
+
+
+if __name__ == "__main__":
+    character_classes()

@@ -60,10 +60,10 @@ def native(
 ) -> WordCounts:
     """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
 
-    `instructions` is `fastest`, `portable`, `avx2` or `avx512`; `buffer` is the bytes read at once; `memory` is what
-    tables may take before they spill: see spilling.py. Raises what `serial` raises, Unavailable if the scanner was not
-    built or lacks the instructions, OSError if the file changes meanwhile, and RuntimeError("stopped")
-    when the meter says so.
+    `instructions` is `fastest`, `portable`, `avx2`, `avx512`, `vaes` (avx512 and four keys hashed at once) or `neon`;
+    `buffer` is the bytes read at once; `memory` is what tables may take before they spill: see spilling.py.
+    Raises what `serial` raises, Unavailable if the scanner was not built or lacks the instructions, OSError if the
+    file changes meanwhile, and RuntimeError("stopped") when the meter says so.
     """
     numbers = (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer), ("memory", memory))
     for name, value in numbers:
@@ -85,6 +85,11 @@ def native(
         if corpus.replaces_errors:
             return scan.count_replaced(file, bounds)
         return scan.count(file, bounds)
+
+
+def before_the_clock() -> None:
+    """Make the tables of Unicode's classes, once on a machine, or read them: that is no work on any corpus."""
+    character_classes()
 
 
 class Scan:

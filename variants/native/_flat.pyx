@@ -71,7 +71,12 @@ cdef class LearnedFromWords(Learned):
     cdef const unsigned long long[::1] counts
 
 
-cdef void words_read(void* context) noexcept with gil:
+cdef void words_read(void* context) noexcept nogil:
+    wait_if_the_interpreter_ends()
+    let_go_of_words(context)
+
+
+cdef void let_go_of_words(void* context) noexcept with gil:
     cdef LearnedFromWords learned = <LearnedFromWords> context
     learned.data = None
     learned.offsets = None
@@ -128,6 +133,7 @@ def train(
         return learned.merges
     with nogil:
         answer = learn(words, options, report, <void*> learned, words_read)
+        wait_if_the_interpreter_ends()
     if learned.raised is not None:
         raise learned.raised
     begun = time.perf_counter()

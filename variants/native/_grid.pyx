@@ -164,6 +164,7 @@ cdef run(const Member* member, const Words* words, Table* table, const Options& 
                 train_columns(member[0], words[0], options, answer[0], watch[0])
             else:
                 train_table(member[0], table[0], options, answer[0], watch[0])
+            wait_if_the_interpreter_ends()
     finally:
         del watch
 

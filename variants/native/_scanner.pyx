@@ -17,6 +17,8 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         portable
         avx2
         avx512
+        vaes
+        neon
 
     cpp_bool supported(Path)
 
@@ -53,7 +55,9 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
                          string numbers, string pages) except +
 
 PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes")
-PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512}
+PATHS = {
+    "portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "vaes": Path.vaes, "neon": Path.neon,
+}
 cdef double SECONDS_BETWEEN_REPORTS = 0.1
 UNTIL_END = 2**63 - 1
 

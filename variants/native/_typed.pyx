@@ -15,6 +15,8 @@ from libc.string cimport memcmp
 
 from variants.native._containers cimport clock, packed, unordered_map, vector
 
+include "columns.pxi"
+
 
 cdef class Training
 
@@ -66,6 +68,7 @@ cdef class Training:
 
     def __init__(self, word_counts, num_merges, meter, *, bint by_bytes, int direction, numbers, min_count):
         self.data, self.offsets, self.counts = word_counts.data, word_counts.offsets, word_counts.counts
+        columns_of(self.data, self.offsets, self.counts)
         self.byte_numbers[:] = numbers
         self.meter, self.told = meter, []
         self.tokens = [bytes((byte,)) for byte in range(256)]
@@ -85,6 +88,7 @@ cdef class Training:
         if self.meter.progress(0):
             with nogil:
                 guarded(run, self)
+                wait_if_the_interpreter_ends()
         if self.raised is not None:
             raise self.raised
         self.tell()
@@ -108,7 +112,11 @@ cdef class Training:
                 self.meter.add(name, self.seconds[<int> phase])
                 self.seconds[<int> phase] = 0
 
-    cdef bint go_on(self) noexcept with gil:
+    cdef bint go_on(self) noexcept nogil:
+        wait_if_the_interpreter_ends()
+        return self.ask_python()
+
+    cdef bint ask_python(self) noexcept with gil:
         """Tell Python how far it is; what is raised there, Ctrl-C among it, ends the loop and is raised after it."""
         try:
             self.tell()

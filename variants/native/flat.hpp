@@ -50,7 +50,8 @@
 //
 // 7. No branches to mispredict, and memory asked for early (flat_merge.hpp). Which list entries are stale is as good
 //    as random, so all are copied and the cursor moves by the outcome of the test; new occurrences of pairs that are
-//    not kept are written to an idle cell. What the next three merges will read is asked for before each.
+//    not kept are written to an idle cell. What the next three merges will read is asked for before each, and text only into the second
+//    cache: of misses that end in the first too few can be under way.
 //
 // Tried without gain: several merges in one pass, where flat_batch.hpp proves that they are the same. It is exact, and
 // four to nine of them go together, but it is no faster (results/flat_ablation), so one at a time is the default.
@@ -58,7 +59,7 @@
 // Work: one pass over the text to lay it out, one to count it and two or three to list the pairs of bytes, then a few
 // nanoseconds for every occurrence merged and every stale entry met, and some hundred for every merge; it does not
 // depend on the length of words.
-// Threads lay out and count in parts; every part knows beforehand where it writes, so the result is the same at every
+// Threads lay out, count and list in parts; every part knows beforehand where it writes, so the result is the same at every
 // width. Merges are made by one thread.
 // Memory: two bytes a position (four above 65,278 merges), four for every listed occurrence (eight above 2**32
 // positions), both reported. The words may be given back when they are laid out. What is touched for the first time

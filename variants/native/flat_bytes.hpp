@@ -54,9 +54,18 @@ class BytePairs {
         });
     }
 
-    // Makes the next lists: those of the best pair and of the most frequent others that have none.
+    // Makes the next lists: those of the best pair and of the most frequent others that have none. Several threads must
+    // know beforehand where each of them writes, so they count what is left first, which takes a fraction of the writing.
     void list_more() {
-        list_next(1, update, [](std::size_t, PairKey) { return 0; });
+        if (parts_ == 1) return list_next(1, update, [](std::size_t, PairKey) { return 0; });
+        std::vector<Array<Position>> left(parts_);
+        in_parallel(parts_, [&](std::size_t part) {
+            left[part] = Array<Position>::zeros(side * side);
+            each_byte(cut(part, parts_), cut(part + 1, parts_), part + 1 == parts_ ? &watch_ : nullptr, update,
+                      [&](std::size_t cell, std::size_t) { left[part][cell] += 1; });
+        });
+        list_next(parts_, update,
+                  [&](std::size_t part, PairKey key) { return left[part][cell(left_of(key), right_of(key))]; });
     }
 
   private:
@@ -150,17 +159,23 @@ class BytePairs {
     }
 
     void write_lists(std::size_t begin, std::size_t end, List* lists, Watch* watch, Phase phase) const {
+        each_byte(begin, end, watch, phase, [=](std::size_t cell, std::size_t at) {
+            List& list = lists[cell];
+            *list.next = static_cast<Position>(at);
+            list.next += list.step;
+        });
+    }
+
+    // Calls visit(cell, position) for all positions but stretches that hold no byte.
+    template <class Visit>
+    void each_byte(std::size_t begin, std::size_t end, Watch* watch, Phase phase, Visit visit) const {
         const Symbol* const symbols = text_.symbols.data();
         while (begin < end) {
             const std::size_t stop = std::min(begin + piece, end);
             bool any = false;
             for (std::size_t at = begin; at < stop; ++at)
                 any |= static_cast<std::uint32_t>(symbols[at] - first_byte) < 256;
-            for (std::size_t at = begin; any && at < stop; ++at) {
-                List& list = lists[cell(symbols[at], symbols[at + 1])];
-                *list.next = static_cast<Position>(at);
-                list.next += list.step;
-            }
+            for (std::size_t at = begin; any && at < stop; ++at) visit(cell(symbols[at], symbols[at + 1]), at);
             begin = stop;
             if (watch) watch->worked(piece, phase);
         }

@@ -22,7 +22,6 @@ class WeightClasses {
   public:
     // Reads the whole table once, and refuses what is not one.
     WeightClasses(const Words& words, Watch& watch) {
-        check(words);
         std::vector<WeightClass> light(1);   // by weight
         std::vector<WeightClass> heavy;
         for (std::size_t word = 0; word < words.number; ++word) {
@@ -78,15 +77,6 @@ class WeightClasses {
 
   private:
     static constexpr std::uint64_t light_weights = 65536;
-
-    static void check(const Words& words) {
-        const std::int64_t size = static_cast<std::int64_t>(words.size);
-        bool rising = words.offsets[0] >= 0 && words.offsets[words.number] <= size;
-        for (std::size_t word = 0; word < words.number; ++word)
-            rising &= words.offsets[word] <= words.offsets[word + 1];
-        if (!rising)
-            throw Refused("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
-    }
 
     void count_adjacent(std::uint64_t weight, std::uint64_t pairs) {
         constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;

@@ -90,9 +90,9 @@ class Merger {
         if (const PairKey first = queue.upcoming(0)) {
             const Slot* const slot = pairs_.table().find(first);
             if (!slot || !slot->list) return;
-            const std::size_t some = std::min<std::size_t>(slot->entries, 16);
+            const std::size_t some = std::min<std::size_t>(slot->entries, first_asked_for);
             for (std::size_t place = 0; place < some; ++place)
-                __builtin_prefetch(text_.symbols.data() + slot->list[place]);
+                Text<Symbol>::prefetch(text_.symbols.data() + slot->list[place]);
         }
     }
 
@@ -102,7 +102,8 @@ class Merger {
 
     static constexpr std::uint64_t most_foreseen = 1 << 16;
     static constexpr std::size_t chunk = 256;
-    static constexpr std::size_t distance = 48;   // list entries between a prefetch and its use
+    static constexpr std::size_t distance = 96;   // list entries between a prefetch and its use
+    static constexpr std::size_t first_asked_for = 64;   // of the next merge's list
 
     // The list says where the pair was born. It stands at such a place if and only if both ids still do (flat.hpp), so
     // the places are filtered first, without a branch to mispredict, and then replaced from left to right.
@@ -123,14 +124,14 @@ class Merger {
             }
         };
         for (std::size_t place = 0; place < std::min(entries, distance); ++place)
-            __builtin_prefetch(symbols + list[place]);
+            Text<Symbol>::prefetch(symbols + list[place]);
         for (std::size_t begin = 0; begin < entries; begin += chunk) {
             const std::size_t end = std::min(begin + chunk, entries);
             const std::size_t last_ahead = std::max(begin, std::min(end, entries - std::min(entries, distance)));
             found = 0;
             for (std::size_t place = begin; place < last_ahead; ++place) {
-                __builtin_prefetch(symbols + list[place + distance] - 1);
-                __builtin_prefetch(symbols + list[place + distance] + length);
+                Text<Symbol>::prefetch(symbols + list[place + distance] - 1);
+                Text<Symbol>::prefetch(symbols + list[place + distance] + length);
                 test(place);
             }
             for (std::size_t place = last_ahead; place < end; ++place) test(place);

@@ -1,15 +1,10 @@
-"""What every compiled trainer's door shares: the columns in, the merges out, and the meter asked on the way."""
+"""What the doors of compiled trainers share: the columns in, the merges out, and the meter asked on the way."""
+
+include "columns.pxi"
 
 cdef extern from "job.hpp" namespace "native" nogil:
     cdef enum class TieBreak(int):
         pass
-
-    cdef cppclass Words:
-        const uint8_t* bytes
-        size_t size
-        const int64_t* offsets
-        const uint64_t* counts
-        size_t number
 
     cdef cppclass Merge:
         uint32_t left
@@ -23,17 +18,6 @@ cdef extern from "job.hpp" namespace "native" nogil:
         double* seconds
 
     ctypedef flag (*Report)(void* context, const Training& so_far)
-
-
-cdef Words columns_of(const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts):
-    """The buffers of WordCounts as C++ sees them; they must live as long as it looks."""
-    cdef Words words
-    words.bytes = &data[0] if data.shape[0] else NULL
-    words.size = data.shape[0]
-    words.offsets = <const int64_t*> &offsets[0]
-    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
-    words.number = counts.shape[0]
-    return words
 
 
 cdef class Learned:
@@ -67,8 +51,13 @@ cdef class Learned:
                 self.given[<int> phase] = answer.seconds[<int> phase]
 
 
-cdef flag report(void* context, const Training& so_far) noexcept with gil:
+cdef flag report(void* context, const Training& so_far) noexcept nogil:
     """Called from C++. What Python raises here, Ctrl-C among it, ends the training and is raised again after it."""
+    wait_if_the_interpreter_ends()
+    return report_to_python(context, so_far)
+
+
+cdef flag report_to_python(void* context, const Training& so_far) noexcept with gil:
     cdef Learned learned = <Learned> context
     try:
         learned.take(so_far)

@@ -45,8 +45,7 @@ inline void give_back(Memory memory) {
 }
 
 #if defined(__linux__)
-// Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it. What is
-// written from front to back gains little by huge pages, and a virtual machine may have to get each of them from its host.
+// Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it.
 inline void* reserved_space(std::size_t bytes) {
     void* mapping = ::mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) return nullptr;
@@ -130,6 +129,7 @@ class Column {
             reserved_ = space;
         }
         if (::mprotect(values_, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+        ask_for_huge_pages(values_, bytes);
         capacity_ = bytes / sizeof(Value);
     }
 #endif

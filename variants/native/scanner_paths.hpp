@@ -1,13 +1,16 @@
 // Which instructions the scanner may use on this machine, and the functions that use them.
 #pragma once
 
+#include "scanner_neon.hpp"
 #include "scanner_patterns.hpp"
 #include "scanner_utf8.hpp"
 #include "scanner_vectors.hpp"
 
 namespace scanner {
 
-enum class Path { portable, avx2, avx512 };
+// Of those that a machine supports, a later one is faster. `vaes` is `avx512` with four keys hashed at a time.
+enum class Path { portable, avx2, avx512, vaes, neon };
+constexpr int number_of_paths = 5;
 
 // Only GPT-2's pattern is in vectors; the other patterns take the portable way and the faster validation.
 struct Functions {
@@ -18,20 +21,43 @@ struct Functions {
 
 #if defined(SCANNER_HAS_VECTORS)
 
+// Not every compiler's __builtin_cpu_supports knows it by name: bit 9 of ECX of the extended features.
+inline bool has_vaes() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 9 & 1);
+}
+
 inline bool supported(Path path) {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                       __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
                         __builtin_cpu_supports("avx512vbmi2");
-    return path == Path::portable || (path == Path::avx2 ? avx2 : avx512);
+    switch (path) {
+        case Path::portable: return true;
+        case Path::avx2: return avx2;
+        case Path::avx512: return avx512;
+        case Path::vaes: return avx512 && has_vaes();
+        case Path::neon: break;
+    }
+    return false;
 }
 
 inline Functions functions_of(Pattern pattern, Path path) {
     const bool gpt2 = pattern == Pattern::gpt2;
-    if (path == Path::avx512) return {gpt2 ? avx512::find_gpt2_starts : portable(pattern), avx512::valid_in_blocks, avx2::key_hash};
+    if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
     if (path == Path::avx2) return {gpt2 ? avx2::find_gpt2_starts : portable(pattern), avx2::valid_in_blocks, avx2::key_hash};
-    return {portable(pattern), valid_until, product_key_hash};
+    const KeyHash key_hash = path == Path::vaes ? vaes::key_hash : avx2::key_hash;
+    return {gpt2 ? avx512::find_gpt2_starts : portable(pattern), avx512::valid_in_blocks, key_hash};
+}
+
+#elif defined(SCANNER_HAS_NEON)
+
+inline bool supported(Path path) { return path == Path::portable || path == Path::neon; }
+
+inline Functions functions_of(Pattern pattern, Path path) {
+    if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
+    return {pattern == Pattern::gpt2 ? neon::find_gpt2_starts : portable(pattern), neon::valid_in_blocks, product_key_hash};
 }
 
 #else

@@ -9,6 +9,7 @@
 // SCANNER_PORTABLE leaves all of it out, as a processor does for which there is none.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SCANNER_PORTABLE)
 #define SCANNER_HAS_VECTORS 1
+#include <cpuid.h>
 #include <immintrin.h>
 
 #if defined(__clang__)
@@ -108,29 +109,43 @@ static std::uint64_t aes_hash_of_key(const Seed& seed, Key key) {
     return aes_hash(halves(&key), halves(seed.values), halves(seed.values + 2));
 }
 
-// As product_hash_of_batch.
-static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
-    const __m128i first = halves(seed.values), second = halves(seed.values + 2);
+// A batch being filled, word by word: `shorts` of them are keys, the others long.
+struct Filling {
+    const __m128i first, second;
+    const Home home;
+    Batch& batch;
     std::size_t shorts = 0;
-    const auto take = [&](const byte* word, std::size_t length, std::size_t i) {
+
+    Filling(const Seed& seed, Home home, Batch& batch)
+        : first(halves(seed.values)), second(halves(seed.values + 2)), home(home), batch(batch) {}
+
+    void call_for(std::uint64_t index) const {
+        _mm_prefetch(reinterpret_cast<const char*>(home.slots + 32 * index), _MM_HINT_T0);
+    }
+    void take(const byte* word, std::size_t length, std::size_t i) {
         const KeyMask& mask = key_masks.masks[length % 16];
         const __m128i key = _mm_or_si128(_mm_and_si128(halves(word), halves(&mask.low)), halves(&mask.unused));
         const std::uint64_t index = aes_hash(key, first, second) >> home.shift;
-        _mm_prefetch(reinterpret_cast<const char*>(home.slots + 32 * index), _MM_HINT_T0);
+        call_for(index);
         _mm_storeu_si128(reinterpret_cast<__m128i*>(&batch.keys[shorts]), key);
         batch.homes[shorts] = index;
         batch.longs[i - shorts] = static_cast<std::uint16_t>(i);
         shorts += length <= longest_short;
-    };
-    take(words.text + words.open, words.length(0), 0);
+    }
+};
+
+// As product_hash_of_batch.
+static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
+    Filling filling(seed, home, batch);
+    filling.take(words.text + words.open, words.length(0), 0);
     const byte* const base = words.text + words.origin;
     std::uint32_t start = words.starts[0];
     for (std::size_t i = 1; i < words.number; ++i) {
         const std::uint32_t stop = words.starts[i];
-        take(base + start, stop - start, i);
+        filling.take(base + start, stop - start, i);
         start = stop;
     }
-    return shorts;
+    return filling.shorts;
 }
 
 inline constexpr KeyHash key_hash{aes_hash_of_key, aes_hash_of_batch};
@@ -190,6 +205,61 @@ static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t a
 #include "scanner_blocks.hpp"
 
 }  // namespace scanner::avx512
+SCANNER_END
+
+SCANNER_BEGIN("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,lzcnt,popcnt,aes,vaes")
+namespace scanner::vaes {
+
+// The numbers 0 to 15 four times, and for each of four lanes where its length lies among four lengths of 32 bits.
+alignas(64) inline constexpr byte places[64] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+alignas(64) inline constexpr byte lanes[64] = {0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                               4, 4, 4, 4, 4, 4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,
+                                               8, 8, 8, 8, 8, 8,  8,  8,  8,  8,  8,  8,  8,  8,  8,  8,
+                                               12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12};
+constexpr std::uint64_t last_bytes = 0x8000800080008000u;   // of the four lanes
+
+// As avx2's, four short words at a time with the same values; where one of four is long, one at a time.
+static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
+    using avx2::halves;
+    avx2::Filling filling(seed, home, batch);
+    const __m512i first = _mm512_broadcast_i32x4(filling.first), second = _mm512_broadcast_i32x4(filling.second);
+    const __m512i all_places = _mm512_load_si512(places), all_lanes = _mm512_load_si512(lanes);
+    const __m512i lows = _mm512_setr_epi64(0, 2, 4, 6, 0, 0, 0, 0);
+    const __m128i shift = _mm_cvtsi64_si128(home.shift), longest = _mm_set1_epi32(longest_short);
+    filling.take(words.text + words.open, words.length(0), 0);
+    const byte* const base = words.text + words.origin;
+    const std::uint32_t* start = words.starts;
+    std::size_t i = 1;
+    for (; i + 4 <= words.number; i += 4, start += 4) {
+        const __m128i lengths = _mm_sub_epi32(halves(start + 1), halves(start));
+        if (__builtin_expect(_mm_cmpgt_epu32_mask(lengths, longest), 0)) {
+            for (std::size_t j = 0; j < 4; ++j) filling.take(base + start[j], start[j + 1] - start[j], i + j);
+            continue;
+        }
+        const __m256i two = _mm256_setr_m128i(halves(base + start[0]), halves(base + start[1]));
+        const __m256i two_more = _mm256_setr_m128i(halves(base + start[2]), halves(base + start[3]));
+        const __m512i bytes = _mm512_inserti64x4(_mm512_castsi256_si512(two), two_more, 1);
+        const __m512i length = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(lengths), all_lanes);
+        const __m512i cut = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(all_places, length), bytes);
+        const __m512i keys = _mm512_mask_mov_epi8(cut, last_bytes, length);
+        const __m512i once = _mm512_aesenc_epi128(_mm512_xor_si512(keys, first), second);
+        const __m512i hashes = _mm512_aesenc_epi128(_mm512_aesenc_epi128(once, first), second);
+        const __m512i homes = _mm512_permutexvar_epi64(lows, _mm512_srl_epi64(hashes, shift));
+        _mm512_storeu_si512(&batch.keys[filling.shorts], keys);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&batch.homes[filling.shorts]), _mm512_castsi512_si256(homes));
+        for (std::size_t j = 0; j < 4; ++j) filling.call_for(batch.homes[filling.shorts + j]);
+        filling.shorts += 4;
+    }
+    for (; i < words.number; ++i, ++start) filling.take(base + start[0], start[1] - start[0], i);
+    return filling.shorts;
+}
+
+inline constexpr KeyHash key_hash{avx2::aes_hash_of_key, aes_hash_of_batch};
+
+}  // namespace scanner::vaes
 SCANNER_END
 
 #endif

@@ -11,7 +11,16 @@ import json
 import os
 from typing import Any
 
-from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.contract import (
+    GPT2_CHARACTERS,
+    GPT2_PATTERN,
+    NULL_METER,
+    Corpus,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+)
 from variants.feeding import CUT_OUT, Feeding
 from variants.peers import (
     documents,
@@ -54,7 +63,7 @@ def train(
     )
     tokenizer.train_from_iterator(documents(corpus), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"]
-    byte_of = bytes_by_character()
+    byte_of = {character: byte for byte, character in enumerate(GPT2_CHARACTERS)}
     merges = [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
     meter.follow(merges)
     return merges
@@ -84,13 +93,6 @@ def pre_tokenizer(corpus: Corpus) -> Any:
     except Exception as error:  # it raises no narrower one
         raise Unavailable(f"{NAME} cannot read the pattern {corpus.pattern!r}: {error}; say another") from error
     return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])
-
-
-def bytes_by_character() -> dict[str, int]:
-    """The byte that each of GPT-2's characters stands for: those that can be shown are themselves."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = sorted(set(range(256)) - set(shown))
-    return {**{chr(byte): byte for byte in shown}, **{chr(256 + place): byte for place, byte in enumerate(others)}}
 
 
 def spelled(token: str, byte_of: dict[str, int]) -> bytes:

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from harness import registry
+from harness.common import registry
+from harness.common.errors import Refusal
 from harness.corpora.generators import tables, texts
 from harness.corpora.generators.tables import WordBlock
-from harness.errors import Refusal
 
 __all__ = ["VERSION", "WordBlock", "is_table", "made", "parameters_of", "size_of"]
 

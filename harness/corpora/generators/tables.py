@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.common.errors import Refusal
 from harness.corpora.generators.numbers import Integers, Numbers, Unsigned
 from harness.corpora.generators.pieces import Bytes
 from harness.corpora.generators.words import distinct_words, word_hashes
 from harness.corpora.generators.zipf import ZipfCounts
-from harness.errors import Refusal
 
 WORDS_AT_ONCE = 1 << 16
 STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"

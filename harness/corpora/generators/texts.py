@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 
+from harness.common.errors import Refusal
 from harness.corpora.generators.numbers import Choice, Numbers
 from harness.corpora.generators.pieces import Pieces
-from harness.errors import Refusal
 
 SEPARATOR = b"<|endoftext|>"
 WORDS_AT_ONCE = 1 << 16

@@ -14,8 +14,8 @@ from math import isqrt
 
 import numpy as np
 
+from harness.common.errors import Refusal
 from harness.corpora.generators.numbers import Unsigned
-from harness.errors import Refusal
 
 
 class ZipfCounts:

@@ -1,0 +1,256 @@
+"""Two lists of timed samples compared block by block: the ratio of their times, and how far it can be trusted.
+
+What disturbs a machine lasts longer than one sample, so two samples of one block share it and their ratio does not. The
+interval is that of the order statistics: it holds for any distribution of the noise and leaves nothing to chance.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from variants.contract import COUNTING_PHASES
+
+CONFIDENCE = 0.95
+MARGIN = 0.01
+"""Two times that differ by less than this share are the same to anyone who chooses between them."""
+MOST_PRESSURE = 0.2
+"""Where something waited for a processor for over this share of a sample, there is no wall time to compare."""
+FEWEST_BLOCKS = 6
+"""With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6 is not."""
+_OF_ONE_THREAD = 1.1
+"""CPU seconds by wall seconds; over this, something ran beside the one thread that was asked for."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own.
+
+    `training_seconds` are those of `wall_seconds` in which nothing was read or counted.
+    """
+
+    run: str
+    block: int
+    wall_seconds: float
+    cpu_seconds: float | None = None
+    threads: int = 1
+    pressure: float | None = None
+    steal: float | None = None
+    training_seconds: float | None = None
+
+    @property
+    def one_thread(self) -> bool:
+        """Whether its CPU seconds are what one thread took, so that waiting for a processor is not in them."""
+        cpu = self.cpu_seconds
+        return self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
+
+    @property
+    def pressed(self) -> bool:
+        return self.pressure is not None and self.pressure > MOST_PRESSURE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The median over `pairs` blocks of one time by the other; `low` and `high` are None where blocks are too few.
+
+    `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it, and
+    `ratios` those of the others.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    pairs: int
+    left_out: int
+    clock: str
+    ratios: tuple[float, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def different(self) -> bool | None:
+        """Whether the two differ by more than the margin could hide; None where the blocks are too few to say."""
+        return None if self.low is None or self.high is None else differ(self.low, self.high)
+
+
+def differ(low: float, high: float) -> bool:
+    """Whether an interval of ratios leaves no doubt of a difference, and not of one too small to matter.
+
+    >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.004)
+    (True, False, False)
+    """
+    return not (low <= 1 <= high or within_margin(low, high))
+
+
+def within_margin(low: float, high: float) -> bool:
+    """Whether a whole interval of ratios is too close to 1 for anyone to care.
+
+    >>> within_margin(1.002, 1.008), within_margin(0.97, 0.995)
+    (True, False)
+    """
+    return low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample | None:
+    """The sample that a record holds; None for one without a total."""
+    seconds = record.get("seconds") or {}
+    wall = seconds.get("total")
+    if not wall:
+        return None
+    training = wall - sum(seconds.get(phase) or 0.0 for phase in COUNTING_PHASES)
+    disturbance = record.get("disturbance") or {}
+    lasted = (record.get("witness") or {}).get("wall_seconds") or wall
+    pressure, steal = (_share(disturbance.get(name), lasted) for name in ("psi_cpu_seconds", "steal_seconds"))
+    block, threads = record.get("block") or 0, record.get("threads") or 1
+    return Sample(str(record.get("run_id")), block, wall, record.get("cpu_seconds"), threads, pressure, steal, training)
+
+
+def _share(seconds: float | None, of: float) -> float | None:
+    return None if seconds is None else seconds / of
+
+
+def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
+    """How many times the baseline's time the samples take, by the blocks in which both ran; None if there is none."""
+    against = {(sample.run, sample.block): sample for sample in baseline}
+    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
+    if not pairs:
+        return None
+    clock = clock_of([sample for pair in pairs for sample in pair])
+    usable = pairs if clock is cpu_time else [pair for pair in pairs if not any(sample.pressed for sample in pair)]
+    shown = usable or pairs
+    log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in shown]
+    # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
+    low, high = interval(log_ratios) if usable else (None, None)
+    return Comparison(
+        math.exp(statistics.median(log_ratios)),
+        None if low is None else math.exp(low),
+        None if high is None else math.exp(high),
+        len(usable),
+        len(pairs) - len(usable),
+        "CPU" if clock is cpu_time else "wall",
+        tuple(map(math.exp, log_ratios)),
+    )
+
+
+def cpu_time(sample: Sample) -> float:
+    assert sample.cpu_seconds is not None
+    return sample.cpu_seconds
+
+
+def wall_time(sample: Sample) -> float:
+    return sample.wall_seconds
+
+
+def clock_of(samples: Iterable[Sample]) -> Callable[[Sample], float]:
+    """CPU time where every sample is of one thread, since what else runs cannot take it away; else wall time."""
+    return cpu_time if all(sample.one_thread for sample in samples) else wall_time
+
+
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | tuple[None, None]:
+    """The interval that holds the median of what the values are drawn from, with at least this confidence.
+
+    >>> interval([0.1, -0.2, 0.3, 0.0, 0.1, 0.2]), interval([0.1, 0.2, 0.3])
+    ((-0.2, 0.3), (None, None))
+    """
+    ranks = interval_ranks(len(values), confidence)
+    if ranks is None:
+        return None, None
+    ordered = sorted(values)
+    return ordered[ranks[0]], ordered[ranks[1]]
+
+
+@functools.cache
+def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, int] | None:
+    """Which of `number` ordered values bound the interval; None where even the outermost two do not.
+
+    >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
+    ((0, 5), None, (9, 20), None)
+    """
+    # Each end is beyond the median with half of what is left, and the outermost value with 2 ** -number.
+    if 2.0**-number > (1 - confidence) / 2:
+        return None
+    from scipy.stats import quantile_test  # here: it takes a second, and most tables have nothing to compare
+
+    bounds = quantile_test(range(number), q=0, p=0.5).confidence_interval(confidence)
+    return int(bounds.low), int(bounds.high)
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """The largest less the smallest, by the median; None for fewer than two.
+
+    >>> spread([3.0, 4.0, 5.0]), spread([1.0])
+    (0.5, None)
+    """
+    return (max(values) - min(values)) / statistics.median(values) if len(values) > 1 else None
+
+
+# Two lists of times of different runs, of which no block holds one each: their ratio, and how far it is known.
+#
+# The ratio is the median of all ratios of one time to another (Hodges and Lehmann), its interval that of the rank
+# test of Mann and Whitney: both hold for any distribution of the noise. Neither knows what changed on the machine
+# between the two runs, which is why cells that are to be compared belong into the blocks of one run.
+
+
+def compare_runs(samples: Sequence[Sample], baseline: Sequence[Sample]) -> Comparison | None:
+    """How many times the baseline's time the samples take: within blocks that both ran in, else by all of both.
+
+    The number of pairs of a comparison of different runs is that of the fewer samples.
+    """
+    if not samples or not baseline:
+        return None
+    within = compare(samples, baseline)
+    if within is not None:
+        return within
+    clock = clock_of([*samples, *baseline])
+    usable = [[sample for sample in side if clock is cpu_time or not sample.pressed] for side in (samples, baseline)]
+    ours, theirs = (kept or list(side) for kept, side in zip(usable, (samples, baseline), strict=True))
+    log_ratios = sorted(math.log(clock(mine) / clock(other)) for mine in ours for other in theirs)
+    rank = rank_of_interval(len(ours), len(theirs)) if all(usable) else None
+    low, high = (None, None) if rank is None else (math.exp(log_ratios[rank]), math.exp(log_ratios[-1 - rank]))
+    left_out = len(samples) + len(baseline) - len(ours) - len(theirs)
+    fewer = min(len(ours), len(theirs))
+    return Comparison(
+        math.exp(statistics.median(log_ratios)), low, high, fewer, left_out, "CPU" if clock is cpu_time else "wall"
+    )
+
+
+def same_blocks(samples: Sequence[Sample], baseline: Sequence[Sample]) -> bool:
+    """Whether some block of some run holds one of each."""
+    return compare(samples, baseline) is not None
+
+
+@functools.cache
+def rank_of_interval(ours: int, theirs: int) -> int | None:
+    """Which of the ordered ratios, from either end, bounds the interval; None where even the outermost does not.
+
+    >>> [rank_of_interval(number, number) for number in (3, 4, 10)]
+    [None, 0, 23]
+    """
+    arrangements = math.comb(ours + theirs, ours)
+    within_tail = [
+        wins
+        for wins, below in enumerate(accumulate(arrangements_by_wins(ours, theirs)))
+        if below <= (1 - CONFIDENCE) / 2 * arrangements
+    ]
+    return within_tail[-1] if within_tail else None
+
+
+def arrangements_by_wins(ours: int, theirs: int) -> list[int]:
+    """In how many orders of all samples each number of pairs, from none to all, has ours before theirs.
+
+    >>> arrangements_by_wins(2, 2)
+    [1, 1, 2, 1, 1]
+    """
+    counts = [1]
+    for taken in range(1, ours + 1):
+        # The q-binomial coefficient, factor by factor: (1 - q^(theirs + taken)) / (1 - q^taken).
+        longer = counts + [0] * (theirs + taken)
+        for place, number in enumerate(counts):
+            longer[place + theirs + taken] -= number
+        for place in range(taken, len(longer)):
+            longer[place] += longer[place - taken]
+        counts = longer[: taken * theirs + 1]
+    return counts

@@ -1,0 +1,164 @@
+"""What may be said on the command line and in conf/: names and types, checked by Hydra when it composes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from harness.common import registry
+
+
+@dataclass
+class VariantConfig:
+    """A trainer: conf/variant/NAME.yaml."""
+
+    name: str = MISSING
+    about: str = ""
+    part: int | None = None
+    family: str = ""
+    tags: list[str] = field(default_factory=list)
+    _target_: str = MISSING
+    counting: str = "serial"
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class CountingConfig:
+    """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names.
+
+    `memory` is the most that a table of words may take before it is spilled to disk.
+    """
+
+    name: str = MISSING
+    about: str = ""
+    tags: list[str] = field(default_factory=list)
+    _target_: str | None = None
+    memory: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DataConfig:
+    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens.
+
+    A card's path may be a list.
+    """
+
+    name: str = MISSING
+    about: str = ""
+    language: str = ""
+    licence: str = ""
+    path: Any = None
+    column: str | None = None
+    separator: str | None = None
+    bytes: str | None = None
+    skip: str | None = None
+    documents: int | None = None
+    vocab_size: int = 10_000
+    special_tokens: list[str] = field(default_factory=lambda: ["<|endoftext|>"])
+    source: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class PatternConfig:
+    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, partial that it may skip text."""
+
+    name: str = MISSING
+    regex: str | None = None
+    partial: bool = False
+
+
+@dataclass
+class MeasureConfig:
+    """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine."""
+
+    name: str = MISSING
+    about: str = ""
+    kind: str = "time"
+    repeat: int = 1
+    warm_up: int = 0
+    quiet: float = 0.0
+
+
+@dataclass
+class LimitsConfig:
+    """What one measured process may take: seconds of wall time, memory of its whole group."""
+
+    wall: float | None = None
+    memory: str | None = None
+
+
+@dataclass
+class HarnessConfig:
+    """Everything that `python -m harness` understands."""
+
+    variant: VariantConfig = field(default_factory=VariantConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    counting: CountingConfig = field(default_factory=CountingConfig)
+    pattern: PatternConfig = field(default_factory=PatternConfig)
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    variants: Any = None
+    vocab_size: int | None = None
+    special_tokens: list[str] | None = None
+    tie_break: str = "greatest_bytes"
+    min_count: int = 1
+    errors: str = "strict"
+    threads: int = 1
+    interpreter: str | None = None
+    repeat: int | None = None
+    seed: int = 0
+    counts: str = "kept"
+    save: str | None = None
+    results: str = "results/local"
+    plan: bool = False
+    rerun: bool = False
+    overwrite: bool = False
+    concurrent: bool = False
+    affinity: Any = None
+
+
+CARDS_OWN = ("data.source", "data.facts")
+
+
+def keys_beside(key: str, data: str = "") -> list[str]:
+    """The overrides that there are where `key` was looked for, of a run on this data set.
+
+    >>> keys_beside("limits.wal")
+    ['limits.wall', 'limits.memory']
+    >>> keys_beside("data.source.lettres", "ties")
+    ['data.source.seed', 'data.source.letters']
+    """
+    schema = OmegaConf.structured(HarnessConfig)
+    above, _, _ = key.rpartition(".")
+    section = OmegaConf.select(schema, above) if above else schema
+    if above in CARDS_OWN:  # the schema lets a card say what it will there
+        names = registry.cards("data").get(data, {}).get(above.removeprefix("data."), {})
+        return [f"{above}.{name}" for name in names if name not in ("kind", "generator")]
+    if not isinstance(section, DictConfig):
+        return [str(name) for name in schema]
+    return [f"{above}.{name!s}" if above else str(name) for name in section]
+
+
+_told: dict[str, dict[str, Any]] = {}
+"""The variants that Hydra has been told, as they were: a process that composes often tells each once."""
+
+
+def register() -> None:
+    """Tell Hydra the schema, and the variants that have no file: presets of families, and what packages announce."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=HarnessConfig)
+    without_a_file = dict(registry.presets())
+    listed = set(registry.cards("variant"))
+    for name, card in registry.variants().items():
+        if name not in listed:
+            known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
+            without_a_file[name] = known
+    for name, node in without_a_file.items():
+        if _told.get(name) != node or f"{name}.yaml" not in store.repo.get("variant", {}):
+            store.store(group="variant", name=name, node=node)
+            _told[name] = node

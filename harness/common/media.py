@@ -1,0 +1,57 @@
+"""What others wrote, as it may be put before a reader: names, messages and parameters come from anyone's records.
+
+One function for each medium. Everywhere, what a terminal would obey and what would turn a line round is shown by its
+escape instead: control characters (C0 and C1), marks of direction, and halves of characters that no file can hold.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def terminal_text(text: str) -> str:
+    r"""Text that a terminal shows and does not obey, on one line.
+
+    >>> print(terminal_text("a\x1b[2Jb\u202ec\nd"))
+    a\x1b[2Jb\u202ec d
+    """
+    return _escaped(text.translate(_LINE_ENDS))
+
+
+def markdown_text(text: str) -> str:
+    r"""Text that Markdown shows as it is: nothing becomes emphasis, a cell's end, HTML or the mention of a person.
+
+    >>> print(markdown_text("seg_status @merge 1:\n'|'+'*'"))
+    seg_status &#64;merge 1: '\|'+'\*'
+    """
+    plain = terminal_text(text).replace("&", "&amp;")
+    return re.sub(r"[\\|*`<>\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", plain).replace("@", "&#64;")
+
+
+def html_text(text: str) -> str:
+    """Text between the tags of a page, or in quotes within one."""
+    return escape(terminal_text(text))
+
+
+def csv_text(text: str) -> str:
+    r"""Text in a cell of CSV, which a spreadsheet takes for text and never for a formula; lines stay lines.
+
+    >>> csv_text("=1+1"), csv_text("-"), csv_text("heap"), csv_text("a\nb\x1b")
+    ("'=1+1", "'-", 'heap', 'a\nb\\x1b')
+    """
+    harmless = f"'{text}" if text.startswith(_FORMULA) else text
+    return "\n".join(map(_escaped, harmless.split("\n")))
+
+
+def well_formed(text: str) -> str:
+    """Text that is UTF-8: half of a character, as in the name of a file in another encoding, becomes an escape."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _escaped(text: str) -> str:
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)

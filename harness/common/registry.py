@@ -1,0 +1,251 @@
+"""The registry: one YAML file for each variant and counter, read where they lie, plus what other packages announce.
+
+`conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ in a line each; there
+is no other list. A package announces a trainer of its own by an entry point in the group `harness.variants` whose value
+is `package.module:function`.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import functools
+import importlib.metadata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.common.errors import Refusal
+from harness.common.quick_yaml import read_yaml
+from harness.worker import calling
+
+MOST_ALIASES = 10
+ENTRY_POINTS = "harness.variants"
+OUTSIDE = "peer"
+"""The tag of other people's trainers: they are judged here and do not judge."""
+COMPILED = "compiled"
+"""The tag of counters that are quick enough to lend their words where nobody is measured."""
+
+
+@dataclass(frozen=True)
+class VariantCard:
+    """A trainer, its keyword parameters with their defaults, and the counter it goes with."""
+
+    name: str
+    target: str
+    about: str = ""
+    part: int | None = None
+    family: str = ""
+    tags: tuple[str, ...] = ()
+    counting: str = "serial"
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.family:
+            # Functions of one module may share a fault, so they are not two witnesses.
+            object.__setattr__(self, "family", self.target.partition(":")[0])
+
+
+@dataclass(frozen=True)
+class CounterCard:
+    """A word counter and its keyword parameters with their defaults."""
+
+    name: str
+    target: str
+    about: str = ""
+    tags: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@functools.cache
+def conf_folder() -> Path:
+    """Where the configuration lies: inside an installed package, or beside the packages in a checkout."""
+    here = Path(__file__).resolve().parent.parent
+    for folder in (here / "conf", here.parent / "conf"):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise Refusal(f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again")
+
+
+class Cards(Mapping[str, dict[str, Any]]):
+    """The cards of one configuration group, by name: a file is read when its card is asked for, and only then.
+
+    The presets of families are among the variants. Raises Refusal for a card that cannot be read.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._files = {file.stem: file for file in sorted((conf_folder() / group).glob("*.yaml"))}
+        self._presets = presets() if group == "variant" else {}
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        return self._presets[name] if name in self._presets else copy.deepcopy(_read(self._files[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._files, *self._presets])
+
+    def __len__(self) -> int:
+        return len(self._files) + len(self._presets)
+
+
+def cards(group: str) -> Cards:
+    """The cards of one configuration group: `variant`, `data`, `pattern` and so on, as the folders of conf/."""
+    return Cards(group)
+
+
+def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The cards of all families of variants, by name: what a preset does not say is as in its family's `defaults`.
+
+    Raises Refusal for a name that is taken, or a file that is no family.
+    """
+    conf = conf or conf_folder()
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted((conf / "family").glob("*.yaml")):
+        for name, card in _presets(file):
+            if name in found or (conf / "variant" / f"{name}.yaml").exists():
+                raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
+            found[name] = card
+    return found
+
+
+def _presets(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    family = _read(file)
+    defaults, listed = family.get("defaults"), family.get("presets")
+    if not isinstance(defaults, dict) or not isinstance(listed, dict):
+        raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what is other in them")
+    for name, own in listed.items():
+        own = own or {}
+        params = {**defaults.get("params", {}), **own.get("params", {})}
+        yield name, copy.deepcopy({"name": name, **defaults, **own, "params": params})
+
+
+@functools.cache
+def variants() -> dict[str, VariantCard]:
+    """Every variant by name, in the order of the series' parts, those of other packages last."""
+    found = [_variant(name, card) for name, card in cards("variant").items()]
+    found.sort(key=lambda card: (card.part is None, card.part or 0, card.name))
+    listed = {card.name: card for card in found}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        listed.setdefault(entry.name, VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",)))
+    return listed
+
+
+def variant_at(conf: Path, name: str) -> VariantCard | None:
+    """A variant as another checkout's configuration describes it; None if that has no such variant."""
+    file = conf / "variant" / f"{name}.yaml"
+    card = _read(file) if file.is_file() else presets(conf).get(name)
+    return _variant(name, card) if card is not None else None
+
+
+@functools.cache
+def counters() -> dict[str, CounterCard]:
+    """Every word counter by name."""
+    return {
+        name: CounterCard(name, card["_target_"], **_described(card))
+        for name, card in cards("counting").items()
+        if card.get("_target_") is not None
+    }
+
+
+def definition() -> Callable[..., Any]:
+    """The trainer that is the definition written as a program."""
+    return resolve(next(card.target for card in variants().values() if "definition" in card.tags))
+
+
+def definition_counter() -> Callable[..., Any]:
+    """The word counter that is the definition written as a program."""
+    return resolve(next(card.target for card in counters().values() if "definition" in card.tags))
+
+
+def lenders() -> list[CounterCard]:
+    """The counters to ask for words whose time nobody wants to know."""
+    return [card for card in counters().values() if COMPILED in card.tags]
+
+
+def judges() -> list[VariantCard]:
+    """The variants fit to be run for a reference, the fastest first."""
+    fit = [card for card in variants().values() if "reference" in card.tags]
+    return sorted(fit, key=lambda card: ("frontier" not in card.tags, "native" not in card.tags))
+
+
+def select(names: Iterable[str]) -> list[VariantCard]:
+    """The variants of these names, tags, or `all`, each once.
+
+    Raises Refusal for a name that is neither, with what exists.
+    """
+    listed = variants()
+    chosen: dict[str, VariantCard] = {}
+    for name in names:
+        if name in listed:
+            chosen[name] = listed[name]
+            continue
+        matching = {card.name: card for card in listed.values() if name == "all" or name in card.tags}
+        if not matching:
+            tags = sorted({tag for card in listed.values() for tag in card.tags})
+            raise Refusal(unknown("variant", name, [*listed, "all", *tags]))
+        chosen.update(matching)
+    return list(chosen.values())
+
+
+def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
+    """The answer to a name that does not exist: the likely one, then all there are."""
+    existing = list(existing)
+    close = difflib.get_close_matches(name, existing, 1)
+    meant = f" did you mean {close[0]}?" if close else ""
+    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names. Raises Refusal if there is none."""
+    try:
+        function = calling.resolve(target)
+    except Exception as error:  # a module that is being imported may raise anything
+        said = f"{type(error).__name__}: {error}"
+        raise Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function") from error
+    if not callable(function):
+        raise Refusal(f"{target!r} is {type(function).__name__}, not a function")
+    return function
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return _card(file, file.stat().st_mtime_ns)
+
+
+def refuse_many_aliases(content: str) -> None:
+    """Raise ValueError for YAML whose aliases could stand for more than any memory holds; a card needs none."""
+    if "*" not in content or "&" not in content:
+        return
+    import yaml  # only here: it takes its time, and no card of ours comes so far
+
+    if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content)) > MOST_ALIASES:
+        raise ValueError(f"it has more than {MOST_ALIASES} aliases, and a card needs none")
+
+
+@functools.cache
+def _card(file: Path, _written: int) -> dict[str, Any]:
+    """One file, read once for each time that it was written."""
+    try:
+        content = file.read_text("utf-8")
+        refuse_many_aliases(content)
+        card = read_yaml(content)
+    except Exception as error:  # of PyYAML's or of decoding
+        raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(card, dict):
+        raise Refusal(f"{file} is no mapping of names to values")
+    return card
+
+
+def _variant(name: str, card: dict[str, Any]) -> VariantCard:
+    if card.get("name") != name or not card.get("_target_"):
+        raise Refusal(f"the card of {name} needs `name: {name}` and `_target_: package.module:function`")
+    further = {key: card[key] for key in ("part", "family", "counting") if key in card}
+    return VariantCard(name, card["_target_"], **_described(card), **further)
+
+
+def _described(card: dict[str, Any]) -> dict[str, Any]:
+    """What every card may say of itself, or leave out."""
+    return {
+        "about": card.get("about", ""),
+        "tags": tuple(card.get("tags") or ()),
+        "params": card.get("params") or {},
+    }

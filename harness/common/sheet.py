@@ -1,0 +1,249 @@
+"""A sheet: cells of text under headings, between a caption and notes; on a terminal or in Markdown.
+
+Nothing here knows what a record is, and nothing is ever cut off: where a terminal is too narrow for the columns, the
+sheet is turned round, so that its rows become columns, as many side by side as fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.common.media import html_text, markdown_text, terminal_text
+
+_FOLDED_AT = 16
+"""In a sheet that was turned round, text wider than this is folded, so that a long cell costs little; figures never."""
+
+_BETWEEN_COLUMNS = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and a cell for each row; figures stand to the right, with room for the marks that some of them bear."""
+
+    heading: str
+    cells: Sequence[str]
+    figures: bool = True
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """`columns` of equal length, the first of which names the rows; `styles` are rich's, one for each row."""
+
+    caption: Sequence[str]
+    columns: Sequence[Column]
+    styles: Sequence[str]
+    notes: Sequence[str]
+
+
+def print_sheet(sheet: Sheet, console: Console) -> None:
+    """Print at full width where the console is no terminal, else within its width."""
+    sheet = _for_a_terminal(sheet)
+    _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
+    if sheet.columns:
+        _print_table(sheet, console)
+    _print_lines(["", *sheet.notes] if sheet.notes else [], console)
+
+
+def _for_a_terminal(sheet: Sheet) -> Sheet:
+    columns = [
+        Column(terminal_text(column.heading), list(map(terminal_text, column.cells)), column.figures)
+        for column in sheet.columns
+    ]
+    return Sheet(list(map(terminal_text, sheet.caption)), columns, sheet.styles, list(map(terminal_text, sheet.notes)))
+
+
+def sheet_to_markdown(sheet: Sheet) -> str:
+    """A GitHub table; caption and notes are paragraphs above and below it."""
+    lines = list(map(markdown_text, sheet.caption))
+    caption = [f"{line}  " for line in lines[:-1]] + lines[-1:]
+    notes = [f"- {markdown_text(note)}" for note in sheet.notes]
+    blocks = (caption, _markdown_table(sheet.columns) if sheet.columns else [], notes)
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _print_table(sheet: Sheet, console: Console) -> None:
+    columns = [_aligned(column) for column in sheet.columns]
+    widths = [
+        max(map(cell_len, (column.heading, *cells))) for column, cells in zip(sheet.columns, columns, strict=True)
+    ]
+    width = sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1)
+    if console.is_terminal and width > console.width:
+        for number, part in enumerate(_turned(sheet, console)):
+            _print_lines([""] if number else [], console)
+            console.print(part)
+        return
+    headings = [column.heading for column in sheet.columns]
+    lines = [Text(_line(headings, sheet.columns, widths), style="bold"), Text("─" * width)]
+    lines += [
+        Text(_line(cells, sheet.columns, widths), style=style)
+        for cells, style in zip(zip(*columns, strict=True), sheet.styles, strict=True)
+    ]
+    console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    """The cells of a row under each other's: figures to the right, texts to the left."""
+    blanks = [" " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
+    padded = zip(cells, blanks, columns, strict=True)
+    return (" " * _BETWEEN_COLUMNS).join(
+        blank + cell if column.figures else cell + blank for cell, blank, column in padded
+    )
+
+
+def _print_lines(lines: Sequence[str], console: Console) -> None:
+    for line in lines:
+        console.print(Text(line), soft_wrap=not console.is_terminal)
+
+
+def _new_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, header_style="bold")
+
+
+def _aligned(column: Column) -> list[str]:
+    """The cells with blanks for the marks that they lack, so that digits stand under digits."""
+    if not column.figures:
+        return list(column.cells)
+    marks = [len(cell) - len(cell.rstrip("*?")) for cell in column.cells]
+    return [cell + " " * (max(marks) - mark) for cell, mark in zip(column.cells, marks, strict=True)]
+
+
+def _turned(sheet: Sheet, console: Console) -> list[Table]:
+    """Tables in which the sheet's rows are columns, as many in each as the console has room for."""
+    room = console.width - max(cell_len(column.heading) for column in sheet.columns)
+    parts: list[dict[int, int]] = [{}]
+    for place in range(len(sheet.styles)):
+        width = _turned_width(sheet, place)
+        if parts[-1] and sum(parts[-1].values()) + width + _BETWEEN_COLUMNS * (len(parts[-1]) + 1) > room:
+            parts.append({})
+        parts[-1][place] = width
+    return [_turned_part(sheet, widths) for widths in parts]
+
+
+def _turned_width(sheet: Sheet, place: int) -> int:
+    widths = [(column.figures, cell_len(column.cells[place])) for column in sheet.columns]
+    return max(width if figures else min(width, _FOLDED_AT) for figures, width in widths)
+
+
+def _turned_part(sheet: Sheet, widths: Mapping[int, int]) -> Table:
+    names, *others = sheet.columns
+    table = _new_table()
+    table.add_column(Text(names.heading), no_wrap=True)
+    for place, width in widths.items():
+        style = sheet.styles[place]
+        table.add_column(Text(names.cells[place]), justify="right", style=style, width=width, overflow="fold")
+    for column in others:
+        table.add_row(Text(column.heading), *(Text(column.cells[place]) for place in widths))
+    return table
+
+
+def _markdown_table(columns: Sequence[Column]) -> list[str]:
+    heading = _markdown_row([column.heading for column in columns])
+    rule = "|" + "|".join("---:" if column.figures else "---" for column in columns) + "|"
+    return [heading, rule, *(_markdown_row(cells) for cells in zip(*(column.cells for column in columns), strict=True))]
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(markdown_text, cells))} |"
+
+
+class PatientConsole(Console):
+    """A console whose reader may leave early (`| head`): the exit code is still that of what was measured."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+# A page needs nothing else: no script, no font, no file beside it. All rules of style hold below one class, so that its
+# `<section>` can be put into another page with its `<style>`. What a colour says is said by a sign or a word as well,
+# headings are headings to a screen reader, and a table wider than the page can be scrolled by keyboard.
+
+_CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}
+"""What rich's styles mean."""
+
+STYLE = """\
+.bpe-harness { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --line: #d1d9e0; --card: #ffffff;
+  --wrong: #b3261e; --unconfirmed: #7a5200;
+  color: var(--ink); background: var(--card); font: 0.875rem/1.45 system-ui, sans-serif; padding: 1rem; }
+@media (prefers-color-scheme: dark) { .bpe-harness { --ink: #e6edf3; --faint: #9da7b3; --line: #3d444d;
+  --card: #0d1117; --wrong: #ff9a92; --unconfirmed: #e3b341; } }
+.bpe-harness .scrolled { overflow-x: auto; max-width: 100%; }
+.bpe-harness .scrolled:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+.bpe-harness table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.bpe-harness caption { text-align: left; color: var(--faint); padding-bottom: 0.75rem; }
+.bpe-harness caption span { display: block; overflow-wrap: anywhere; }
+.bpe-harness th, .bpe-harness td { padding: 0.25rem 0.6rem; text-align: left; vertical-align: top; white-space: nowrap;
+  border-bottom: 1px solid var(--line); font-weight: normal; }
+.bpe-harness thead th { font-weight: 600; border-bottom: 2px solid var(--faint); }
+.bpe-harness tbody th { position: sticky; left: 0; background: var(--card); }
+.bpe-harness .figure { text-align: right; }
+.bpe-harness .wrong > * { color: var(--wrong); }
+.bpe-harness .unmeasured > * { color: var(--faint); }
+.bpe-harness .unconfirmed > * { color: var(--unconfirmed); }
+.bpe-harness ul { margin: 0.75rem 0 1.5rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere; }
+"""
+
+
+def sheets_to_html(sheets: Sequence[Sheet], title: str) -> str:
+    """A whole page of sheets, one under the other."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html_text(title)}</title>\n<style>\nbody {{ margin: 0; }}\n{STYLE}</style>\n</head>\n"
+        f"<body>\n{_sections(sheets, title)}</body>\n</html>\n"
+    )
+
+
+def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
+    """The same as a part of a page, such as a notebook's, with a style that touches nothing else."""
+    return f"<style>\n{STYLE}</style>\n{_sections(sheets, title)}"
+
+
+def _sections(sheets: Sequence[Sheet], title: str) -> str:
+    tables = "\n".join(_section(sheet, number) for number, sheet in enumerate(sheets, 1))
+    return f'<section class="bpe-harness" aria-label="{html_text(title)}">\n{tables}\n</section>\n'
+
+
+def _section(sheet: Sheet, number: int) -> str:
+    notes = f"notes-{number}"
+    parts = []
+    if sheet.columns:
+        described = f' aria-describedby="{notes}"' if sheet.notes else ""
+        label = html_text(sheet.caption[0] if sheet.caption else sheet.columns[0].heading)
+        parts.append(f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">')
+        parts += [f"<table{described}>", *_caption(sheet.caption), *_head(sheet.columns), *_body(sheet), "</table>"]
+        parts.append("</div>")
+    else:
+        parts += [f"<p>{html_text(line)}</p>" for line in sheet.caption]
+    if sheet.notes:
+        parts += [f'<ul id="{notes}">', *(f"<li>{html_text(note)}</li>" for note in sheet.notes), "</ul>"]
+    return "\n".join(parts)
+
+
+def _caption(lines: Sequence[str]) -> list[str]:
+    return ["<caption>" + "".join(f"<span>{html_text(line)}</span>" for line in lines) + "</caption>"] if lines else []
+
+
+def _head(columns: Sequence[Column]) -> list[str]:
+    cells = "".join(f'<th scope="col"{_kind(column)}>{html_text(column.heading)}</th>' for column in columns)
+    return [f"<thead><tr>{cells}</tr></thead>"]
+
+
+def _body(sheet: Sheet) -> list[str]:
+    names, *others = sheet.columns
+    lines = ["<tbody>"]
+    for place, style in enumerate(sheet.styles):
+        meaning = f' class="{_CLASSES[style]}"' if style else ""
+        cells = "".join(f"<td{_kind(column)}>{html_text(column.cells[place])}</td>" for column in others)
+        lines.append(f'<tr{meaning}><th scope="row">{html_text(names.cells[place])}</th>{cells}</tr>')
+    return [*lines, "</tbody>"]
+
+
+def _kind(column: Column) -> str:
+    return ' class="figure"' if column.figures else ""

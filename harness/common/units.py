@@ -1,0 +1,205 @@
+"""How figures are written: seconds, bytes, counts, rates, the bytes of a token. One way for tables, plots and notes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.common.errors import Refusal
+
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+def count_text(number: int) -> str:
+    """A count with thousands separators.
+
+    >>> count_text(1203444)
+    '1,203,444'
+    """
+    return f"{number:,}"
+
+
+def bytes_text(size: int) -> str:
+    """A size in decimal units, as `limits.memory=2GB` is given, to three digits.
+
+    >>> [bytes_text(size) for size in (512, 1500, 91_234_304, 912_000_000, 999_999_999)]
+    ['512 B', '1.50 kB', '91.2 MB', '912 MB', '1.00 GB']
+    """
+    if size < 1000:
+        return f"{size} B"
+    scaled, unit = size / 1000, 0
+    # 999.5 would be written as 1000.
+    while scaled >= 999.5 and unit < len(_UNITS) - 1:
+        scaled, unit = scaled / 1000, unit + 1
+    return f"{_three_digits(scaled)} {_UNITS[unit]}"
+
+
+def rate_text(per_second: float) -> str:
+    """A rate to three digits, or whole where it has more.
+
+    >>> [rate_text(rate) for rate in (0.25, 22.31, 485.6, 12345.6)]
+    ['0.25', '22.3', '486', '12,346']
+    """
+    return _three_digits(per_second)
+
+
+def times_text(number: int) -> str:
+    """
+    >>> times_text(1), times_text(1200)
+    ('once', '1,200 times')
+    """
+    return "once" if number == 1 else f"{count_text(number)} times"
+
+
+def ratio_text(ratio: float) -> str:
+    """To three digits where it is large, to two where it is small.
+
+    >>> [ratio_text(ratio) for ratio in (27.44, 1.0, 0.312, 0.00131)]
+    ['27.4', '1.00', '0.31', '0.0013']
+    """
+    return rate_text(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def share_text(share: float) -> str:
+    """A share in percent, with a decimal where it is small.
+
+    >>> [share_text(share) for share in (0.0042, 0.05, 0.0996, 0.288)]
+    ['0.4 %', '5 %', '10 %', '29 %']
+    """
+    percent = 100 * share
+    number = f"{percent:.1f}".removesuffix(".0") if percent < 9.95 else f"{percent:,.0f}"
+    return f"{number} %"
+
+
+def instructions_text(number: int) -> str:
+    """A number of instructions to four digits.
+
+    >>> [instructions_text(number) for number in (812, 15_021_976, 531_787_678, 999_996_000, 24_500_000_000)]
+    ['812', '15.02 M', '531.8 M', '1,000 M', '24.50 G']
+    """
+    if number < 10_000:
+        return count_text(number)
+    scale, unit = next((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale)
+    scaled = number / scale
+    return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
+
+
+def duration_text(seconds: float, rounded: Callable[[float], float] = lambda units: units) -> str:
+    """A long time in the unit in which it is easiest to imagine, to two or three digits.
+
+    >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
+    ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
+    >>> duration_text(40_700, floor_to_tenth)
+    '11.3 h'
+    """
+    scale, unit = next(
+        (
+            (scale, unit)
+            for scale, unit, least in ((86400, "d", 172_800), (3600, "h", 7200), (60, "min", 120))
+            if seconds >= least
+        ),
+        (1, "s"),
+    )
+    units = rounded(seconds / scale)
+    return f"{units:.0f} {unit}" if unit == "min" or units >= 20 else f"{units:.1f} {unit}"
+
+
+def floor_to_tenth(number: float) -> float:
+    """Rounded down, for what is said to be the least; to whole numbers where it is shown in whole ones.
+
+    >>> floor_to_tenth(9.18), floor_to_tenth(83.9)
+    (9.1, 83)
+    """
+    return math.floor(number) if number >= 20 else math.floor(number * 10) / 10
+
+
+def _three_digits(number: float) -> str:
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:,.{decimals}f}"
+
+
+def decimals_for(totals: Iterable[float]) -> int:
+    """How many decimals a table's seconds get, the same in every row: four digits of the smallest total, 3 at most.
+
+    Microseconds only where all totals are short, so that one tiny corpus does not widen everybody's figures.
+
+    >>> [decimals_for([total, 3000.0]) for total in (0.002, 2.454, 34.3, 343.0, 2187.0)], decimals_for([])
+    ([3, 3, 2, 1, 0], 3)
+    >>> decimals_for([0.0021, 0.045])
+    6
+    """
+    known = sorted(totals)
+    if not known or known[-1] < 0.1:
+        return 6 if known else 3
+    return next((decimals for limit, decimals in ((10, 3), (100, 2), (1000, 1)) if known[0] < limit), 0)
+
+
+def seconds_texts(seconds: Sequence[float], decimals: int) -> tuple[str, list[str]]:
+    """The sum and its parts, rounded so that the parts as written still add up to the sum as written.
+
+    Each part is rounded down; what is then missing goes to the parts that lost most, one last digit each.
+
+    >>> seconds_texts([0.0004, 0.0004, 1.2003], 3)
+    ('1.201', ['0.001', '0.000', '1.200'])
+    """
+    scale = 10**decimals
+    scaled = [part * scale for part in seconds]
+    whole = [math.floor(part) for part in scaled]
+    total = round(math.fsum(scaled))
+    by_loss = sorted(range(len(whole)), key=lambda place: whole[place] - scaled[place])
+    for place in by_loss[: total - sum(whole)]:
+        whole[place] += 1
+    return f"{total / scale:,.{decimals}f}", [f"{part / scale:,.{decimals}f}" for part in whole]
+
+
+def token_text(token: bytes, longest: int | None = None) -> str:
+    """A token readable: Python's repr without the b; over `longest` characters the middle is left out.
+
+    >>> token_text(b"caf\\xc3 "), token_text(b"a" * 600, 20)
+    ("'caf\\\\xc3 '", "'aaaaaaaa…aaaaaaaaa'")
+    """
+    text = repr(token)[1:]
+    if longest is None or len(text) <= longest:
+        return text
+    return f"{text[: (longest - 1) // 2]}…{text[-(longest // 2) :]}"
+
+
+def one_line(text: str) -> str:
+    """Any text on one line: an error's message may have many.
+
+    >>> one_line("no room:\\n  2 GB\\n")
+    'no room: 2 GB'
+    """
+    return " ".join(text.split())
+
+
+FACTORS = {
+    "": 1,
+    "B": 1,
+    "K": 10**3,
+    "KB": 10**3,
+    "M": 10**6,
+    "MB": 10**6,
+    "G": 10**9,
+    "GB": 10**9,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+}
+
+
+def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
+    """The number of bytes that `text` says, at least `smallest`; `name` is what the message calls it.
+
+    >>> parse_bytes("64MB", "data.bytes"), parse_bytes("1.5 GiB", "limits.memory")
+    (64000000, 1610612736)
+    """
+    found = re.fullmatch(r"\s*([0-9][0-9_]{0,30}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
+    factor = FACTORS.get(found[2].upper()) if found else None
+    if found is None or factor is None:
+        raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
+    size = int(float(found[1].replace("_", "")) * factor) if "." in found[1] else int(found[1]) * factor
+    if size < smallest:
+        raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
+    return size

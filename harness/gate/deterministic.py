@@ -1,0 +1,113 @@
+"""The first two tiers in one pass: every variant once on every corpus, for its merges and for its counts of work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.common import registry
+from harness.common.progress import Show
+from harness.common.registry import VariantCard
+from harness.gate.evidence import EvidenceFile
+from harness.gate.references import settle
+from harness.gate.sides import Side
+from harness.gate.snapshot import Snapshot, Tallies, accept, changes, read_snapshot, write_snapshot
+from harness.gate.tasks import Arm, Laboratory, Sampled, Task, claim_of, why
+
+
+def chosen_for(corpus_variants: Sequence[str] | None, chosen: Sequence[VariantCard]) -> list[VariantCard]:
+    """Those of the chosen variants that a corpus is for."""
+    if corpus_variants is None:
+        return list(chosen)
+    names = {card.name for card in registry.select(corpus_variants)}
+    return [card for card in chosen if card.name in names]
+
+
+class Deterministic:
+    """Identity and work of the chosen variants, as head has them."""
+
+    def __init__(self, laboratory: Laboratory, head: Side, ours: Side, tiers: Sequence[str]) -> None:
+        self.laboratory = laboratory
+        self.head = head
+        self.ours = ours
+        self.tiers = tiers
+        self.path = Path(laboratory.card.work.counters)
+        self.snapshot = read_snapshot(self.path) if "work" in tiers else None
+        self.measured: dict[tuple[str, str], Tallies] = {}
+        self.wrong: set[tuple[str, str]] = set()
+        self.corpora: dict[str, dict[str, Any]] = {}
+
+    def observe(self, chosen: Sequence[VariantCard], whole: bool, evidence: EvidenceFile, show: Show) -> None:
+        """Run everything; `whole` if these are all variants there are, so that others in the snapshot are gone."""
+        for corpus, said in self.laboratory.card.corpora.items():
+            variants = chosen_for(said.variants, chosen)
+            if variants and said.say:
+                self.observe_corpus(self.laboratory.task(corpus, said.say), variants, evidence, show)
+        if whole and self.snapshot is not None:
+            for name in sorted(self.gone(chosen)):
+                evidence.add("tallies", variant=name, corpus=None, tallies=None, expected=None, snapshot=True)
+
+    def gone(self, chosen: Sequence[VariantCard]) -> set[str]:
+        known = set(self.snapshot.counters) if self.snapshot else set()
+        return known - {card.name for card in chosen}
+
+    def observe_corpus(self, task: Task, variants: Sequence[VariantCard], evidence: EvidenceFile, show: Show) -> None:
+        sampled: list[tuple[VariantCard, Sampled]] = []
+        for place, card in enumerate(variants):
+            show(f"identity and work on {task.name}", card.name, place, len(variants))
+            sampled.append((card, self.laboratory.sample(Arm(self.head, card), task, phased=True)))
+        self.corpora[task.name] = task.described
+        claims = {card.name: claim_of(card, each, task.cell.num_merges) for card, each in sampled}
+        made = [claim for claim in claims.values() if claim is not None]
+        if "identity" in self.tiers:
+            show(f"identity and work on {task.name}", "the reference", len(variants), len(variants))
+            settled = settle(self.laboratory, self.ours, task, made)
+            for card, each in sampled:
+                claim = claims[card.name]
+                known = {"proof": None, "first_divergence": None} if claim is None else settled.proof(claim)
+                if known["first_divergence"] is not None:
+                    self.wrong.add((card.name, task.name))
+                evidence.add(
+                    "identity",
+                    variant=card.name,
+                    corpus=task.name,
+                    status=each.answer["status"],
+                    reason=settled.why if claim is not None else why(each, task),
+                    merges=None if claim is None else len(claim.merges),
+                    merges_sha256=each.digest,
+                    **known,
+                )
+        if "work" in self.tiers:
+            for card, each in sampled:
+                if claims[card.name] is not None:
+                    self.observe_work(card.name, task.name, each.answer["tallies"], evidence)
+
+    def observe_work(self, variant: str, corpus: str, tallies: Tallies, evidence: EvidenceFile) -> None:
+        left_out = self.laboratory.card.work.left_out
+        counted = {name: number for name, number in sorted(tallies.items()) if name.rpartition("/")[2] not in left_out}
+        self.measured[variant, corpus] = counted
+        expected = self.snapshot.of(variant, corpus) if self.snapshot else None
+        of_another = self.snapshot is not None and self.snapshot.corpora.get(corpus) != self.corpora[corpus]
+        evidence.add(
+            "tallies",
+            variant=variant,
+            corpus=corpus,
+            tallies=counted,
+            expected=expected,
+            snapshot=self.snapshot is not None,
+            **({"other_corpus": True} if of_another and expected is not None else {}),
+        )
+
+    def accept(self, chosen: Sequence[VariantCard], whole: bool) -> list[str]:
+        """Write what was measured into the snapshot, but of wrong merges nothing.
+
+        Returns what changed by how much, a line each.
+        """
+        gone = self.gone(chosen) if whole else set()
+        measured = {each: counted for each, counted in self.measured.items() if each not in self.wrong}
+        after = accept(self.snapshot, self.corpora, measured, gone)
+        said = changes(self.snapshot or Snapshot(), after)
+        if said or self.snapshot is None or after != self.snapshot:
+            write_snapshot(self.path, after)
+        return said

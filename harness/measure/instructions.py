@@ -1,0 +1,162 @@
+"""Counting instead of timing: the instructions of a trainer's call, counted by callgrind, the same however busy it is.
+
+Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured process enters it where
+the trainer's call begins and where it ends, and nothing else does, so that the second of these accounts is the call's:
+neither Python's start nor its end is in it. What else could change the count is fixed: the hash seed, the addresses
+(by valgrind itself), which of its functions the C library chooses by looking at the processor, and when it joins small
+blocks of memory that were freed, which it otherwise does in bursts (3 % of a trainer's call, or nothing of it).
+
+The addresses are those of one code in one folder: in another they are others, and what hashes by them, as Abseil's maps
+do, then takes other steps. A layout moves them on purpose, so that a count can be seen to depend on them.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.measure.process import Answer, Limits, OnProgress, measure
+
+MARKED_FUNCTION = "ctermid"
+OF_THE_CALL = 2
+"""The place of the call's account: the first is that of everything before."""
+WATCHING_THREAD = 2
+"""The worker's second thread, which only listens."""
+ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
+NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
+# The C library has functions for every generation of processors; without these features all take the same ones.
+FEATURES = ("AVX512F", "AVX512VL", "AVX512BW", "AVX2", "BMI2", "LZCNT", "MOVBE", "ERMS", "FSRM", "RTM", "SSE4_2")
+TUNABLES = ("glibc.malloc.mxfast=0", "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES))
+SETTINGS = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": ":".join(TUNABLES), "LD_BIND_NOW": "1"}
+PADDING = "BPE_HARNESS_PADDING"
+STEP = 12_345
+"""So many bytes longer is the environment in each layout than in the one before: three pages and a little."""
+MOST_LAYOUTS = 10
+"""Linux takes no variable of 128 KiB."""
+NOT_UNDER_VALGRIND = ("total", "curve", "cpu_seconds", "peak_rss_bytes", "peak_private_bytes")
+"""What is the tool's and not the trainer's."""
+
+
+def measure_instructions(
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    places: Sequence[str] | None = None,
+    layout: int = 0,
+) -> Answer:
+    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For `places` see measure.
+
+    `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
+    """
+    valgrind = shutil.which("valgrind")
+    if job["threads"] > 1 or valgrind is None:
+        output.mkdir(parents=True)
+        return {"status": "skipped", "reason": NOT_INSTALLED if valgrind is None else ONE_THREAD}
+    answer = measure(
+        {**job, "counts_instructions": True},
+        output,
+        limits,
+        on_progress,
+        under=command(valgrind, output),
+        settings={**SETTINGS, PADDING: "x" * (layout * STEP)},
+        places=places,
+    )
+    for name in NOT_UNDER_VALGRIND:
+        answer.pop(name, None)
+    answer.update(seconds={}, memory_is_sampled=False)
+    if answer["status"] == "ok":
+        try:
+            count = count_of_call(output)
+        except ValueError as error:
+            answer.update(status="error", reason=f"{error}{last_words(output)}")
+        else:
+            answer["instructions"] = {"count": count, "path": path(), "tool": tool(valgrind)}
+    elif answer["status"] in ("error", "killed"):
+        answer["reason"] = f"{answer['reason']}{last_words(output)}"
+    elif answer["status"] == "out_of_memory":
+        answer["reason"] = f"{answer['reason']}, callgrind's own memory included"
+    return answer
+
+
+def command(valgrind: str, output: Path) -> list[str]:
+    """Callgrind without any model of a cache, each thread's account by itself; what it has to say goes into a file."""
+    folder = str(output).replace("%", "%%")
+    return [
+        valgrind,
+        "--tool=callgrind",
+        "--quiet",
+        f"--log-file={folder}/valgrind.log",
+        f"--callgrind-out-file={folder}/callgrind.%p",
+        f"--dump-before={MARKED_FUNCTION}",
+        "--separate-threads=yes",
+        "--compress-pos=yes",
+        "--dump-line=no",
+    ]
+
+
+def count_of_call(output: Path) -> int:
+    """The instructions between the marks, of every thread but the one that listens. Raises ValueError if unknown."""
+    accounts = [
+        (path, match["process"], int(match["part"] or 0), int(match["thread"] or 0))
+        for path in output.glob("callgrind.*")
+        if (match := re.fullmatch(r"callgrind\.(?P<process>\d+)(\.(?P<part>\d+))?(-(?P<thread>\d+))?", path.name))
+    ]
+    if len({process for _, process, _, _ in accounts}) > 1:
+        raise ValueError("it ran in several processes, and instructions are counted of one")
+    if max((part for _, _, part, _ in accounts), default=0) != OF_THE_CALL:
+        raise ValueError(
+            f"callgrind has not seen the call begin once and end once; a trainer cannot call {MARKED_FUNCTION}"
+        )
+    return sum(
+        total_of(path) for path, _, part, thread in accounts if part == OF_THE_CALL and thread != WATCHING_THREAD
+    )
+
+
+def total_of(path: Path) -> int:
+    """The sum at the end of an account."""
+    found = re.search(r"^totals: (\d+)$", path.read_text(errors="replace"), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{path.name} is no account of callgrind's")
+    return int(found[1])
+
+
+def last_words(output: Path) -> str:
+    """What valgrind said when it could not go on; nothing if it said nothing."""
+    try:
+        lines = (output / "valgrind.log").read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line for line in (re.sub(r"^==\d+== ?", "", line).strip() for line in lines) if line]
+    return f"; valgrind: {said[-1]}" if said else ""
+
+
+def path() -> str:
+    """Which instructions could be chosen: the processor's family, and what the C library was told not to use."""
+    library = " ".join(platform.libc_ver()).strip()
+    unused = [*(FEATURES if platform.machine() == "x86_64" else ()), "fast bins"] if library.startswith("glibc") else []
+    without = f" without {' '.join(unused)}" if unused else ""
+    return f"{platform.machine()}, {library or 'C library unknown'}{without}"
+
+
+def tool(valgrind: str) -> str:
+    """
+    >>> tool("echo").startswith("callgrind of ")
+    True
+    """
+    said = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
+    return f"callgrind of {said[0] if said else 'an unknown valgrind'}"
+
+
+# How a trainer's job is run for each kind of measuring: the one place where kinds part ways.
+
+RunJob = Callable[[dict[str, Any], Path, Limits, OnProgress], Answer]
+
+RUN_TRAINER: dict[str, RunJob] = {"time": measure, "proof": measure, "instructions": measure_instructions}
+"""By `measure.kind`. Only the seconds of "time" go into records."""

@@ -1,0 +1,476 @@
+"""One measurement: a job goes to a fresh process, an answer comes back, whatever happens in between.
+
+The process is the child of a guard, which is ours (guard.py): it reads the clock where the call begins and ends, and
+ends everything that was started when the job is over or the harness is gone. The process learns what its job is when
+its code has been imported. Nothing it says of itself is believed that the witnesses contradict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+from harness.measure.answers import (
+    MERGES_TOO_MANY,
+    Answer,
+    BrokenAnswer,
+    digest_of_merges,
+    read_answer,
+    without_answer,
+)
+from harness.measure.control_group import ControlGroup
+from harness.measure.disturbance import COUNTED, content
+from harness.measure.kept import UntouchedReferences
+from harness.measure.private import PrivateFolders, leave_only
+from harness.measure.processes import MARK, JobProcesses
+from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, Witness
+from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY
+
+__all__ = ["CLOCK_TOLERANCE_SECONDS", "PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
+
+SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_TO_STOP = 3.0
+SECONDS_TO_CLEAR_UP = 10.0
+# Importing up to here is not looked into; what took longer is imported once more, in an empty job.
+CPU_SECONDS_TO_IMPORT = 0.1
+SECONDS_FOR_AN_IMPORT = 120.0
+STDERR_TAIL_BYTES = 2000
+MOST_STDERR_BYTES = 16 << 20
+PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
+GUARD = str(Path(__file__).resolve().with_name("guard.py"))
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+# What a process has to know before it is told its job; the job's words are not among it.
+TO_START = (
+    "kind",
+    "target",
+    "output",
+    "channel",
+    "memory_limit",
+    "import_from",
+    "folder",
+    "affinity",
+    "counts_instructions",
+    "tallies_by_phase",
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one measured process may take: seconds of wall time, bytes of memory of its whole group. None: no limit."""
+
+    wall_seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+OnProgress = Callable[[int], None]
+
+
+def measure(
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    under: Sequence[str] = (),
+    settings: Mapping[str, str] = NO_SETTINGS,
+    places: Sequence[str] | None = None,
+) -> Answer:
+    """Run one job and return its answer; files it leaves (merges, words) stand in the new folder `output`.
+
+    Every answer has `status` and `reason`; one that was measured has seconds, tallies, curve and memory besides. The
+    process runs `under` another program where one is given, with `settings` added to its environment. It imports from
+    `places` and what is installed, and from nowhere else, where they are given; else also from here.
+    """
+    answer, witness = run(job, output, limits, on_progress, under, settings, places)
+    if under or answer["status"] not in ("ok", "timeout") or "total" not in answer:
+        return answer
+    against = witness.disagreement(answer)
+    if against is None and witness.before_cpu_seconds > CPU_SECONDS_TO_IMPORT:
+        start = (job["target"], job.get("interpreter"), tuple(places) if places is not None else None)
+        against = witness.work_before_the_call(functools.partial(import_cpu_seconds, *start, output))
+    if against:
+        answer.update(status="rejected", reason=against)
+    elif answer["status"] == "ok":
+        witness.correct(answer)
+    return answer
+
+
+def run(
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress,
+    under: Sequence[str],
+    settings: Mapping[str, str],
+    places: Sequence[str] | None,
+) -> tuple[Answer, Witness]:
+    """Run one job: its answer as it stands, and the witness of it."""
+    output.mkdir(parents=True)
+    interpreter = job.get("interpreter") or sys.executable
+    killed_before = killed_for_memory()
+    with (
+        (output / "stderr").open("a+b", buffering=0) as stderr,
+        UntouchedReferences(),
+        PrivateFolders() as private,
+        ControlGroup() as group,
+    ):
+        if job.get("corpus") is not None:
+            private.give_tables()
+        usual = filter(None, [PACKAGES, os.environ.get("PYTHONPATH")])
+        environment = {
+            **os.environ,
+            **private.environment(),
+            **settings,
+            "PYTHONPATH": os.pathsep.join(usual if places is None else places),
+            MARK: str(output),
+        }
+        command = [*under, interpreter, "-m", "harness.worker"]
+        with Guarded.start(command, environment, places[0] if places else None, private, group, stderr) as guarded:
+            if guarded.failure is not None:
+                reason = f"cannot start {interpreter}: {guarded.failure}"
+                return {"status": "error", "reason": reason}, Witness(0)
+            assert guarded.leader is not None
+            full_job = {
+                **job,
+                "output": str(output),
+                "channel": guarded.channel,
+                "memory_limit": limits.memory_bytes,
+                "import_from": import_from() if places is None else [],
+                "folder": private.working,
+                **found_from_elsewhere(job),
+            }
+            processes = JobProcesses(guarded.leader, str(output), guard=guarded.process.pid, group=group)
+            attended = Attended(guarded, processes, Witness(guarded.leader), full_job, stderr)
+            try:
+                tell(guarded, json.dumps({name: value for name, value in full_job.items() if name in TO_START}))
+                attended.attend(limits, on_progress)
+            finally:
+                attended.end()
+        if job.get("corpus") is not None:
+            private.keep_tables()
+        if output.is_symlink() or not output.is_dir():
+            leave_only(output, kept=())
+        most_merges = (job.get("num_merges") or 0) + MERGES_TOO_MANY
+        answer = judge(attended, output, limits, killed_for_memory() > killed_before, most_merges)
+        leave_only(output, kept=("words",))
+        answer.update(
+            stderr_tail=tail(stderr),
+            limits={"wall_seconds": limits.wall_seconds, "memory_bytes": limits.memory_bytes},
+            affinity=job.get("affinity"),
+        )
+    add_what_was_seen(answer, attended)
+    return answer, attended.witness
+
+
+def import_cpu_seconds(target: str, interpreter: str | None, places: tuple[str, ...] | None, beside: Path) -> float:
+    """The CPU time that importing a target takes where there is no job, its code compiled anew, as the first time.
+
+    It is measured once a command, in a folder beside that of the job.
+    """
+    if (target, interpreter, places) in known_imports:
+        return known_imports[target, interpreter, places]
+    output = beside.with_name(f"{beside.name}-import")
+    job = {"kind": "import", "target": target, "interpreter": interpreter}
+    with PrivateFolders() as private:
+        settings = {"PYTHONPYCACHEPREFIX": str(private.path / "compiled")}
+        _, witness = run(job, output, Limits(wall_seconds=SECONDS_FOR_AN_IMPORT), lambda _: None, (), settings, places)
+    leave_only(output, kept=())
+    for left in output.iterdir():
+        left.unlink()
+    output.rmdir()
+    return known_imports.setdefault((target, interpreter, places), witness.before_cpu_seconds)
+
+
+known_imports: dict[tuple[str, str | None, tuple[str, ...] | None], float] = {}
+
+
+def found_from_elsewhere(job: dict[str, Any]) -> dict[str, Any]:
+    """The files that a job names by a way up from the current folder, named so that they are found from any folder.
+
+    What lies in the current folder keeps its name, which people know: its private copy shows it.
+    """
+    named: dict[str, Any] = {}
+    if str(job.get("words", "")).startswith(os.pardir):
+        named["words"] = os.path.abspath(job["words"])  # noqa: PTH100
+    if (corpus := job.get("corpus")) is not None:
+        known = corpus if isinstance(corpus, Mapping) else dataclasses.asdict(corpus)
+        if known["path"].startswith(os.pardir):
+            named["corpus"] = {**known, "path": os.path.abspath(known["path"])}  # noqa: PTH100
+    return named
+
+
+def import_from() -> list[str]:
+    """Where a module of the user's own is looked for first: as here, and in the current folder."""
+    return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
+
+
+def add_what_was_seen(answer: Answer, attended: Attended) -> None:
+    """Add what the parent knows better, or besides."""
+    processes, witness = attended.processes, attended.witness
+    if processes.several or "peak_rss_bytes" not in answer:
+        answer["peak_rss_bytes"] = max(processes.peak_bytes, answer.get("peak_rss_bytes") or 0) or None
+        answer["memory_is_sampled"] = True
+    seen = witness.record()
+    answer["witness"] = seen["witness"]
+    counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
+    answer["disturbance"] = {**seen["disturbance"], **counted} if "disturbance" in seen else None
+
+
+def tell(guarded: Guarded, line: str) -> None:
+    """Send the measured process a line; one that is gone by now needs none."""
+    with contextlib.suppress(BrokenPipeError):
+        guarded.speak(line.encode() + b"\n")
+
+
+def tail(file: BinaryIO) -> str:
+    """The end of what was printed, however much that was; through the open file, for its name may be gone."""
+    size = os.fstat(file.fileno()).st_size
+    kept = min(size, STDERR_TAIL_BYTES)
+    return os.pread(file.fileno(), kept, size - kept).decode(errors="replace")
+
+
+@dataclass
+class Guarded:
+    """A guard, its measured process, and the lines between: what the guard tells, and what the process is told."""
+
+    process: subprocess.Popen[bytes]
+    told: socket.socket
+    speaking: int
+    channel: int
+    leader: int | None = None
+    failure: str | None = None
+    exit_code: int | None = None
+    cpu_seconds: float = 0.0
+    _rest: bytes = b""
+
+    @classmethod
+    def start(
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: str | None,
+        private: PrivateFolders,
+        group: ControlGroup,
+        stderr: BinaryIO,
+    ) -> Guarded:
+        ours, guards = socket.socketpair()
+        near, far = socket.socketpair()
+        hearing, speaking = os.pipe()
+        arguments = [hearing, near.fileno(), far.fileno(), private.path, group.members or "", *command]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", GUARD, *map(str, arguments)],
+                bufsize=0,
+                stdin=guards.fileno(),
+                stdout=stderr.fileno(),
+                stderr=stderr.fileno(),
+                pass_fds=[hearing, near.fileno(), far.fileno()],
+                start_new_session=True,
+                cwd=folder,
+                env=dict(environment),
+            )
+        except BaseException:
+            ours.close()
+            os.close(speaking)
+            raise
+        finally:
+            channel = far.fileno()
+            for side in (guards, near, far):
+                side.close()
+            os.close(hearing)
+        os.set_blocking(speaking, True)
+        guarded = cls(process, ours, speaking, channel)
+        while guarded.leader is None and guarded.failure is None and guarded.exit_code is None:
+            for line in guarded.lines():
+                guarded.take(line)
+        return guarded
+
+    def __enter__(self) -> Guarded:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Wait until the guard has ended everything; it ends all by itself when the line to it is cut."""
+        self.told.close()
+        os.close(self.speaking)
+        try:
+            self.process.wait(SECONDS_TO_CLEAR_UP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def lines(self) -> list[bytes]:
+        """What the guard has told; none when it is gone, which takes its process with it."""
+        block = self.told.recv(65536)
+        if not block and self.exit_code is None:
+            self.exit_code = -signal.SIGKILL
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        return lines
+
+    def take(self, line: bytes) -> None:
+        """Note how the process began or ended."""
+        what, *figures = line.split(b" ")
+        if what == b"started":
+            self.leader = int(figures[0])
+        elif what == b"failed":
+            self.failure = os.strerror(int(figures[0]))
+        elif what == b"gone":
+            self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
+            self.cpu_seconds = float(figures[1])
+
+    def say(self, line: bytes) -> None:
+        with contextlib.suppress(OSError):  # it is gone, which is noticed where it is listened to
+            self.told.send(line + b"\n")
+
+    def speak(self, line: bytes) -> None:
+        """To the measured process; one that does not listen hears as much as a pipe holds."""
+        os.set_blocking(self.speaking, False)
+        give_up = time.perf_counter() + SECONDS_TO_STOP
+        while line and time.perf_counter() < give_up:
+            with contextlib.suppress(BlockingIOError):
+                line = line[os.write(self.speaking, line) :]
+                continue
+            if self.exit_code is not None:
+                return
+            select.select([], [self.speaking], [], 0.01)
+
+
+@dataclass
+class Attended:
+    """A process that is waited for: what is watched of it, and in the end by what it was stopped."""
+
+    guarded: Guarded
+    processes: JobProcesses
+    witness: Witness
+    job: dict[str, Any]
+    stderr: BinaryIO
+    stopped_by: str | None = None
+    digest: bytes | None = None
+
+    def attend(self, limits: Limits, on_progress: OnProgress) -> None:
+        """Wait for the process to end by itself, or return when it is over a limit and does not stop."""
+        started = looked = time.perf_counter()
+        asked_at: float | None = None
+        while self.guarded.exit_code is None:
+            pause = max(0.0, looked + SECONDS_BETWEEN_LOOKS - time.perf_counter())
+            if select.select([self.guarded.told], [], [], pause)[0]:
+                self.listen(on_progress)
+            now = time.perf_counter()
+            if now - looked < SECONDS_BETWEEN_LOOKS:
+                continue
+            looked = now
+            self.processes.look()
+            self.shorten_stderr()
+            if self.processes.weigh(limits.memory_bytes):
+                self.stopped_by = "memory"
+                return
+            if asked_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
+                self.stopped_by, asked_at = "wall", now
+                tell(self.guarded, "stop")
+            if asked_at is not None and now - asked_at > SECONDS_TO_STOP:
+                return
+
+    def end(self) -> None:
+        """End everything that is left of the job; the guard ends what this does not find, and tells the account."""
+        leader = self.guarded.leader
+        assert leader is not None
+        if self.guarded.exit_code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, signal.SIGKILL)
+        give_up = time.perf_counter() + SECONDS_TO_STOP
+        while self.guarded.exit_code is None and time.perf_counter() < give_up:
+            if select.select([self.guarded.told], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+                for line in self.guarded.lines():
+                    self.guarded.take(line)
+        self.witness.close(self.guarded.cpu_seconds)
+        self.processes.end()
+        self.guarded.say(b"finish")
+
+    def listen(self, on_progress: OnProgress) -> None:
+        """Take what the guard tells: of the process itself, and what that said."""
+        for line in self.guarded.lines():
+            if not line[:1].isdigit():
+                self.guarded.take(line)
+                continue
+            at, waited, said = line.split(b" ", 2)
+            if said.isdigit():
+                on_progress(int(said))
+            elif said == b"went":
+                self.witness.went(int(at) / 1e9)
+            elif said == BEGUN:
+                self.witness.has_begun(int(waited) / 1e9)
+            else:
+                self.note(said, int(at) / 1e9, int(waited) / 1e9)
+
+    def note(self, said: bytes, at: float, waited: float) -> None:
+        """A moment that the process waits at. A trainer may say one as well: each has the effect it has, no other."""
+        moment, _, digest = said.partition(b" ")
+        if moment == READY:
+            self.witness.ready()
+        elif moment == IMPORTED:
+            if not self.witness.imported:
+                self.witness.imported = True
+                rest = {name: value for name, value in self.job.items() if name not in TO_START}
+                tell(self.guarded, json.dumps(rest, default=asdict))
+        elif moment == BEGIN:
+            self.witness.begin(self.processes)
+        elif moment == END:
+            self.witness.end(self.processes, at, waited)
+            self.digest = digest
+        self.guarded.say(b"go")
+
+    def shorten_stderr(self) -> None:
+        """Keep the end of a file that would fill the disk."""
+        if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
+            end = tail(self.stderr).encode()
+            self.stderr.truncate(0)
+            self.stderr.write(end)
+
+
+def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool, most_merges: int) -> Answer:
+    """What the end of the process means."""
+    try:
+        answer = read_answer(output, most_merges)
+    except BrokenAnswer as broken:
+        reason = f"what it left is no answer ({broken})"
+        return {"status": "error", "reason": reason} if attended.stopped_by is None else over(attended, limits)
+    if attended.stopped_by == "wall" and answer is not None and answer["status"] == "ok":
+        return answer  # it finished in the moment it was asked to stop
+    if attended.stopped_by is not None:
+        return {**(answer or {}), **over(attended, limits)}
+    if answer is not None and answer["status"] == "stopped":
+        return {**answer, "status": "error", "reason": "it stopped before its end, and nobody had asked it to"}
+    if answer is None:
+        exit_code = attended.guarded.exit_code
+        return without_answer(exit_code if exit_code is not None else -signal.SIGKILL, memory_ran_out)
+    if answer["status"] == "ok" and "merges_done" in answer and attended.digest not in (None, digest_of_merges(output)):
+        return {**answer, "status": "rejected", "reason": "its merges are not those that it had when its call returned"}
+    return answer
+
+
+def over(attended: Attended, limits: Limits) -> Answer:
+    """Which limit it was over."""
+    if attended.stopped_by == "memory":
+        reason = f"its processes held over limits.memory={limits.memory_bytes} bytes"
+        return {"status": "out_of_memory", "reason": reason}
+    return {"status": "timeout", "reason": f"over limits.wall={limits.wall_seconds:g} s"}
+
+
+def killed_for_memory() -> int:
+    """How many processes the kernel has ended because no memory was left, since the machine started."""
+    found = re.search(r"^oom_kill (\d+)$", content("/proc/vmstat"), re.MULTILINE)
+    return int(found[1]) if found else 0

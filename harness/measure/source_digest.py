@@ -1,0 +1,132 @@
+"""A digest of the code behind a target: its module and what that imports of its own package, read and never run.
+
+Two measurements belong together only if the code did not change between them. Compiled modules count by their files,
+so that an unbuilt change of a source does not show and a built one does.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from harness.measure.process import PACKAGES
+
+MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
+
+
+def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """The digest of the code behind `package.module:function`; None if its module is nowhere to be read.
+
+    A program that a parameter names, such as the `./train` of a command, belongs to the code.
+    """
+    return digest_at(target, params, (*sys.path, os.getcwd(), PACKAGES))  # noqa: PTH109
+
+
+def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -> str | None:
+    """The digest of the code behind a target that is looked for in these places."""
+    found = _digest(target.partition(":")[0], places)
+    programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
+    if found is None or not programs:
+        return found
+    return hashlib.sha256(b"".join([found.encode(), *(path.read_bytes() for path in programs)])).hexdigest()
+
+
+def programs_in(command: str) -> list[Path]:
+    """The files that a command names by a path, or by a name with a suffix."""
+    try:
+        named = [Path(word) for word in shlex.split(command) if "/" in word or "." in word]
+    except ValueError:  # a quotation that does not end
+        return []
+    return [path for path in named if path.is_file()]
+
+
+@functools.cache
+def _digest(module: str, places: tuple[str, ...]) -> str | None:
+    files = closure(module, places)
+    if module not in files:
+        return None
+    content = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
+    """The files of a module, of its packages, and of all they import of the same top-level package, by name."""
+    package = module.partition(".")[0]
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] != package:
+            continue
+        spec = located(name, places)
+        if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+            continue
+        found[name] = Path(spec.origin)
+        if "." in name:
+            waiting.append(name.rpartition(".")[0])
+        if found[name].suffix in SOURCE_SUFFIXES:
+            imports = set(imported(found[name], name, spec.submodule_search_locations is not None))
+            waiting += imports
+            waiting += named_by_text(found[name], {base for base in imports if base.partition(".")[0] == package})
+        else:
+            waiting += imported_by_cython(found[name].with_name(f"{name.rpartition('.')[2]}.pyx"))
+    return found
+
+
+def located(name: str, places: tuple[str, ...]) -> ModuleSpec | None:
+    """Where a module lies, found package by package, so that none of them is run for it."""
+    parts = name.split(".")
+    search: list[str] | None = list(places)
+    spec = None
+    for length in range(1, len(parts) + 1):
+        if search is None:
+            return None
+        spec = PathFinder.find_spec(".".join(parts[:length]), search)
+        if spec is None or (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
+            return None
+        search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
+    return spec
+
+
+def syntax(file: Path) -> list[ast.AST]:
+    """The parts of a source file; none of one that does not parse, which counts by its bytes alone."""
+    try:
+        return list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):
+        return []
+
+
+def imported(file: Path, name: str, is_package: bool) -> Iterator[str]:
+    """Every module that a source file may import; `from a import b` may mean the module `a.b`."""
+    for node in syntax(file):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = name.split(".")[: -node.level + is_package or None] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def named_by_text(file: Path, bases: set[str]) -> Iterator[str]:
+    """Modules that a source file may import by a name in a string, below a package that it imports from."""
+    for node in syntax(file):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
+            yield node.value
+            yield from (f"{base}.{node.value}" for base in bases)
+
+
+def imported_by_cython(source: Path) -> list[str]:
+    """The modules that a compiled module imports, by its source if that lies beside it."""
+    return CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []

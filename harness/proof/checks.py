@@ -1,0 +1,179 @@
+"""What a check is: one named thing that a trainer or a word counter must do, and how its failure is told.
+
+A check makes its own copy of everything it hands over, so that a trainer which spoils its input fails the check meant
+for it and no other. A failure says where the merges part, what they were learned from, and why that matters.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from harness.worker.calling import arguments_for
+from variants.contract import GREATEST_BYTES, Merge, Meter, Unavailable, WordCounts
+
+Words = Mapping[bytes, int]
+
+DEFAULTS = (("tie_break", GREATEST_BYTES), ("min_count", 1))
+
+
+CLOCK_ERROR = 1e-4
+"""Seconds by which the clocks of a trainer and of a check may differ."""
+
+WIDTHS = (1, 2, 3, 7, 16)
+"""Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
+
+
+class Counterexample(Protocol):
+    """An input that shows a failure; it can be made small and written as a test."""
+
+    def smallest(self, subject: Callable[..., Any]) -> Counterexample: ...
+
+    def as_test(self, subject: Callable[..., Any]) -> str: ...
+
+
+class CheckFailed(AssertionError):
+    """The definition and what was checked part; the message shows where, with what input, and why it matters."""
+
+    shown_by: Counterexample | None = None
+
+
+class CheckSkipped(Exception):
+    """A check does not apply, or cannot be made here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it does not."""
+
+    name: str
+    group: str
+    body: Callable[[Callable[..., Any]], None]
+
+    def __call__(self, subject: Callable[..., Any]) -> None:
+        self.body(subject)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check came to: `passed`, `failed` or `skipped`, and for the last two why."""
+
+    check: str
+    group: str
+    status: str
+    message: str = ""
+    shown_by: Counterexample | None = field(default=None, compare=False)
+
+
+def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
+    """Make one check. What cannot run here is skipped, never failed."""
+    try:
+        check(subject)
+    except CheckFailed as failure:
+        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by)
+    except (CheckSkipped, Unavailable) as reason:
+        return Outcome(check.name, check.group, "skipped", str(reason))
+    return Outcome(check.name, check.group, "passed")
+
+
+def accepts(subject: Callable[..., Any], keyword: str) -> bool:
+    """Whether a function takes this keyword, by name or among others that it passes on.
+
+    A compiled function that does not show its signature is taken to keep the contract and nothing beyond it.
+
+    >>> accepts(lambda word_counts, num_merges, **options: [], "min_count")
+    True
+    >>> accepts(lambda word_counts, num_merges: [], "tie_break")
+    False
+    """
+    try:
+        parameters = inspect.signature(subject).parameters
+    except (TypeError, ValueError):
+        return keyword in ("meter", "tie_break", "min_count")
+    passed_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return keyword in parameters or (passed_on and keyword != "threads")
+
+
+def learn(train: Callable[..., Any], words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
+    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a keyword that is needed.
+
+    Keywords that ask for the default are left out, so that a trainer without them can be checked as well.
+    """
+    keywords = {name: value for name, value in keywords.items() if (name, value) not in DEFAULTS}
+    for keyword in keywords:
+        if not accepts(train, keyword):
+            raise CheckSkipped(f"the trainer takes no {keyword}")
+    return learn_from(train, WordCounts.from_items(words.items()), num_merges, *meter, **keywords)
+
+
+def learn_from(
+    train: Callable[..., Any], word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any
+) -> list[Merge]:
+    """Call the trainer; whatever it raises is a failure that shows what it was given."""
+    given = dict(word_counts)
+    positional: list[Any] = [word_counts, num_merges]
+    if meter:
+        positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
+    try:
+        merges = train(*positional, **keywords)
+    except Unavailable:
+        raise
+    except Exception as error:
+        asked = "".join(f", {name}={value}" for name, value in keywords.items())
+        raise CheckFailed(
+            f"raised {type(error).__name__}: {error}\nasked for {num_merges} merges{asked}\n{shown(given)}"
+        ) from error
+    if not isinstance(merges, list):
+        raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{shown(given)}")
+    return merges
+
+
+def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:
+    """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the `wall` time there was.
+
+    `given` shows the input below the failure. Raises CheckSkipped if there are no phases at all.
+    """
+    if not meter.seconds:
+        raise CheckSkipped(f"{who} reports no phases; all its time will show as other")
+    for phase, seconds in meter.seconds.items():
+        if phase not in phases:
+            raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}{given}")
+        if seconds < 0:
+            raise CheckFailed(f"reported {seconds} seconds for {phase}{given}")
+    reported = sum(meter.seconds.values())
+    if reported > wall + CLOCK_ERROR:
+        raise CheckFailed(f"reported {reported} s in all of {wall} s there were{given}")
+
+
+def expect_merges(got: Sequence[Merge], want: Sequence[Merge], words: Words, why: str) -> None:
+    """Raise CheckFailed with the first difference (the first merge is merge 1), the reason and the word counts."""
+    if list(got) == list(want):
+        return
+    same = 0
+    while same < min(len(got), len(want)) and got[same] == want[same]:
+        same += 1
+    mine, theirs = (str(merges[same]) if same < len(merges) else "no more merges" for merges in (got, want))
+    raise CheckFailed(f"first difference at merge {same + 1}: got {mine}, want {theirs}\n{why}\n{shown(words)}")
+
+
+def shown(words: Words) -> str:
+    """The word counts as Python writes them, in one line; long words and long tables are cut short.
+
+    >>> shown({b"low": 5, b"a" * 600: 1})
+    "word counts: {b'low': 5, b'aaaaaaaaaa' and 590 bytes more: 1}"
+    """
+    listed = [f"{shown_bytes(word)}: {count}" for word, count in words.items()]
+    if len(listed) > 60:
+        listed[60:] = [f"and {len(listed) - 60} words more"]
+    return f"word counts: {{{', '.join(listed)}}}"
+
+
+def shown_bytes(content: bytes) -> str:
+    return repr(content) if len(content) <= 200 else f"{content[:10]!r} and {len(content) - 10} bytes more"
+
+
+def to_exhaustion(words: Words) -> int:
+    """More merges than these words can give: each takes at least one adjacent position away."""
+    return sum(map(len, words)) + 5

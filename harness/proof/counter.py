@@ -1,0 +1,278 @@
+"""The checks of a word counter: worked files at every width, bad UTF-8, random texts against the definition."""
+
+from __future__ import annotations
+
+import functools
+import random
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.common import registry
+from harness.proof.checks import (
+    WIDTHS,
+    Check,
+    CheckFailed,
+    CheckSkipped,
+    Words,
+    accepts,
+    expect_phases,
+    shown,
+    shown_bytes,
+)
+from harness.proof.counterexamples import WrongFile, shown_by
+from harness.proof.file_cases import FILE_CASES, FileCase
+from variants.contract import COUNTING_PHASES, Corpus, InvalidText, Meter, Unavailable, WordCounts
+
+Count = Callable[..., Any]
+
+SEEDS = 40
+MEBIBYTE = 1 << 20
+_OF_A_COUNTER = (*COUNTING_PHASES, "convert")
+
+SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("<|e|>",),
+    ("<|endoftext|>", "<|e|>"),
+    ("<|e|>", "<|e|>x", "x<|e|>"),
+    ("aa",),
+    ("ab", "bc"),
+    ("aba", "bab"),
+    ("\n\n", " ", "é"),
+)
+
+PIECES = (
+    *("a", "b", "c", "ab", "bc", "aa", "x", "the", " word", "word ", "DON'T", "don't", "'ll", "'s", " '", "''"),
+    *("<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<", "<|", "e|>"),
+    *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c", "\x00", "\ufeff"),
+    *(
+        "é",
+        "e\u0301",
+        "\u017f",
+        "一二",
+        "\uff0c",
+        "😀",
+        "👩\u200d🚀",
+        "\U0010ffff",
+        "1",
+        "23",
+        "½",
+        "٣",
+        "!",
+        "?!",
+        "-_-",
+    ),
+)
+
+
+def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
+    """All checks of a word counter; one that takes `threads` is asked at each of `widths`."""
+    files = [
+        Check(f"check_worked_file[{case.name}]", "worked files", functools.partial(check_worked_file, widths, case))
+        for case in FILE_CASES
+    ]
+    bodies = (
+        check_words_are_distinct,
+        check_keeps_nothing_from_call_to_call,
+        check_reports_counting_phases,
+        check_replacing_is_decoding_first,
+        check_names_the_offset_far_into_a_file,
+        check_large_file_equals_definition,
+    )
+    properties = [Check(body.__name__, "properties", functools.partial(body, widths)) for body in bodies]
+    texts = [
+        Check(f"check_equals_definition[{seed}]", "random texts", functools.partial(check_text, widths, seed))
+        for seed in range(SEEDS)
+    ]
+    return files + properties + texts
+
+
+def corpus_of(folder: str, content: bytes, special_tokens: tuple[str, ...], **how: Any) -> Corpus:
+    """A corpus over a file that holds just these bytes."""
+    path = Path(folder, "corpus.txt")
+    path.write_bytes(content)
+    return Corpus(str(path), special_tokens, **how)
+
+
+def count_words(count: Count, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
+    """Call the counter on a file that is in order: whatever it raises is a failure that shows the file."""
+    try:
+        return count_or_refuse(count, corpus, width, *meter)
+    except InvalidText as error:
+        raise CheckFailed(f"refused a file that is in order: {error}\n{described(corpus, width)}") from error
+
+
+def count_or_refuse(count: Count, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
+    """Call the counter on a file that it may refuse as invalid UTF-8, and for no other reason."""
+    keywords = {} if width is None else {"threads": width}
+    try:
+        word_counts = count(corpus, *meter, **keywords)
+    except (InvalidText, Unavailable):
+        raise
+    except Exception as error:
+        raise CheckFailed(f"raised {type(error).__name__}: {error}\n{described(corpus, width)}") from error
+    if not isinstance(word_counts, WordCounts):
+        raise CheckFailed(f"returned {type(word_counts).__name__}, not WordCounts\n{described(corpus, width)}")
+    return word_counts
+
+
+def described(corpus: Corpus, width: int | None) -> str:
+    """The file and how it was read."""
+    threads = "" if width is None else f", threads={width}"
+    pattern = "none" if corpus.pattern is None else corpus.pattern
+    return (
+        f"file: {shown_bytes(Path(corpus.path).read_bytes())}\n"
+        f"special tokens {list(corpus.special_tokens)}, errors={corpus.errors}{threads}, pattern {pattern}"
+    )
+
+
+def widths_for(count: Count, widths: Sequence[int]) -> Sequence[int | None]:
+    return widths if accepts(count, "threads") else (None,)
+
+
+def expect_words(count: Count, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
+    """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
+    content = Path(corpus.path).read_bytes()
+    with shown_by(WrongFile(content, corpus.special_tokens, width, corpus.pattern, corpus.errors)):
+        compare_words(dict(count_words(count, corpus, width)), want, corpus, width, why)
+
+
+def compare_words(got: Words, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
+    if got == want:
+        return
+    word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
+    raise CheckFailed(
+        f"first difference at word {shown_bytes(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}\n"
+        f"{why}\n{described(corpus, width)}\ncounted {shown(got)}"
+    )
+
+
+def expect_invalid(count: Count, corpus: Corpus, width: int | None, offset: int, why: str) -> None:
+    """Raise CheckFailed unless the counter refuses the file and names the offset of its first bad byte."""
+    try:
+        words = count_or_refuse(count, corpus, width)
+    except InvalidText as error:
+        if error.offset != offset:
+            raise CheckFailed(
+                f"named byte {error.offset} as the first bad one, which is byte {offset}\n{why}\n"
+                f"{described(corpus, width)}"
+            ) from error
+    else:
+        raise CheckFailed(
+            f"counted a file whose byte {offset} is not UTF-8, where InvalidText must be raised\n{why}\n"
+            f"{described(corpus, width)}\ncounted {shown(words)}"
+        )
+
+
+def check_worked_file(widths: Sequence[int], case: FileCase, count: Count) -> None:
+    for width in widths_for(count, widths):
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = corpus_of(folder, case.content, case.special_tokens, pattern=case.pattern, errors=case.errors)
+            if case.invalid_at is None:
+                expect_words(count, case.words, corpus, width, case.why)
+            else:
+                expect_invalid(count, corpus, width, case.invalid_at, case.why)
+
+
+def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
+    """A text of pieces that are awkward to cut between, and the special tokens to read it with."""
+    chance = random.Random(seed)
+    special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
+    pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
+    return "".join(chance.choices(pieces, k=chance.randint(1, 120))), special_tokens
+
+
+def expect_definition(count: Count, corpus: Corpus, width: int | None) -> None:
+    want = dict(registry.definition_counter()(corpus))
+    expect_words(count, want, corpus, width, "wanted is what the definition counts")
+
+
+def check_text(widths: Sequence[int], seed: int, count: Count) -> None:
+    """One text at one width, the widths taking turns: starting many processes for each text would take minutes."""
+    taken = widths_for(count, widths)
+    text, special_tokens = random_text(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        expect_definition(count, corpus_of(folder, text.encode(), special_tokens), taken[seed % len(taken)])
+
+
+def check_words_are_distinct(widths: Sequence[int], count: Count) -> None:
+    text, _ = random_text(1)
+    for width in widths_for(count, widths):
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = corpus_of(folder, (text + "<|e|>").encode() * 5, ("<|e|>",))
+            word_counts = count_words(count, corpus, width)
+            words = list(word_counts)
+            if len(set(words)) < len(words):
+                raise CheckFailed(f"listed a word twice\n{described(corpus, width)}\nlisted {words}")
+            if not all(words) or not all(word_counts.values()):
+                raise CheckFailed(f"listed a word without bytes or without a count\n{described(corpus, width)}")
+
+
+def check_keeps_nothing_from_call_to_call(widths: Sequence[int], count: Count) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for content in (b"ab cd<|e|>ab", b"xy", b"ab cd<|e|>ab"):
+            expect_definition(count, corpus_of(folder, content, ("<|e|>",)), widths_for(count, widths)[0])
+
+
+def check_reports_counting_phases(widths: Sequence[int], count: Count) -> None:
+    if not accepts(count, "meter"):
+        raise CheckSkipped("the counter takes no meter, so its time cannot be told apart")
+    for width in widths_for(count, widths):
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = corpus_of(folder, b"ab cd<|e|>" * 20, ("<|e|>",))
+            start = time.perf_counter()
+            meter = Meter()
+            count_words(count, corpus, width, meter)
+            wall = time.perf_counter() - start
+            expect_phases(meter, _OF_A_COUNTER, wall, "the counter")
+
+
+def check_replacing_is_decoding_first(widths: Sequence[int], count: Count) -> None:
+    bad = (b"\xff", b"\xe4\xb8", b"\xf0\x9f", b"\xed\xa0\x80", b"\xc0\x80")
+    content = b"".join(b"ab" + sequence + b"<|e|>cd " + sequence for sequence in bad) + b"end\xe4"
+    decoded = content.decode("utf-8", "replace").encode()
+    with tempfile.TemporaryDirectory() as clean, tempfile.TemporaryDirectory() as folder:
+        want = dict(registry.definition_counter()(corpus_of(clean, decoded, ("<|e|>",))))
+        corpus = corpus_of(folder, content, ("<|e|>",), errors="replace")
+        for width in widths_for(count, widths):
+            why = "wanted are the words of the same file decoded with errors=replace beforehand"
+            expect_words(count, want, corpus, width, why)
+
+
+def large_file() -> bytes:
+    """Documents of awkward pieces, for counters that read or share out a mebibyte at a time.
+
+    A character lies across the end of the first mebibyte, a special token across the end of the second.
+    """
+    chance = random.Random(0)
+    pieces = [piece.encode() for piece in PIECES if "<" not in piece and "|" not in piece]
+    documents = [b"".join(chance.choices(pieces, k=chance.randint(0, 3000))) for _ in range(20)]
+    text = b"".join(document + b"<|e|>" for document in documents)
+    text *= MEBIBYTE // len(text) + 1
+    content = b""
+    for boundary, piece in ((MEBIBYTE, "😀".encode()), (2 * MEBIBYTE, b"<|e|>")):
+        content += text[: boundary - len(content) - 100].decode("utf-8", "ignore").encode()
+        content += b"x" * (boundary - 2 - len(content)) + piece
+    return content + text[: MEBIBYTE // 8].decode("utf-8", "ignore").encode()
+
+
+def check_large_file_equals_definition(widths: Sequence[int], count: Count) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = corpus_of(folder, large_file(), ("<|e|>",))
+        want = dict(registry.definition_counter()(corpus))
+        for width in widths_for(count, widths[:3]):
+            expect_words(count, want, corpus, width, "wanted is what the definition counts in this file")
+
+
+def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Count) -> None:
+    content = large_file()
+    offset = len(content) - len(content) // 50
+    while content[offset] & 0xC0 == 0x80:
+        offset += 1
+    broken = content[:offset] + b"\xff" + content[offset:] + b"\xfe"
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = corpus_of(folder, broken, ("<|e|>",))
+        for width in widths_for(count, widths[:3]):
+            expect_invalid(count, corpus, width, offset, "the bad byte is near the end of a large file")

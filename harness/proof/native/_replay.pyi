@@ -1,0 +1,18 @@
+from collections.abc import Callable
+from typing import Any
+
+def judge(
+    data: memoryview,
+    offsets: memoryview,
+    counts: memoryview,
+    lefts: Any,
+    rights: Any,
+    *,
+    num_merges: int,
+    min_count: int,
+    tie_break: int,
+    on_progress: Callable[[int], object],
+    guess_scale: float = ...,
+    wide_symbols: bool = ...,
+    wide_positions: bool = ...,
+) -> tuple[int, bool, int, int]: ...

@@ -1,0 +1,111 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+# distutils: language = c++
+"""The door from Python to replay.hpp: buffers and ids in, how many merges are right out, the GIL released in between."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as flag
+
+
+cdef extern from "job.hpp" namespace "native" nogil:
+    cdef enum class TieBreak(int):
+        pass
+
+    cdef cppclass Words:
+        const uint8_t* bytes
+        size_t size
+        const int64_t* offsets
+        const uint64_t* counts
+        size_t number
+
+
+cdef extern from "replay.hpp" namespace "replay" nogil:
+    cdef cppclass Claims:
+        const uint32_t* lefts
+        const uint32_t* rights
+        size_t number
+
+    cdef cppclass Question:
+        uint64_t num_merges
+        int64_t min_count
+        TieBreak tie_break
+        double guess_scale
+        flag wide_symbols
+        flag wide_positions
+
+    cdef cppclass Judgement:
+        uint64_t right
+        flag too_few
+        uint64_t passes
+        uint64_t watched
+
+    ctypedef flag (*GoOn)(void* context, uint64_t done)
+
+    Judgement held "replay::judge"(
+        const Words& words, const Claims& claims, const Question& question, GoOn go_on, void* context
+    ) except +
+
+
+cdef class Listener:
+    """Who hears how far it is, and what he raised."""
+
+    cdef object on_progress
+    cdef object raised
+
+
+cdef flag go_on(void* context, uint64_t done) noexcept with gil:
+    cdef Listener listener = <Listener> context
+    try:
+        listener.on_progress(done)
+        return True
+    except BaseException as error:
+        listener.raised = error
+        return False
+
+
+def judge(
+    const unsigned char[::1] data,
+    const long long[::1] offsets,
+    const unsigned long long[::1] counts,
+    const unsigned int[::1] lefts,
+    const unsigned int[::1] rights,
+    *,
+    uint64_t num_merges,
+    int64_t min_count,
+    int tie_break,
+    on_progress,
+    double guess_scale=1.0,
+    bint wide_symbols=False,
+    bint wide_positions=False,
+):
+    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched).
+
+    `lefts` and `rights` are ids of tokens: the bytes by their values, from 256 on what the merges make, in order. What
+    `on_progress` raises is raised here. Raises ValueError for columns or ids that are none, MemoryError.
+    """
+    cdef Words words
+    cdef Claims claims
+    cdef Question question
+    cdef Judgement judgement
+    cdef Listener listener = Listener()
+    listener.on_progress = on_progress
+    words.bytes = &data[0] if data.shape[0] else NULL
+    words.size = data.shape[0]
+    words.offsets = <const int64_t*> &offsets[0]
+    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
+    words.number = counts.shape[0]
+    if lefts.shape[0] != rights.shape[0]:
+        raise ValueError("each merge has a left and a right token")
+    claims.number = lefts.shape[0]
+    claims.lefts = &lefts[0] if claims.number else NULL
+    claims.rights = &rights[0] if claims.number else NULL
+    question.num_merges = num_merges
+    question.min_count = min_count
+    question.tie_break = <TieBreak> tie_break
+    question.guess_scale = guess_scale
+    question.wide_symbols = wide_symbols
+    question.wide_positions = wide_positions
+    with nogil:
+        judgement = held(words, claims, question, go_on, <void*> listener)
+    if listener.raised is not None:
+        raise listener.raised
+    return judgement.right, judgement.too_few, judgement.passes, judgement.watched

@@ -1,0 +1,43 @@
+// What a replay is asked and what it answers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "job.hpp"
+
+namespace replay {
+
+using native::Refused;
+using native::TieBreak;
+using native::Words;
+
+// Tokens in claims: the bytes by their values, then the tokens of the claims in order, from 256 on.
+struct Claims {
+    const std::uint32_t* lefts = nullptr;
+    const std::uint32_t* rights = nullptr;
+    std::size_t number = 0;
+};
+
+struct Question {
+    std::uint64_t num_merges = 0;   // asked for; where fewer are claimed, no pair may be left
+    std::int64_t min_count = 1;
+    TieBreak tie_break = TieBreak::greatest_bytes;
+    // For tests: scales the guess below which pairs are left out, and forces the wide types.
+    double guess_scale = 1.0;
+    bool wide_symbols = false;
+    bool wide_positions = false;
+};
+
+struct Judgement {
+    std::uint64_t right = 0;   // claims before the first that is wrong
+    bool too_few = false;      // all are right, and a pair was left that had to be merged
+    bool stopped = false;      // it was told to stop, and knows nothing
+    std::uint64_t passes = 0;  // over the claims: more than one where a guess was too high
+    std::uint64_t watched = 0; // pairs whose counts were kept in the last pass
+};
+
+// Asked at most ten times a second, with the claims made so far; false: stop.
+using GoOn = bool (*)(void* context, std::uint64_t done);
+
+}  // namespace replay

@@ -1,0 +1,121 @@
+// Which of two equally frequent pairs a tie-break takes, and the least that was taken of those of one count.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replay_job.hpp"
+#include "replay_text.hpp"
+
+namespace replay {
+
+using PairKey = std::uint64_t;
+
+inline PairKey key_of(std::uint32_t left, std::uint32_t right) { return PairKey{left} << 32 | right; }
+inline std::uint32_t left_of(PairKey key) { return static_cast<std::uint32_t>(key >> 32); }
+inline std::uint32_t right_of(PairKey key) { return static_cast<std::uint32_t>(key); }
+
+class Tokens {
+  public:
+    explicit Tokens(TieBreak tie_break) : tie_break_(tie_break), made_of_(first_made), lengths_(first_made, 1) {
+        starts_.resize(first_made);
+        for (std::uint64_t byte = 0; byte < 256; ++byte) starts_[first_byte + byte] = byte << 56;
+    }
+
+    void make(std::uint32_t left, std::uint32_t right) {
+        const std::uint64_t length = lengths_[left];
+        made_of_.push_back(key_of(left, right));
+        lengths_.push_back(length + lengths_[right]);
+        starts_.push_back(starts_[left] | (length < 8 ? starts_[right] >> 8 * length : 0));
+    }
+
+    std::uint64_t length(std::uint32_t token) const { return lengths_[token]; }
+    std::uint32_t size() const { return static_cast<std::uint32_t>(lengths_.size()); }
+
+    // Whether the tie-break takes the one pair before the other.
+    bool before(PairKey one, PairKey other) const {
+        const int left = compare(left_of(one), left_of(other));
+        return left ? left > 0 : compare(right_of(one), right_of(other)) > 0;
+    }
+
+  private:
+    // Positive if `one` is taken first.
+    int compare(std::uint32_t one, std::uint32_t other) const {
+        if (one == other) return 0;
+        switch (tie_break_) {
+            case TieBreak::greatest_bytes: return by_bytes(one, other);
+            case TieBreak::smallest_bytes: return -by_bytes(one, other);
+            case TieBreak::huggingface: return number(one) < number(other) ? 1 : -1;
+            case TieBreak::raw_bytes: break;
+        }
+        return one < other ? 1 : -1;
+    }
+    // Positive if the bytes of `one` are the greater ones. Where the first eight differ, they tell, filled up with zeros.
+    int by_bytes(std::uint32_t one, std::uint32_t other) const {
+        if (starts_[one] != starts_[other]) return starts_[one] > starts_[other] ? 1 : -1;
+        return bytes(one) > bytes(other) ? 1 : -1;
+    }
+    std::basic_string<unsigned char> bytes(std::uint32_t token) const {
+        std::basic_string<unsigned char> spelt;
+        std::vector<std::uint32_t> left_to_spell{token};
+        while (!left_to_spell.empty()) {
+            const std::uint32_t next = left_to_spell.back();
+            left_to_spell.pop_back();
+            if (next < first_made) {
+                spelt.push_back(static_cast<unsigned char>(next - first_byte));
+            } else {
+                left_to_spell.push_back(right_of(made_of_[next]));
+                left_to_spell.push_back(left_of(made_of_[next]));
+            }
+        }
+        return spelt;
+    }
+    // GPT-2 shows 188 bytes as themselves; Hugging Face numbers those first, then the other 68, then what is made.
+    static std::uint32_t number(std::uint32_t token) {
+        if (token >= first_made) return token;
+        const auto shown = [](std::uint32_t byte) {
+            return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+        };
+        const std::uint32_t byte = token - first_byte;
+        std::uint32_t before = 0;
+        for (std::uint32_t each = 0; each < byte; ++each) before += shown(each) == shown(byte);
+        return shown(byte) ? before : 188 + before;
+    }
+
+    TieBreak tie_break_;
+    std::vector<PairKey> made_of_;
+    std::vector<std::uint64_t> lengths_;
+    std::vector<std::uint64_t> starts_;   // the first eight bytes, zeros behind a shorter token
+};
+
+// The claims of one count, as far as they matter: of those since any moment, the one that a tie-break takes last.
+class Level {
+  public:
+    explicit Level(const Tokens& tokens) : tokens_(tokens) {}
+
+    void add(std::uint64_t step, PairKey pair) {
+        while (!last_taken_.empty() && !tokens_.before(pair, last_taken_.back().pair)) last_taken_.pop_back();
+        last_taken_.push_back({step, pair});
+    }
+    void clear() { last_taken_.clear(); }
+
+    // Whether a pair of this count that was born at step `born` was passed over for a worse one.
+    bool passed_over(PairKey pair, std::uint64_t born) const {
+        const auto earlier = [](std::uint64_t than, const Taken& taken) { return than < taken.step; };
+        const auto found = std::upper_bound(last_taken_.begin(), last_taken_.end(), born, earlier);
+        return found != last_taken_.end() && tokens_.before(pair, found->pair);
+    }
+
+  private:
+    struct Taken {
+        std::uint64_t step;
+        PairKey pair;
+    };
+    const Tokens& tokens_;
+    std::vector<Taken> last_taken_;   // by step; the tie-break takes each of them after all behind it
+};
+
+}  // namespace replay

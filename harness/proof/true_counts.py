@@ -1,0 +1,414 @@
+"""Anyone's merges held against the true counts: how often every pair occurs, at the moment when one is chosen.
+
+Comparing two lists of merges says no more than where they part, for after one other choice everything may be another.
+Here the choice is followed instead: every merge of the list is made, whatever it is, and is judged by what was true
+when it was chosen. So a list that differs from ours in every second merge can be proved right up to ties.
+
+The words are one text of tokens in which any pair can be merged. Each merge visits the places of its pair and no
+others, all of them at once in NumPy's arrays, so that the whole work is in proportion to the bytes of the distinct
+words, be they many short ones or a single long one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from variants.contract import Merge, TieBreak, WordCounts
+
+BYTES = 256
+LEFT_SHIFT = 32
+Array = np.ndarray[Any, Any]
+Code = int
+"""Two token ids in one number, the left one above 32 bits."""
+ALL_TIE_BREAKS = tuple(TieBreak)
+
+MAXIMUM = "maximum"
+TIE = "tie"
+WRONG = "wrong"
+TOO_RARE = "too_rare"
+UNKNOWN = "unknown"
+DUPLICATE = "duplicate"
+RIGHT = (MAXIMUM, TIE)
+
+
+class Births(NamedTuple):
+    """The places where pairs came into being together: of `codes[i]` it is `places[starts[i]:starts[i + 1]]`."""
+
+    codes: Array
+    starts: Array
+    places: Array
+
+    def of(self, code: Code) -> Array:
+        found = int(np.searchsorted(self.codes, code))
+        if found == len(self.codes) or self.codes[found] != code:
+            return self.places[:0]
+        return self.places[self.starts[found] : self.starts[found + 1]]
+
+
+class PairText:
+    """The tokens of all words in a row, linked within each word; `counts` are those of every pair that occurs.
+
+    Position `end` stands for the neighbour that the first and the last token of a word do not have. Where a token was
+    swallowed by the one before it, `token` is ABSENT.
+    """
+
+    ABSENT = -1
+
+    def __init__(self, word_counts: WordCounts) -> None:
+        data = np.frombuffer(word_counts.data, dtype=np.uint8)
+        offsets = np.frombuffer(word_counts.offsets, dtype=np.int64)
+        lengths = np.diff(offsets)
+        self.end = len(data)
+        number = np.int32 if self.end < 2**31 - 1 else np.int64
+        self.token = np.append(data.astype(np.int32), np.int32(self.ABSENT))
+        self.after = np.arange(1, self.end + 2, dtype=number)
+        self.before = np.arange(-1, self.end, dtype=number)
+        filled = offsets[:-1][lengths > 0]
+        self.before[filled] = self.end
+        self.after[filled + lengths[lengths > 0] - 1] = self.end
+        self.weights = np.frombuffer(word_counts.counts, dtype=np.uint64).astype(np.int64)
+        self.word = np.repeat(np.arange(len(lengths), dtype=number), lengths)
+        # The end is nobody's neighbour, and so passed over like a token that is being swallowed.
+        self.passed_over = np.zeros(self.end + 1, dtype=bool)
+        self.passed_over[self.end] = True
+        self.counts: dict[Code, int] = {}
+        self.births: dict[int, list[Births]] = {}
+        # In Python's numbers: it may pass 64 bits where no pair's count does.
+        self.bytes = sum(map(operator.mul, self.weights.tolist(), lengths.tolist()))
+        self.tokens = self.bytes
+        """How many tokens there are by now, those of a word as often as the word occurs."""
+        starts = np.flatnonzero(self.after[:-1] != self.end).astype(number)
+        for code, weight in self._born(BYTES - 1, starts):
+            self.counts[code] = weight
+
+    def merge(self, left: int, right: int, new: int) -> Iterator[tuple[Code, int, int]]:
+        """Replace the pair by `new` everywhere, left to right without overlap.
+
+        Yields every pair whose count is another now, with the count before and after; `counts` follows as they are
+        taken, so they have to be taken to the end.
+        """
+        places = self._places(left, right)
+        if not len(places):
+            return
+        swallowed, preceding = self.after[places], self.before[places]
+        following = self.after[swallowed]
+        # Before an occurrence that follows another directly stands that one's right token, which is swallowed, too.
+        self.passed_over[swallowed] = True
+        preceding = preceding[~self.passed_over[preceding]]
+        self.passed_over[swallowed] = False
+        gone = np.concatenate((places, swallowed[following != self.end], preceding))
+        changes = [(code, -weight) for code, weight in self._weighed(self._codes(gone), gone)[0]]
+        self.token[places], self.token[swallowed] = new, self.ABSENT
+        self.after[places], self.before[following] = following, places
+        self.tokens -= int(self.weights[self.word[places]].sum())
+        changes += self._born(new, np.concatenate((places[following != self.end], preceding)))
+        for code, change in changes:
+            old = self.counts.get(code, 0)
+            if old + change:
+                self.counts[code] = old + change
+            else:
+                del self.counts[code]
+            yield code, old, old + change
+
+    def _places(self, left: int, right: int) -> Array:
+        """Where the pair is to be replaced now: of the places where it came into being, those where it still is."""
+        code = code_of(left, right)
+        # A pair comes into being with the younger of its tokens; a token that is made twice can be the older one.
+        makers = {max(left, BYTES - 1), max(right, BYTES - 1)}
+        found = [births.of(code) for maker in makers for births in self.births.get(maker, ())]
+        places = np.concatenate(found) if found else np.empty(0, dtype=self.after.dtype)
+        places = places[(self.token[places] == left) & (self.token[self.after[places]] == right)]
+        return places if left != right else self._without_overlap(np.sort(places))
+
+    def _without_overlap(self, places: Array) -> Array:
+        """Every other place of each run of places that follow one another, from its first on."""
+        if len(places) < 2:
+            return places
+        index = np.arange(len(places))
+        begins = np.append(True, self.after[places[:-1]] != places[1:])
+        since = index - np.maximum.accumulate(np.where(begins, index, 0))
+        kept: Array = places[since % 2 == 0]
+        return kept
+
+    def _codes(self, places: Array) -> Array:
+        """The pairs that begin at these places."""
+        left, right = self.token[places].astype(np.int64), self.token[self.after[places]]
+        codes: Array = (left << LEFT_SHIFT) | right
+        return codes
+
+    def _weighed(self, codes: Array, places: Array) -> tuple[list[tuple[Code, int]], Births]:
+        """Each pair with the sum of the weights of its places, and the places in the pairs' order."""
+        order = np.argsort(codes, kind="stable")
+        codes, places = codes[order], places[order]
+        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+        different = codes[first]
+        weights = np.add.reduceat(self.weights[self.word[places]], first) if len(first) else first
+        return list(zip(different.tolist(), weights.tolist(), strict=True)), Births(
+            different, np.append(first, len(codes)), places
+        )
+
+    def _born(self, maker: int, places: Array) -> list[tuple[Code, int]]:
+        """Note the pairs that have begun to be at these places, with the token `maker`; returns them with weights."""
+        weighed, births = self._weighed(self._codes(places), places)
+        self.births.setdefault(maker, []).append(births)
+        return weighed
+
+
+def code_of(left: int, right: int) -> Code:
+    return (left << LEFT_SHIFT) | right
+
+
+def pair_of(code: Code) -> tuple[int, int]:
+    """The two token ids of a code.
+
+    >>> pair_of(code_of(300, 97))
+    (300, 97)
+    """
+    return code >> LEFT_SHIFT, code & ((1 << LEFT_SHIFT) - 1)
+
+
+class MostFrequent:
+    """The pairs of the greatest count among `counts`, which its owner changes and tells of by `changed`.
+
+    One heap of all pairs, corrected lazily, yields them as a group. The group is kept exact from merge to merge, and
+    only where it has several members are they put in order, once for each tie-break: so thousands of ties at every one
+    of thousands of merges cost no more than looking at the first in each order.
+
+    `token` gives the bytes of a token id. Every pair outside the group has an entry in the heap that claims its count
+    or more; `count` is the count of the group, 0 while there is none.
+    """
+
+    def __init__(
+        self, counts: Mapping[Code, int], token: Callable[[int], bytes], tie_breaks: Sequence[TieBreak]
+    ) -> None:
+        self.counts = counts
+        self.token = token
+        self.tie_breaks = tie_breaks
+        self.count = 0
+        self.group: set[Code] = set()
+        self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
+        self._claims = [(-count, code) for code, count in counts.items()]
+        heapq.heapify(self._claims)
+
+    def changed(self, code: Code, old: int, new: int) -> None:
+        """Hear that a pair's count went from `old` to `new`."""
+        if new < old:
+            if code in self.group:
+                self.group.remove(code)
+                self._claim(code, new)
+        elif self.group and new > self.count:
+            self._dissolve()
+            self._claim(code, new)
+        elif self.group and new == self.count:
+            self._join(code)
+        else:
+            self._claim(code, new)
+
+    def find(self) -> set[Code]:
+        """The pairs of the greatest count, which is then `count`; no pairs if none occurs."""
+        if not self.group:
+            self._gather()
+        return self.group
+
+    def choice(self, tie_break: TieBreak) -> Code | None:
+        """The pair that a tie-break takes; None if there is none."""
+        group = self.find()
+        if len(group) <= 1:
+            return next(iter(group), None)
+        if not self._ordered:
+            for each in self.tie_breaks:
+                self._ordered[each] = [self._entry(each, code) for code in group]
+                heapq.heapify(self._ordered[each])
+        ordered = self._ordered[tie_break]
+        while ordered[0][-1] not in group:
+            heapq.heappop(ordered)
+        return ordered[0][-1]
+
+    def _claim(self, code: Code, count: int) -> None:
+        if count:
+            heapq.heappush(self._claims, (-count, code))
+
+    def _gather(self) -> None:
+        """Take the pairs of the greatest count off the heap; a claim that is too high goes back as it should be."""
+        self.count = 0
+        self._ordered = {}
+        while self._claims and -self._claims[0][0] >= max(self.count, 1):
+            claimed, code = heapq.heappop(self._claims)
+            count = self.counts.get(code, 0)
+            if count != -claimed:
+                self._claim(code, count)
+            else:
+                self.count = count
+                self.group.add(code)
+
+    def _join(self, code: Code) -> None:
+        self.group.add(code)
+        for tie_break, ordered in self._ordered.items():
+            heapq.heappush(ordered, self._entry(tie_break, code))
+
+    def _dissolve(self) -> None:
+        for code in self.group:
+            self._claim(code, self.count)
+        self.group.clear()
+
+    def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
+        left, right = (tie_break.reversed_key(token_id, self.token(token_id)) for token_id in pair_of(code))
+        return left, right, code
+
+
+@dataclass(frozen=True)
+class Best:
+    """The most frequent pairs at one moment: their `count` (0: no pair is left), how many tie, who takes which."""
+
+    count: int
+    tied: int
+    choices: Mapping[TieBreak, Merge]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best` there was then.
+
+    `judgement` is `maximum` (more frequent than any other), `tie` (as frequent as others, less than none), `wrong` (one
+    was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (it joins a token that nothing
+    before it makes) or `duplicate` (it was made before).
+    """
+
+    number: int
+    merge: Merge
+    judgement: str
+    count: int
+    best: Best
+
+    @property
+    def right_under(self) -> tuple[TieBreak, ...]:
+        """The tie-breaks that would have made this choice."""
+        return tuple(tie_break for tie_break, merge in self.best.choices.items() if merge == self.merge)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Every merge judged under each of `judges`, what was left to merge then, and how many tokens of how many bytes."""
+
+    steps: list[Step]
+    rest: Best
+    judges: tuple[TieBreak, ...]
+    min_count: int
+    tokens: int
+    bytes: int
+
+    @property
+    def faults(self) -> list[Step]:
+        """The merges that no trainer may make, whatever its tie-break."""
+        return [step for step in self.steps if step.judgement not in RIGHT]
+
+    @property
+    def ties(self) -> list[Step]:
+        return [step for step in self.steps if step.judgement == TIE]
+
+    @property
+    def tie_breaks(self) -> tuple[TieBreak, ...]:
+        """The tie-breaks under which every merge is right."""
+        return tuple(tie_break for tie_break in self.judges if self.first_against(tie_break) is None)
+
+    def first_against(self, tie_break: TieBreak) -> Step | None:
+        """The first merge that a trainer of this tie-break would not have made there; None if it made them all."""
+        for step in self.steps:
+            if step.judgement not in RIGHT or step.best.choices[tie_break] != step.merge:
+                return step
+        return None
+
+    def stops_too_early(self, num_merges: int) -> bool:
+        """Whether fewer merges were made than asked for, with pairs left that are frequent enough."""
+        return len(self.steps) < num_merges and self.rest.count >= self.min_count
+
+
+class TrueCounts:
+    """The words after any merges: what every pair's count is now, and which pairs are the most frequent.
+
+    A token is its bytes: one that is made twice is one token, with the id that it got first.
+    """
+
+    def __init__(self, word_counts: WordCounts, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> None:
+        self.tie_breaks = tie_breaks
+        self.text = PairText(word_counts)
+        self.made = [bytes((byte,)) for byte in range(BYTES)]
+        self.ids = {token: number for number, token in enumerate(self.made)}
+        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks)
+
+    def count(self, merge: Merge) -> int:
+        """The count of a pair; 0 if it does not occur, or if there are no such tokens."""
+        left, right = (self.ids.get(token) for token in merge)
+        return 0 if left is None or right is None else self.text.counts.get(code_of(left, right), 0)
+
+    def knows(self, merge: Merge) -> bool:
+        """Whether both its tokens are bytes or were made before."""
+        return all(token in self.ids for token in merge)
+
+    def best(self) -> Best:
+        group = self.most_frequent.find()
+        if len(group) == 1:
+            choices = dict.fromkeys(self.tie_breaks, self._merge_of(next(iter(group))))
+        else:
+            taken = {each: self.most_frequent.choice(each) for each in self.tie_breaks}
+            choices = {each: self._merge_of(code) for each, code in taken.items() if code is not None}
+        return Best(self.most_frequent.count, len(group), choices)
+
+    def follow(self, merge: Merge) -> None:
+        """Make a merge. Where it joins unknown tokens there is nothing to replace, but its token counts as made."""
+        left, right = (self.ids.get(token) for token in merge)
+        new = self.ids.setdefault(merge[0] + merge[1], len(self.made))
+        if new == len(self.made):
+            self.made.append(merge[0] + merge[1])
+        if left is not None and right is not None:
+            for code, old, count in self.text.merge(left, right, new):
+                self.most_frequent.changed(code, old, count)
+
+    def _merge_of(self, code: Code) -> Merge:
+        left, right = pair_of(code)
+        return self.made[left], self.made[right]
+
+
+def replay(
+    word_counts: WordCounts,
+    merges: Sequence[Merge],
+    *,
+    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+    min_count: int = 1,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Replay:
+    """Judge every merge by the true counts at its moment; after a wrong one the next is judged by where that led.
+
+    >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
+    >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
+    >>> [(step.judgement, step.count, step.best.count) for step in replayed.steps]
+    [('tie', 2, 2), ('wrong', 1, 2)]
+    >>> [tie_break.value for tie_break in replayed.steps[0].right_under]
+    ['smallest_bytes', 'huggingface', 'raw_bytes']
+    """
+    true = TrueCounts(word_counts, tie_breaks)
+    steps: list[Step] = []
+    seen: set[Merge] = set()
+    for number, merge in enumerate(merges, 1):
+        best, count = true.best(), true.count(merge)
+        if not true.knows(merge):
+            judgement = UNKNOWN
+        elif merge in seen:
+            judgement = DUPLICATE
+        elif not count or count < best.count:
+            judgement = WRONG
+        elif count < min_count:
+            judgement = TOO_RARE
+        else:
+            judgement = TIE if best.tied > 1 else MAXIMUM
+        seen.add(merge)
+        steps.append(Step(number, merge, judgement, count, best))
+        true.follow(merge)
+        on_progress(number)
+    return Replay(steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes)

@@ -1,0 +1,92 @@
+"""python -m harness.report: records as one page of HTML that opens anywhere, without a network.
+
+    python -m harness.report                                     results/local/report.html, the latest runs there
+    python -m harness.report a.jsonl b --output report.html      joined, from a file and a folder
+    python -m harness.report --compare LEFT RIGHT                two sets side by side
+
+The page holds everything: a table to filter and sort, charts to point at, the command that measures each row again,
+proofs, licences, machines. It is a function of the records: the same records give the same page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.files import write_whole
+from harness.results.chosen import (
+    DEFAULT_RESULTS,
+    add_compare_arguments,
+    add_record_arguments,
+    chosen_records,
+    records_of,
+)
+from harness.results.page.page import library, page
+from harness.results.pairs import side_by_side
+from harness.table import exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m harness.report",
+        description="Make one page of HTML about records: table, charts, commands, proofs. It opens without a network.",
+        epilog="exit code: 0; 2 if two sets are unlike; 21 if merges are wrong or rows contradict each other;\n"
+        "22 if there is nothing to show.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_record_arguments(made)
+    made.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path(DEFAULT_RESULTS, "report.html"),
+        help="an .html file (default: %(default)s)",
+    )
+    made.add_argument("--relative-to", metavar="VARIANT", help="a column: how many times the total of that variant")
+    add_compare_arguments(made)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        if arguments.output.suffix.lower() not in (".html", ".htm"):
+            raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
+        content, code = compared(arguments) if arguments.compare is not None else alone(arguments)
+        # A name that is no text, such as a file's in another encoding, is told by escapes.
+        write_whole(arguments.output, content.encode(errors="backslashreplace"))
+    except Refusal as refusal:
+        print(refusal, file=sys.stderr)  # noqa: T201
+        return refusal.exit_code
+    print(f"wrote {arguments.output}")  # noqa: T201
+    return code
+
+
+def alone(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The page about one set of records, and the exit code."""
+    if arguments.unlike is not None:
+        raise Refusal("--unlike goes with --compare LEFT RIGHT")
+    records = chosen_records(arguments)
+    return page({"": records}, library(), relative_to=arguments.relative_to), exit_code(records)
+
+
+def compared(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The page about two sets side by side. Raises Refusal where they are unlike in what is not allowed."""
+    if arguments.paths != [DEFAULT_RESULTS]:
+        raise Refusal("--compare takes the two sets itself: --compare LEFT RIGHT")
+    if arguments.relative_to is not None:
+        raise Refusal("--relative-to does not go with --compare, which has its own ratios")
+    left, right = names = tuple(arguments.compare)
+    if left == right:
+        raise Refusal(f"--compare is given {left} twice; name two sets")
+    sets = {path: records_of([path], arguments.all) for path in names}
+    beside = side_by_side(sets[left], sets[right], (left, right), arguments.unlike)
+    return page(sets, library(), compared=beside), MISMATCH if beside.wrong else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

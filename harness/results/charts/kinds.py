@@ -1,0 +1,37 @@
+"""Every kind of picture by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from harness.results.charts import sizes
+from harness.results.charts.chart import Chart, Request
+from harness.results.charts.compared import paired, published
+from harness.results.charts.costs import counting, memory, work
+from harness.results.charts.merging import growth
+from harness.results.charts.seconds import ladder, phases
+from harness.results.rows import Row
+
+
+class Kind(NamedTuple):
+    """What a picture shows, and its description, which raises Refusal where the rows do not have what it takes."""
+
+    shows: str
+    describe: Callable[[Sequence[Row], Request], Chart]
+    counting: bool = False
+
+
+KINDS: dict[str, Kind] = {
+    "phases": Kind("seconds stacked by phase, a bar for each row", phases),
+    "ladder": Kind("seconds on a log axis, and each rung's gain over the one before", ladder),
+    "size": Kind("seconds against the size of the corpus, log-log, with fitted exponents", sizes.along(sizes.CORPUS)),
+    "vocabulary": Kind("the same against the size of the vocabulary", sizes.along(sizes.VOCABULARY)),
+    "threads": Kind("the same against the number of threads", sizes.along(sizes.THREADS)),
+    "growth": Kind("seconds over merges, in sum and for one merge: maximum and update", growth),
+    "work": Kind("seconds beside every count of work", work),
+    "memory": Kind("time against memory, with the rows that nobody beats in both", memory),
+    "paired": Kind("ratios block by block with their intervals (--relative-to)", paired),
+    "counting": Kind("megabytes a second of word counters, by language", counting, counting=True),
+    "published": Kind("the series' figures and claims beside ours", published),
+}

@@ -1,0 +1,208 @@
+"""Rows by what was asked: which of them a picture may set beside each other, and what it says in words around them."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.units import bytes_text, count_text, share_text
+from harness.results.legend import Legend, failure_text
+from harness.results.notes import ONE_RUN_CANNOT_TELL
+from harness.results.rows import Row
+from harness.runs.fields import DECISIVE, FIELD, Key, key_of, value_at
+
+MOST_PANELS = 9
+MOST_NAMED = 12
+MOST_REASONS = 3
+"""With more, those that were skipped or stopped are named together."""
+
+FIELDS = {
+    "data": "data.name",
+    "bytes": "data.bytes",
+    **{
+        name: name
+        for name in (
+            *("variant", "counting", "vocab_size", "threads", "tie_break", "pattern", "min_count", "family", "status"),
+            *("interpreter", "host", "measure"),
+        )
+    },
+}
+"""What `--where` can be about, with the key of a record that holds it."""
+
+
+def chosen(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
+    """The rows for which every NAME=VALUE holds; values may have the wildcards of file names, and commas for "or".
+
+    Raises Refusal for a condition that is none, or that nothing meets.
+    """
+    kept = list(rows)
+    for condition in conditions:
+        name, equals, values = condition.partition("=")
+        if not equals or name not in FIELDS:
+            raise Refusal(f"--where {condition} is no condition; write NAME=VALUE with one of {', '.join(FIELDS)}")
+        value_of, before = value_at(FIELDS[name]), kept
+        kept = [
+            row
+            for row in kept
+            if any(fnmatch.fnmatchcase(str(value_of(row.record)), value) for value in values.split(","))
+        ]
+        if not kept:
+            there = dict.fromkeys(str(value_of(row.record)) for row in before)
+            raise Refusal(f"no row has {condition}; there are: {', '.join(there)}", UNMEASURED)
+    return kept
+
+
+def lacking(sentence: str) -> Refusal:
+    """The answer where the rows do not have what it takes for a picture."""
+    return Refusal(sentence, UNMEASURED)
+
+
+def question(row: Row, without: Sequence[str] = ()) -> Key:
+    """What the row was asked, on which machine, as a key; `without` are fields in which rows of one key may differ."""
+    fields = [field for field in (*DECISIVE, FIELD["cell"], FIELD["host"]) if field.name not in without]
+    corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
+    return corpus, *key_of(row.record, fields)
+
+
+def questions(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+    """The rows of each question together, in order of first appearance."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(question(row, without), []).append(row)
+    return list(groups.values())
+
+
+def grouped(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+    """The rows of each question together. Raises Refusal for more questions than a picture has room for."""
+    groups = questions(rows, without)
+    if len(groups) > MOST_PANELS:
+        corpora = dict.fromkeys(str(row.corpus.get("name")) for row in rows)
+        raise Refusal(
+            f"these records answer {len(groups)} questions, and a picture has room for {MOST_PANELS}; choose by "
+            f"--where, such as --where data={next(iter(corpora))}"
+        )
+    return groups
+
+
+def one_question(rows: Sequence[Row], kind: str) -> list[Row]:
+    """The rows, if all were asked the same. Raises Refusal if not."""
+    groups = questions(rows)
+    if len(groups) > 1:
+        first = groups[0][0]
+        choice = f"--where data={first.corpus.get('name')} --where vocab_size={first.record.get('vocab_size')}"
+        raise Refusal(
+            f"{kind} is drawn of one corpus and one vocabulary, and these records have {len(groups)}; choose, such as "
+            f"{choice}"
+        )
+    return list(rows)
+
+
+_SETTINGS = {"vocab_size": "vocabulary", "pattern": "pattern", "tie_break": "ties", "host": "host"}
+
+
+def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
+    """The corpus with its language, and whatever else sets this group apart from the others."""
+    first = group[0]
+    name = str(first.corpus.get("name")) if sizes else base_name(first)
+    parts = [spoken(name)]
+    if sizes and first.corpus.get("bytes") is not None:
+        parts.append(bytes_text(first.corpus["bytes"]))
+    for name, words in _SETTINGS.items():
+        values = {str(other[0].record.get(name)) for other in groups}
+        if len({row.record.get(name) for row in group}) == 1 and len(values) > 1:
+            value = first.record.get(name)
+            parts.append(f"{words} {count_text(value) if isinstance(value, int) else value}")
+    return ", ".join(parts)
+
+
+def base_name(row: Row) -> str:
+    """The name of the row's corpus, of any size."""
+    return _without_size(str(row.corpus.get("name")))
+
+
+def _without_size(name: str) -> str:
+    """
+    >>> _without_size("one_word(bytes=5000)"), _without_size("one_word(bytes=5000, seed=2)"), _without_size("a(b).txt")
+    ('one_word', 'one_word(seed=2)', 'a(b).txt')
+    """
+    generated = re.fullmatch(r"(\w+)\((\w+=[^()]*)\)", name)
+    if generated is None:
+        return name
+    kept = [part for part in generated[2].split(", ") if part.partition("=")[0] not in ("bytes", "words", "documents")]
+    return f"{generated[1]}({', '.join(kept)})" if kept else generated[1]
+
+
+def spoken(corpus: str) -> str:
+    """A corpus with its language, where it has a card that says one."""
+    language = registry.cards("data").get(corpus.partition("(")[0], {}).get("language")
+    return f"{corpus} ({language})" if language and language != "generated" else corpus
+
+
+def caption(rows: Sequence[Row]) -> list[str]:
+    """What was measured, on what, when; of many slices of one corpus, from which size to which."""
+    lines = Legend(rows).caption()
+    if any(row.record.get("concurrent") for row in rows):
+        lines[-1] += ", while other runs were timed on the machine"
+    corpora = {str(row.corpus.get("sha256")): row.corpus for row in rows if row.corpus}
+    names = {_without_size(str(corpus.get("name"))) for corpus in corpora.values()}
+    if len(corpora) <= 4 and len(names) == len(corpora):
+        return lines
+    sizes: dict[str, set[int]] = {}
+    for corpus in corpora.values():
+        sizes.setdefault(spoken(_without_size(str(corpus.get("name")))), set()).add(corpus.get("bytes") or 0)
+    slices = [f"{name} {_range(own)}" for name, own in sizes.items()]
+    return ["; ".join(slices), *lines[len(corpora) :]]
+
+
+def _range(sizes: set[int]) -> str:
+    if len(sizes) == 1:
+        return bytes_text(*sizes)
+    return f"{bytes_text(min(sizes))} to {bytes_text(max(sizes))} in {len(sizes)} sizes"
+
+
+def failures(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
+    """A sentence for each way in which rows came to nothing, with the names of those that did; none of those drawn."""
+    reasons: dict[str, list[tuple[str, str, str]]] = {}
+    for row, label in zip(rows, Legend(rows).short_labels(), strict=True):
+        if row.status != "ok" and (row.status == "mismatch" or row not in drawn):
+            reasons.setdefault(failure_text(row), []).append((row.status, row.name, label))
+    sentences = []
+    for statuses, verdict in _FOLDED.items():
+        folded = {reason: failed for reason, failed in reasons.items() if failed[0][0] in statuses}
+        if len(folded) > MOST_REASONS:
+            names = dict.fromkeys(name for failed in folded.values() for _, name, _ in failed)
+            sentences.append(f"{verdict}: {listed([*names])}; the table says why.")
+            reasons = {reason: failed for reason, failed in reasons.items() if reason not in folded}
+    for reason, failed in reasons.items():
+        names = dict.fromkeys(name for _, name, _ in failed)
+        labels = [label for *_, label in failed] if len(failed) <= MOST_REASONS else [*names]
+        sentences.append(f"{listed(labels)}: {reason}.")
+    return sentences
+
+
+_FOLDED = {("timeout", "extrapolated"): "Stopped at the limit", ("skipped",): "Skipped"}
+"""What is told of all of a kind together where there are many."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """
+    >>> listed(["a", "b"]), listed([str(number) for number in range(16)])
+    ('a; b', '0; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11; and 4 more')
+    """
+    rest = len(names) - MOST_NAMED
+    return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)
+
+
+def bars_explained(rows: Sequence[Row]) -> list[str]:
+    """What the bars at the markers are."""
+    runs = {min(len(row.samples), 2) for row in rows if row.status == "ok"}
+    sentences = []
+    if 2 in runs:
+        sentences.append("Bars: from the shortest of several runs to the longest; the marker is their median.")
+    if runs & {0, 1}:
+        share = share_text(ONE_RUN_CANNOT_TELL)
+        sentences.append(f"Faint bars: one run, of which another may differ by {share} on a quiet machine.")
+    return sentences

@@ -1,0 +1,233 @@
+"""A chart as Vega-Lite for a page, on which a reader filters and sorts the rows.
+
+In a specification a text that begins with `@` is put in by the page: `@labels` are the labels of the rows that are
+left, `@ink` a colour of the page's light or dark dress. The page adds to each mark what its row is called, and leaves
+out the marks of rows that are filtered away, so scales follow what is left. Texts beside marks are in what a pointer
+reads, lines between rows would mean nothing in another order: neither is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.results.charts.chart import Axis, Band, Bar, Dots, Line, Mark, Panel, Point, Rule, Text
+from harness.results.charts.values import ESTIMATED, MEASURED, PROVED, UNITS
+from harness.results.rows import Row
+
+Spec = dict[str, Any]
+
+MOST_POINTS = 48
+"""Of a line: as many as are told apart on a page."""
+_FEW = 6
+"""So many numbers have a tick each: there is no third of a thread."""
+_SOLID = {MEASURED: 1.0, ESTIMATED: 0.0}
+"""How filled the marker of a form is; between the two where nobody has confirmed the merges."""
+
+
+def view_of(panels: Sequence[Panel], place_of: Callable[[Row], int]) -> Spec:
+    """The panels as one, for any of their rows: a specification of what its layers share, and each with its marks.
+
+    A layer's `marks` are lists of values by its `fields`, of which `of` is the place of the row; its `words` say what a
+    mark is, with fields in braces. Of an axis the numbers are left to Vega.
+    """
+    first, marks = panels[0], [mark for panel in panels for mark in panel.marks]
+    by_row = not isinstance(first.y, Axis)
+    layers = [
+        *_background(marks),
+        *([] if by_row else [*_lines(marks), *_stairs(marks)]),
+        *_intervals(marks, by_row),
+        *_bars(marks),
+        *_dots(marks),
+        *_points(marks, by_row),
+        *_outcomes(marks),
+    ]
+    sizes = sorted({size for panel in panels for size in panel.x.measured})
+    encoding: Spec = {"x": {"field": "x", **_scaled(first.x, sizes)}}
+    if isinstance(first.y, Axis):
+        spec: Spec = {"height": 340, "encoding": encoding | {"y": {"field": "y", **_scaled(first.y)}}}
+    else:
+        names = {"title": None, "labelLimit": "@label_limit", "ticks": False, "domain": False}
+        line = {"field": "label", "type": "nominal", "scale": {"domain": "@labels"}, "axis": names}
+        spec = {"height": "@height", "encoding": encoding | {"y": line}}
+    return {"spec": spec, "layers": [_packed(layer, place_of) for layer in layers]}
+
+
+def _packed(layer: Spec, place_of: Callable[[Row], int]) -> Spec:
+    """A layer whose marks do not repeat what all of them have: there may be thousands."""
+    marks = [mark | {"of": place_of(mark["of"])} for mark in layer["marks"]]
+    words = {mark.get("words") for mark in marks}
+    shared = {"words": words.pop()} if len(words) == 1 else {}
+    fields = [name for name in dict.fromkeys(name for mark in marks for name in mark) if name not in shared]
+    return {
+        **layer,
+        **shared,
+        "fields": fields,
+        "marks": [[_short(mark.get(name)) for name in fields] for mark in marks],
+    }
+
+
+def _short(value: Any) -> Any:
+    """
+    >>> _short(0.0019686234344561374), _short("text")
+    (0.001968623434, 'text')
+    """
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _scaled(axis: Axis, sizes: Sequence[float] = ()) -> Spec:
+    ticks = {"values": sizes} if 0 < len(sizes) <= _FEW else {"tickCount": "@ticks"}
+    described = {"format": UNITS[axis.unit].d3, "labelOverlap": "greedy", **ticks}
+    if not axis.log:
+        return {"type": "quantitative", "scale": {"nice": False}, "axis": {"title": axis.title, **described}}
+    scale = {"type": "log", "nice": False, "padding": 12}
+    return {"type": "quantitative", "scale": scale, "axis": {"title": f"{axis.title} (log scale)", **described}}
+
+
+def _by_name(value: str, legend: str | None) -> Spec:
+    """A name's own colour or shape, the same wherever it is drawn."""
+    return {"field": "name", "type": "nominal", "scale": {"domain": "@names", "range": value}, "legend": legend}
+
+
+def _key(by_row: bool) -> str | None:
+    """The key of a chart whose rows have no axis that names them."""
+    return None if by_row else "@key"
+
+
+def _layer(mark: Spec, encoding: Spec, marks: Sequence[Spec], figures: Mapping[str, str] | None = None) -> Spec:
+    """A layer; with `figures`, the titles of fields, its marks are told of in words and in figures."""
+    if figures is not None:
+        tooltip = [{"field": name, "title": title, "type": "nominal"} for name, title in figures.items()]
+        named = {"field": "series", "title": "row", "type": "nominal"}
+        encoding = encoding | {"tooltip": [named, *tooltip], "description": {"field": "said"}}
+    return {"spec": {"mark": mark, "encoding": encoding}, "marks": [*marks]}
+
+
+def _titles(marks: Sequence[Mark]) -> dict[str, str]:
+    return {name: name for name in marks[0].figures}
+
+
+def _spoken(mark: Mark, **places: Any) -> Spec:
+    """A mark that is told of; the page says of whom it is, unless it has a `series`."""
+    series = {"series": mark.series} if mark.series else {}
+    words = {"words": mark.words} if mark.words else {}
+    return {"of": mark.row, **places, **series, **words, **mark.figures}
+
+
+def _background(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """What stands there whatever rows are left."""
+    for x, dotted in dict.fromkeys((mark.x, mark.dotted) for mark in marks if isinstance(mark, Rule)):
+        drawn: Spec = {"type": "rule", "color": "@faint", "strokeDash": [3, 3] if dotted else [1, 0]}
+        yield _layer(drawn, {"x": {"datum": x}, "y": None}, [])
+    for low, high in dict.fromkeys((mark.low, mark.high) for mark in marks if isinstance(mark, Band)):
+        drawn = {"type": "rect", "color": "@faint", "opacity": 0.15}
+        yield _layer(drawn, {"x": {"datum": low}, "x2": {"datum": high}, "y": None}, [])
+
+
+def _lines(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """Lines by the way they are dashed; where something was looked at, a point that is told of."""
+    lines = [mark for mark in marks if isinstance(mark, Line) and mark.row and not mark.steps]
+    for dash, lengths in (("solid", [1, 0]), ("dashed", [5, 3]), ("dotted", [1, 3])):
+        own = [line for line in lines if line.dash == dash]
+        corners = [
+            _spoken(line, x=x, y=float(f"{y:.4g}"), line=number)
+            for number, line in enumerate(own)
+            for x, y in _thinned(line.points)
+        ]
+        if corners:
+            drawn: Spec = {"type": "line", "strokeWidth": 1.5, "opacity": 0.75, "strokeDash": lengths}
+            if any(line.dotted for line in own):
+                drawn["point"] = {"filled": True, "size": 16, "opacity": 0.9}
+            encoding = {"color": _by_name("@colours", "@key"), "detail": {"field": "line"}}
+            yield _layer(drawn, encoding, corners, {"x": "at", "y": "figure"} if own[0].words else None)
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """Some of the points, the last among them."""
+    return points[::-1][:: max(1, math.ceil(len(points) / MOST_POINTS))][::-1]
+
+
+def _stairs(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """Through the corners that lie at rows: a stair has no ends where scales follow the rows that are left."""
+    row_at = {(mark.x, mark.y): mark.row for mark in marks if isinstance(mark, Point)}
+    for line in (mark for mark in marks if isinstance(mark, Line) and mark.steps):
+        corners = [{"of": row_at[corner], "x": corner[0], "y": corner[1]} for corner in line.points[1:-1]]
+        drawn = {"type": "line", "interpolate": "step-after", "strokeDash": [3, 3], "color": "@faint"}
+        yield _layer(drawn, {}, corners)
+
+
+def _intervals(marks: Sequence[Mark], by_row: bool) -> Iterator[Spec]:
+    for upright in (False, True):
+        intervals = [
+            {
+                "of": point.row,
+                **({"x": point.x, "y": point.low, "y2": point.high} if upright else {"x": point.low, "x2": point.high}),
+                **({"y": point.y} if not upright and not by_row else {}),
+                "opacity": 0.3 if point.single else 0.8,
+                "dashed": point.form == ESTIMATED,
+            }
+            for point in _figures(marks)
+            if point.low is not None and point.upright == upright
+        ]
+        if intervals:
+            dashed = {"condition": {"test": "datum.dashed", "value": [4, 3]}, "value": [1, 0]}
+            encoding = {
+                "y2" if upright else "x2": {"field": "y2" if upright else "x2"},
+                "color": _by_name("@colours", _key(by_row)),
+                "opacity": {"field": "opacity", "type": "quantitative", "scale": None},
+                "strokeDash": dashed,
+            }
+            yield _layer({"type": "rule", "strokeWidth": 2}, encoding, intervals)
+
+
+def _figures(marks: Sequence[Mark]) -> list[Point]:
+    """The points that have a figure, of which a page says more than a marker."""
+    return [mark for mark in marks if isinstance(mark, Point) and mark.name and mark.form in (*PROVED, ESTIMATED)]
+
+
+def _points(marks: Sequence[Mark], by_row: bool) -> Iterator[Spec]:
+    points = [
+        _spoken(point, x=point.x, solid=0.0 if point.hollow else _SOLID.get(point.form, 0.45))
+        | ({} if by_row else {"y": point.y})
+        for point in _figures(marks)
+    ]
+    if points:
+        encoding = {
+            "color": _by_name("@colours", _key(by_row)),
+            "stroke": _by_name("@colours", _key(by_row)),
+            "shape": _by_name("@shapes", _key(by_row)),
+            "fillOpacity": {"field": "solid", "type": "quantitative", "scale": None},
+        }
+        drawn: Spec = {"type": "point", "filled": True, "size": 70, "opacity": 1, "strokeWidth": 1.2}
+        yield _layer(drawn, encoding, points, _titles(_figures(marks)))
+
+
+def _bars(marks: Sequence[Mark]) -> Iterator[Spec]:
+    bars = [mark for mark in marks if isinstance(mark, Bar)]
+    if bars:
+        legend = {"orient": "top", "title": None, "columns": "@legend_columns"}
+        scale = {"domain": "@phases", "range": "@phase_colours"}
+        encoding = {
+            "x2": {"field": "x2"},
+            "color": {"field": "part", "type": "nominal", "scale": scale, "legend": legend},
+        }
+        drawn = {"type": "bar", "stroke": "@page", "strokeWidth": 0.5}
+        parts = [_spoken(bar, x=bar.start, x2=bar.end, part=bar.part) for bar in bars]
+        yield _layer(drawn, encoding, parts, _titles(bars))
+
+
+def _dots(marks: Sequence[Mark]) -> Iterator[Spec]:
+    dots = [{"of": mark.row, "x": x} for mark in marks if isinstance(mark, Dots) for x in mark.xs]
+    if dots:
+        drawn = {"type": "tick", "thickness": 1.5, "size": 9, "opacity": 0.75}
+        yield _layer(drawn, {"color": _by_name("@colours", None)}, dots)
+
+
+def _outcomes(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """What has no time says so in its place, in words."""
+    outcomes = [_spoken(mark) for mark in marks if isinstance(mark, Text) and mark.outcome]
+    if outcomes:
+        drawn = {"type": "text", "align": "left", "fontStyle": "italic", "limit": "@text_limit"}
+        encoding = {"x": {"value": 4}, "text": {"field": "outcome"}, "color": {"value": "@faint"}}
+        yield _layer(drawn, encoding, outcomes, {"outcome": "outcome"})

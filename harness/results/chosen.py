@@ -1,0 +1,50 @@
+"""What the commands that read records have in common: where the records are, and which of them are meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.results.pairs import NAMES
+from harness.results.rows import latest
+from harness.runs.record import read_records
+
+DEFAULT_RESULTS = "results/local"
+
+
+def add_record_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command take files and folders of records, and `--all`."""
+    parser.add_argument(
+        "paths",
+        metavar="FILE or DIR",
+        nargs="*",
+        default=[DEFAULT_RESULTS],
+        help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
+    )
+    parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command set two sets of records side by side."""
+    parser.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    parser.add_argument(
+        "--unlike",
+        nargs="*",
+        metavar="WHAT",
+        help=f"compare although the sets are unlike in this, or in anything: {', '.join(NAMES)}",
+    )
+
+
+def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
+    """The records that the arguments mean. Raises Refusal if there are none."""
+    return records_of(arguments.paths, arguments.all)
+
+
+def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
+    """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
+    records = read_records(paths)
+    if not records:
+        raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
+    return records if every else latest(records)

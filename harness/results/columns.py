@@ -1,0 +1,288 @@
+"""Columns of a table about rows: seconds by phase, ratios with their intervals, memory, rates, the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.common.comparison import Comparison, compare
+from harness.common.errors import Refusal
+from harness.common.sheet import Column
+from harness.common.units import (
+    bytes_text,
+    count_text,
+    decimals_for,
+    duration_text,
+    floor_to_tenth,
+    rate_text,
+    ratio_text,
+    seconds_texts,
+    share_text,
+)
+from harness.results.fairness import NOT_COMPARABLE, incomparable, outside, refusals
+from harness.results.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
+from harness.results.rows import Row, alike, measured_phases
+from harness.runs.fields import COLUMNS
+from harness.runs.record_keys import PHASES
+
+NO_DIFFERENCE = "no difference"
+_LONGEST_TOKEN = 20
+_NAMED_IN_PROOF = 2
+
+Comparisons = Mapping[int, Comparison | None]
+
+
+def column(
+    heading: str,
+    shown: Sequence[Row],
+    figure: Callable[[Row], Any],
+    text: Callable[[Any], str],
+    mark: Callable[[Row], str] = lambda _: "",
+) -> Column:
+    """One figure of every row, a dash where it is not known."""
+    figures = [(row, figure(row)) for row in shown]
+    return Column(heading, [nothing(row) if value is None else text(value) + mark(row) for row, value in figures])
+
+
+def settings(legend: Legend) -> list[Column]:
+    """What rows differ in."""
+    figures = {field.title for field in COLUMNS if any(type(field.value(row.record)) is int for row in legend.rows)}
+    return [Column(title, texts, figures=title in figures) for title, texts in legend.columns.items()]
+
+
+def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool = False) -> list[Column]:
+    """The total and its phases: those of `always`, and any other in which some row spent time.
+
+    Where a row was timed several times, how much its totals spread and their CPU time stand beside the total.
+    """
+    spent = [phase for phase in measured_phases(shown) if any(row.seconds.get(phase) for row in shown)]
+    usual = [phase for phase in PHASES if phase in always or phase in spent]
+    phases = usual + [phase for phase in spent if phase not in PHASES]
+    decimals = decimals_for(row.total for row in shown if row.total is not None)
+    texts = []
+    for row in shown:
+        total, parts = seconds_texts(list(row.seconds.values()), decimals)
+        written = dict(zip(("total", *row.seconds), (total, *parts), strict=True)) if row.seconds else {}
+        marked = {name: text + _phase_mark(row, name) for name, text in written.items()}
+        texts.append(marked or ({"total": at_least(row)} if at_least(row) else {}))
+    total_column, *phase_columns = (
+        Column(name, [text.get(name, nothing(row)) for row, text in zip(shown, texts, strict=True)])
+        for name in ("total", *phases)
+    )
+    if any(row.counting_kept for row in shown):
+        phase_columns.append(column("counting kept", shown, lambda row: row.counting_kept or None, kept_text))
+    beside = []
+    if any(len(row.samples) > 1 for row in shown):
+        beside.append(column("spread", shown, lambda row: row.spread, share_text))
+    told = any(len(row.samples) > 1 for row in shown) or outside(shown)
+    if told and any(row.cpu_seconds is not None for row in shown):
+        beside.append(column("CPU", shown, lambda row: row.cpu_seconds, lambda cpu: f"{cpu:,.{decimals}f}", mark_of))
+    if every_run:
+        beside.append(Column("runs", [_runs_text(row, decimals) for row in shown]))
+    return [total_column, *beside, *phase_columns]
+
+
+def kept_text(counting: Mapping[str, Any]) -> str:
+    """What reading and counting took in an earlier run, and when that was.
+
+    >>> kept_text({"total": 0.3241, "measured": "2026-11-20T09:00:00+00:00"}), kept_text({"total": 75.0})
+    ('0.324 on 2026-11-20', '75.00 earlier')
+    """
+    measured = counting.get("measured")
+    when = f"on {str(measured)[:10]}" if measured else "earlier"
+    return f"{counting['total']:,.{decimals_for([max(counting['total'], 0.1)])}f} {when}"
+
+
+def at_least(row: Row) -> str:
+    """The total of a row that a limit ended: the lower end of what it would have been, if that is known."""
+    low = row.extrapolated.get("low_seconds")
+    return f">{duration_text(low, floor_to_tenth)}" if low else ""
+
+
+def _runs_text(row: Row, decimals: int) -> str:
+    """Every total in the order in which they were measured, as the series writes its three."""
+    return "/".join(f"{sample.wall_seconds:,.{decimals}f}" for sample in row.samples) or nothing(row)
+
+
+def comparisons(shown: Sequence[Row], variant: str) -> Comparisons:
+    """For each row's place how it compares, block by block, with the row of `variant` that did the same."""
+    baselines = _baselines(shown, variant)
+    return {
+        place: compare(*(each.samples for each in alike(row, baselines[row.question])))
+        if row.question in baselines
+        and row is not baselines[row.question]
+        and incomparable(row, baselines[row.question]) is None
+        else None
+        for place, row in enumerate(shown)
+    }
+
+
+def _baselines(shown: Sequence[Row], variant: str) -> dict[Any, Row]:
+    """The first row of `variant` for each question. Raises Refusal if there is none with a figure."""
+
+    def known(row: Row) -> bool:
+        return row.total is not None or row.instructions is not None
+
+    found = {row.question: row for row in reversed(shown) if row.record.get("variant") == variant and known(row)}
+    if not found:
+        names = dict.fromkeys(str(row.record.get("variant")) for row in shown if known(row))
+        raise Refusal(f"no time of {variant!r} to compare with; there are: {', '.join(names) or 'none'}")
+    return found
+
+
+def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
+    """How many times a row's total is that of `variant` on the same corpus, to the same vocabulary.
+
+    With several blocks it is the median of the ratios within them, and with enough its interval stands beside it.
+    """
+    baselines, compared = _baselines(shown, variant), comparisons(shown, variant)
+    texts, intervals = [], []
+    told = zip(shown, total_ratios(shown, variant), compared.values(), has_no_ratio(shown, variant), strict=True)
+    for row, ratio, comparison, other_work in told:
+        if other_work:
+            texts.append(NOT_COMPARABLE)
+            intervals.append(nothing(row))
+            continue
+        base = alike(row, baselines[row.question])[1].total if row.question in baselines else None
+        least = row.extrapolated.get("low_seconds")
+        if ratio is not None:
+            texts.append(ratio_text(ratio) + mark_of(row))
+        else:
+            texts.append(f">{ratio_text(least / base)}" if least and base else nothing(row))
+        intervals.append(interval_text(comparison) if comparison is not None else nothing(row))
+    columns = [Column(f"total / {variant}", texts)]
+    if any(comparison is not None and comparison.different is not None for comparison in compared.values()):
+        columns.append(Column("interval", intervals, figures=False))
+    return columns
+
+
+def refused(row: Row, baselines: Iterable[Row]) -> bool:
+    """Whether those who would be compared with did other work, each of them that had the same corpus."""
+    same_corpus = [base for base in baselines if base.corpus.get("sha256") == row.corpus.get("sha256")]
+    return bool(same_corpus) and all(incomparable(row, base) for base in same_corpus)
+
+
+def why_refused(shown: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
+    """The sentences below a table in which rows have no ratio to `variant`."""
+    return refusals(shown, labels, variant, list(_baselines(shown, variant).values()))
+
+
+def total_ratios(shown: Sequence[Row], variant: str) -> list[float | None]:
+    """The figures of that column: within blocks where there are several, else of the totals as they are shown."""
+    plain = ratios(shown, variant, lambda row: row.total)
+    return [
+        comparison.ratio if comparison is not None and comparison.pairs + comparison.left_out > 1 else ratio
+        for ratio, comparison in zip(plain, comparisons(shown, variant).values(), strict=True)
+    ]
+
+
+def ratios(shown: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> list[float | None]:
+    """How many times a row's figure is that of `variant`; None where that is not known, or of other work."""
+    baselines, found = _baselines(shown, variant), []
+    for row in shown:
+        base = baselines.get(row.question)
+        known = base is not None and not incomparable(row, base)
+        figures = tuple(map(figure, alike(row, base))) if base is not None and known else None
+        found.append(figures[0] / figures[1] if figures is not None and figures[0] is not None and figures[1] else None)
+    return found
+
+
+def has_no_ratio(shown: Sequence[Row], variant: str) -> list[bool]:
+    """For each row whether it has a time, and who it would be compared with did other work."""
+    baselines = _baselines(shown, variant)
+    return [row.total is not None and refused(row, baselines.values()) for row in shown]
+
+
+def speed_columns(shown: Sequence[Row], names: str) -> list[Column]:
+    """How many times as fast a row is as the first row of each name, by the blocks that they share."""
+    return [_speed_column(shown, name) for name in names.split(",")]
+
+
+def _speed_column(shown: Sequence[Row], name: str) -> Column:
+    baselines = {row.question: row for row in reversed(shown) if row.name == name and row.samples}
+    if not baselines:
+        raise Refusal(
+            f"no time of {name!r} to compare with; there are: {', '.join(dict.fromkeys(row.name for row in shown))}"
+        )
+    compared = [
+        compare(baselines[row.question].samples, row.samples) if row.question in baselines else None for row in shown
+    ]
+    return Column(
+        f"times {name}",
+        [
+            nothing(row) if comparison is None else ratio_text(comparison.ratio)
+            for row, comparison in zip(shown, compared, strict=True)
+        ],
+    )
+
+
+def interval_text(comparison: Comparison) -> str:
+    """From where to where the ratio may lie, and whether that is any difference.
+
+    >>> interval_text(Comparison(1.5, 1.4, 1.61, 10, 0, "CPU")), interval_text(Comparison(1, 0.98, 1.02, 10, 0, "CPU"))
+    ('1.40 to 1.61', '0.98 to 1.02, no difference')
+    """
+    if comparison.low is None or comparison.high is None:
+        return NOT_MEASURED
+    text = f"{ratio_text(comparison.low)} to {ratio_text(comparison.high)}"
+    return text if comparison.different else f"{text}, {NO_DIFFERENCE}"
+
+
+def instructions_ratio(shown: Sequence[Row], variant: str) -> Column:
+    """How many times a row's instructions are those of `variant`."""
+    counted = ratios(shown, variant, lambda row: row.instructions)
+    texts = [
+        nothing(row) if ratio is None else ratio_text(ratio) + mark_of(row)
+        for row, ratio in zip(shown, counted, strict=True)
+    ]
+    return Column(f"instructions / {variant}", texts)
+
+
+def memory_column(shown: Sequence[Row]) -> Column:
+    sizes = column("memory", shown, lambda row: row.peak_rss_bytes, bytes_text)
+    sampled = [SAMPLED if row.memory_is_sampled else "" for row in shown]
+    return Column("memory", [mark + cell for mark, cell in zip(sampled, sizes.cells, strict=True)])
+
+
+def merges_column(shown: Sequence[Row]) -> Column:
+    return column("merges/s", shown, lambda row: row.merges_per_second, rate_text, mark_of)
+
+
+def proof_column(shown: Sequence[Row]) -> Column:
+    return Column("proof", [_proof(row) for row in shown], figures=False)
+
+
+def nothing(row: Row) -> str:
+    """A dash says "not measured"; a mismatch was measured, and none of it counts."""
+    return "" if row.status == "mismatch" else NOT_MEASURED
+
+
+def mark_of(row: Row) -> str:
+    return UNCONFIRMED if row.status == "ok" and not row.confirmed else ""
+
+
+def _phase_mark(row: Row, phase: str) -> str:
+    return (REUSED if row.counts_reused and phase == "total" else "") + mark_of(row)
+
+
+def _proof(row: Row) -> str:
+    if row.status == "mismatch":
+        return f"≠ {divergence_text(row, _LONGEST_TOKEN)}"
+    if row.status != "ok":
+        return status_text(row)
+    if not row.confirmed:
+        return f"{row.digest} {UNCONFIRMED}"
+    if (row.record.get("proof") or {}).get("state") == "replayed":
+        return f"{row.digest} = true counts"
+    others = len(row.agreeing) - _NAMED_IN_PROOF
+    named = ", ".join(row.agreeing[:_NAMED_IN_PROOF]) + (f" +{others}" if others > 0 else "")
+    return f"{row.digest} = {named}" if named else row.digest
+
+
+def merges_differ(shown: Sequence[Row], legend: Legend) -> bool:
+    """Whether the number of merges needs a column of its own."""
+    return len({row.merges for row in shown if row.merges is not None}) > 1 and "vocab size" not in legend.columns
+
+
+def merges_made(shown: Sequence[Row]) -> Column:
+    return column("merges", shown, lambda row: row.merges, count_text)

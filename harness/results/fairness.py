@@ -1,0 +1,137 @@
+"""What outside trainers were given, how far their merges are those that are defined, who may be ranked with whom.
+
+A ratio of two times means something only where both did the same work. Where they did not there is no ratio, but the
+reason why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.common.sheet import Column, Sheet
+from harness.common.units import count_text, one_line, token_text
+from harness.results.legend import NOT_MEASURED, Legend
+from harness.results.rows import Row
+from harness.runs.fields import WORK
+from harness.runs.record import BY_ITSELF
+from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
+
+NOT_COMPARABLE = "not comparable"
+LONGEST_TOKEN = 20
+
+EXPLAINED = {
+    IDENTICAL: "the same merges as ours under the tie-break in parentheses",
+    UP_TO_TIES: "each merge was of a pair as frequent as any at that moment, by a replay against the true counts, but "
+    "among equals no tie-break of ours takes all of these",
+    BY_DESIGN: "other merges, because it is meant to make others",
+    WRONG: "a pair was merged although another was more frequent, by a replay against the true counts",
+}
+
+
+def outside(shown: Sequence[Row]) -> bool:
+    """Whether any row is of a trainer that says how it was fed or how far it is like ours."""
+    return any(row.identity or row.record.get("feeding") for row in shown)
+
+
+def incomparable(row: Row, base: Row) -> str | None:
+    """Why the times of two rows on one corpus are not of the same work; None if they are."""
+    for field in WORK:
+        if field.value(row.record) != field.value(base.record):
+            return field.other_work
+    by_itself = BY_ITSELF in (row.record.get("counting"), base.record.get("counting"))
+    if by_itself and row.seconds and base.seconds and row.counted != base.counted:
+        return "counting is in one time and not in the other; counts=fresh measures it"
+    if row.by_design or base.by_design:
+        return "different by design" if row.by_design else "the other is different by design"
+    if row.merges != base.merges and None not in (row.merges, base.merges) and not (row.exhausted and base.exhausted):
+        return f"{count_text(row.merges or 0)} merges, not {count_text(base.merges or 0)}"
+    return None
+
+
+def identity_column(shown: Sequence[Row]) -> Column:
+    return Column("identity", [class_text(row) for row in shown], figures=False)
+
+
+def class_text(row: Row) -> str:
+    """A class in words, with the tie-break where there is one.
+
+    >>> class_text(Row({"identity": {"kind": "identical", "tie_break": "raw_bytes"}}, "ok", "", 1))
+    'identical (raw_bytes)'
+    """
+    kind = row.identity.get("kind")
+    if kind is None:
+        return NOT_MEASURED
+    tie_break = row.identity.get("tie_break")
+    return str(kind).replace("_", " ") + (f" ({tie_break})" if tie_break else "")
+
+
+def identity_notes(legend: Legend) -> list[str]:
+    """What the classes in sight mean, and what shows those that are not plain."""
+    kinds = {row.identity.get("kind") for row in legend.rows}
+    notes = [f"{kind.replace('_', ' ')}: {text}." for kind, text in EXPLAINED.items() if kind in kinds]
+    for row, label in zip(legend.rows, legend.short_labels(), strict=True):
+        if row.identity.get("reason") and row.identity["kind"] != WRONG:  # what is wrong is told where its time is not
+            notes.append(f"{label}, {row.identity['kind'].replace('_', ' ')}: {shown_by(row)}.")
+    return notes
+
+
+def shown_by(row: Row) -> str:
+    identity = row.identity
+    told = one_line(identity["reason"])
+    if identity["kind"] == UP_TO_TIES and identity.get("want"):
+        got, want = (merge_text(identity[side]) for side in ("got", "want"))
+        told += (
+            f"; merge {identity['merge']} is {got} where another is {want}, {count_text(identity['got_count'])} each"
+        )
+    return told
+
+
+def merge_text(merge: Sequence[str]) -> str:
+    return "+".join(token_text(bytes.fromhex(token), LONGEST_TOKEN) for token in merge)
+
+
+def refusals(shown: Sequence[Row], labels: Sequence[str], variant: str, baselines: Sequence[Row]) -> list[str]:
+    """Why rows have no ratio, those of one reason together."""
+    told: dict[str, list[str]] = {}
+    for row, label in zip(shown, labels, strict=True):
+        for base in baselines:
+            same_corpus = row is not base and row.corpus.get("sha256") == base.corpus.get("sha256")
+            if same_corpus and row.total is not None and (why := incomparable(row, base)):
+                told.setdefault(why, []).append(label)
+    return [
+        f"Not comparable with {variant}, whose work is another ({why}): {'; '.join(dict.fromkeys(labelled))}."
+        for why, labelled in told.items()
+    ]
+
+
+def given_sheet(legend: Legend) -> Sheet:
+    """What each trainer was given, and in which way: a row for each, however many corpora there were."""
+    named: dict[str, Row] = {}
+    fed = {row.name for row in legend.rows if row.record.get("feeding")}
+    for row in legend.rows:
+        if row.name in fed and not row.record.get("feeding"):
+            continue  # it was ended before it could tell, and another row of it has told
+        threads = threads_of(row)
+        name = row.name if threads is None else f"{row.name}, {count_text(threads)} thread{'s' * (threads > 1)}"
+        named.setdefault(name, row)
+
+    def said(what: str) -> list[str]:
+        return [(row.record.get("feeding") or {}).get(what) or NOT_MEASURED for row in named.values()]
+
+    columns = [Column("given to", list(named), figures=False)]
+    for heading, what in (
+        ("program", "program"),
+        ("way in", "way_in"),
+        ("pre-tokens", "pre_tokens"),
+        ("special tokens", "special_tokens"),
+        ("ties", "ties"),
+    ):
+        columns.append(Column(heading, said(what), figures=False))
+    return Sheet([], columns, ["" for _ in named], [])
+
+
+def threads_of(row: Row) -> int | None:
+    """How many threads it could use of those of the run."""
+    takes = row.record.get("takes_threads")
+    threads = row.record.get("threads")
+    return None if takes is None or threads is None else (threads if takes else 1)

@@ -1,0 +1,122 @@
+"""Rows as a pandas data frame: every setting, seconds in full precision, bytes and counts as integers.
+
+Figures that may not be shown are missing here too, so that no program downstream can take them for times.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.common.media import well_formed
+from harness.results.columns import comparisons
+from harness.results.rows import Row, measured_phases
+from harness.runs.fields import value_at
+from harness.runs.record_keys import PHASES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORK = (
+    "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
+)  # fmt: skip
+"""The tallies that are columns of the Work table, in this order; any other stands below it."""
+
+_TEXTS = ("pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256")
+_Columns = Mapping[str, Callable[[Row], Any]]
+
+
+def frame_of(shown: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
+    """One line for each row. Columns of counts are Int64, so that one missing value does not make them floats."""
+    import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
+
+    kinds = {"string": _texts(), "Int64": _counts(shown), "float64": _seconds(shown), "bool": _marks()}
+    columns = {
+        name: pd.Series([_kept(figure(row)) for row in shown], dtype=kind)
+        for kind, figures in kinds.items()
+        for name, figure in figures.items()
+    }
+    if relative_to is not None:
+        compared = comparisons(shown, relative_to).values()
+        for name, kind in (("ratio", "float64"), ("low", "float64"), ("high", "float64"), ("clock", "string")):
+            figures = [comparison and getattr(comparison, name) for comparison in compared]
+            columns[f"paired_{name}"] = pd.Series(figures, dtype=kind)
+    return pd.DataFrame(columns)
+
+
+def _kept(value: Any) -> Any:
+    return well_formed(value) if isinstance(value, str) else value
+
+
+def _recorded(key: str) -> Callable[[Row], Any]:
+    value = value_at(key)
+    return lambda row: value(row.record)
+
+
+def _within(attribute: str, name: str) -> Callable[[Row], Any]:
+    return lambda row: getattr(row, attribute).get(name)
+
+
+def _texts() -> _Columns:
+    return {
+        "cell": _recorded("cell"),
+        "variant": _recorded("variant"),
+        "params": lambda row: json.dumps(row.record.get("params") or {}, sort_keys=True),
+        "counting": _recorded("counting"),
+        "status": lambda row: row.status,
+        "reason": lambda row: row.reason or None,
+        "proof": _proof_state,
+        "identity": _recorded("identity.kind"),
+        "agreeing": lambda row: " ".join(row.agreeing) or None,
+        "first_divergence": lambda row: _json(row.record.get("first_divergence")),
+        "data": _recorded("data.name"),
+        "data_sha256": _recorded("data.sha256"),
+        "special_tokens": lambda row: _json(row.record.get("special_tokens")),
+        **{name: _recorded(name) for name in _TEXTS},
+        "cpu": _recorded("environment.cpu"),
+        "counting_kept_measured": _within("counting_kept", "measured"),
+    }
+
+
+def _counts(shown: Sequence[Row]) -> _Columns:
+    tallies = dict.fromkeys([*WORK, *(name for row in shown for name in row.tallies)])
+    figures = ("merges", "runs", "instructions", "peak_rss_bytes", "peak_private_bytes")
+    return {
+        **{name: _recorded(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")},
+        **{name: _recorded(name) for name in ("threads", "vocab_size", "min_count", "merges_done")},
+        **{name: operator.attrgetter(name) for name in figures},
+        **{name: _within("tallies", name) for name in tallies},
+    }
+
+
+def _seconds(shown: Sequence[Row]) -> _Columns:
+    phases = dict.fromkeys([*PHASES, *measured_phases(shown)])
+    ends = ("total", "low", "high")
+    return {
+        "total_seconds": lambda row: row.total,
+        "least_total_seconds": lambda row: min((sample.wall_seconds for sample in row.samples), default=None),
+        "most_total_seconds": lambda row: max((sample.wall_seconds for sample in row.samples), default=None),
+        "cpu_seconds": lambda row: row.cpu_seconds,
+        **{f"{phase}_seconds": _within("seconds", phase) for phase in phases},
+        "counting_kept_seconds": _within("counting_kept", "total"),
+        "merges_per_second": lambda row: row.merges_per_second,
+        **{f"extrapolated_{end}_seconds": _within("extrapolated", f"{end}_seconds") for end in ends},
+    }
+
+
+def _marks() -> _Columns:
+    return {name: operator.attrgetter(name) for name in ("counts_reused", "memory_is_sampled")}
+
+
+def _proof_state(row: Row) -> str | None:
+    """That of the row, which is the weakest of its records'."""
+    if row.counting_only or row.status not in ("ok", "mismatch"):
+        return None
+    weak = "mismatch" if row.status == "mismatch" else "unconfirmed"
+    return row.record["proof"]["state"] if row.confirmed else weak
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)

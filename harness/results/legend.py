@@ -1,0 +1,280 @@
+"""What is said around a table or a plot: what its rows share, what tells them apart, and what their marks mean."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.common.units import bytes_text, count_text, duration_text, one_line, token_text
+from harness.results.rows import Row
+from harness.runs.fields import COLUMNS, Field, fixed
+from harness.runs.record import BY_ITSELF
+from harness.runs.record_keys import WRONG
+
+NOT_MEASURED = "-"
+REUSED = "*"
+SAMPLED = "~"
+UNCONFIRMED = "?"
+KEPT = (
+    f"{REUSED} the total is what this run measured, training alone: word counts of an earlier run were used, and what "
+    "counting took then stands by itself with its date; counts=fresh counts anew."
+)
+
+
+class Legend:
+    """The words for a list of rows: a name for each, the fields in which they differ, a caption, notes.
+
+    A field is said once, in the caption, where all rows share it; where they differ it is a column of a table
+    (`columns`) and part of a row's full name (`labels`). Where a row does not know a field, it does not differ in it.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        params = _params_texts(rows)
+        self.names = [
+            f"{row.name}{told}{f' x{row.runs}' if row.runs > 1 else ''}" for row, told in zip(rows, params, strict=True)
+        ]
+        texts = {field: _texts(field, rows) for field in COLUMNS}
+        self._shared = [field for field in COLUMNS if len({*texts[field]} - {None}) == 1]
+        self.columns = {
+            field.title: [text or NOT_MEASURED for text in texts[field]]
+            for field in COLUMNS
+            if len({*texts[field]} - {None}) > 1
+        }
+
+    def labels(self) -> list[str]:
+        """Each row's name with all fields in which rows differ, for a picture, which has no columns."""
+        return [self._label(place, self.columns) for place in range(len(self.rows))]
+
+    def short_labels(self) -> list[str]:
+        """Each row's name with as many fields as tell it from the others of that name, for sentences."""
+        labels = [""] * len(self.rows)
+        for places in _together(self.names).values():
+            self._tell_apart(places, list(self.columns), (), labels)
+        return labels
+
+    def _tell_apart(
+        self, places: Sequence[int], titles: Sequence[str], told: tuple[str, ...], labels: list[str]
+    ) -> None:
+        """Label rows that are alike but for what `titles` say: by the first of these that splits them, and so on."""
+        for number, title in enumerate(titles):
+            if len(places) == 1:
+                break
+            texts = self.columns[title]
+            groups = _together([texts[place] for place in places])
+            if len(groups) > 1:
+                for group in groups.values():
+                    self._tell_apart([places[one] for one in group], titles[number + 1 :], (*told, title), labels)
+                return
+        for place in places:
+            labels[place] = self._label(place, told)
+
+    def _label(self, place: int, titles: Iterable[str]) -> str:
+        told = [(title, self.columns[title][place]) for title in titles]
+        return ", ".join([self.names[place], *(f"{title} {text}" for title, text in told if text != NOT_MEASURED)])
+
+    def caption(self) -> list[str]:
+        """What was measured, on what, when: a line for each corpus, one for the task, one for the machine."""
+        task: list[str] = []
+        machine: list[str] = []
+        for field in self._shared:
+            if field.name == "data":
+                continue  # each corpus has a line of its own
+            first = next(row.record for row in self.rows if field.value(row.record) is not None)
+            merges = _merges_text_of(self.rows) if field.name == "vocab_size" else ""
+            (task if field.decides_merges else machine).append(f"{field.said(first)}{merges}")
+        days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
+        machine += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
+        lines = (*_corpora(self.rows), *(", ".join(filter(None, parts)) for parts in (task, machine)))
+        return [line for line in lines if line]
+
+    def notes(self) -> list[str]:
+        """A sentence for everything that is not a plain time: failures by name, marks by meaning."""
+        labelled = zip(self.rows, self.short_labels(), strict=True)
+        return [f"{label}: {failure_text(row)}." for row, label in labelled if row.status != "ok"] + self.marks()
+
+    def marks(self) -> list[str]:
+        """What the marks on figures mean, and what else a reader of the times has to know."""
+        ok = [(row, label) for row, label in zip(self.rows, self.short_labels(), strict=True) if row.status == "ok"]
+        told: dict[str, list[str]] = {}
+        for row, label in ok:
+            for sentence in _remarks(row):
+                told.setdefault(sentence, []).append(label if not row.disputed else f"{label} ({row.digest})")
+        notes = [f"{sentence}: {'; '.join(labels)}." for sentence, labels in told.items()]
+        if any(row.counts_reused for row, _ in ok):
+            notes.append(KEPT)
+        if any(row.memory_is_sampled for row, _ in ok):
+            notes.append(f"{SAMPLED} the peak of several processes together, sampled while they ran.")
+        if any(row.runs > 1 for row, _ in ok):
+            notes.append("xN: each figure is the median of N records; the total is the sum of the phases' medians.")
+        return notes
+
+
+def status_text(row: Row) -> str:
+    """A status as words.
+
+    >>> status_text(Row({}, "out_of_memory", "", 1))
+    'out of memory'
+    """
+    return row.status.replace("_", " ")
+
+
+def divergence_text(row: Row, longest: int | None = None) -> str:
+    """Where a mismatch departs from the reference, in a table's cell or (with no `longest` token) in a sentence.
+
+    >>> wrong = {"first_divergence": {"merge": 12, "got": ["61", "ff20"], "want": None}}
+    >>> divergence_text(Row(wrong, "mismatch", "", 1))
+    "@merge 12: got 'a'+'\\\\xff ', want no merge"
+    """
+    divergence = row.record.get("first_divergence")
+    if not divergence:
+        return one_line(row.reason)
+    got, want = (_merge_text(divergence.get(side), longest) for side in ("got", "want"))
+    return f"@merge {count_text(divergence['merge'])}: got {got}, want {want}"
+
+
+def _merge_text(merge: Sequence[str] | None, longest: int | None) -> str:
+    return "no merge" if merge is None else "+".join(token_text(bytes.fromhex(token), longest) for token in merge)
+
+
+def failure_text(row: Row) -> str:
+    """What became of a row that has no times.
+
+    >>> failure_text(Row({"vocab_size": 999, "merges_done": 311}, "timeout", "over 20 s", 1))
+    'timeout: over 20 s, after 311 of 743 merges'
+    """
+    if row.status == "mismatch" and row.identity.get("kind") == WRONG:
+        return f"its merges are wrong, so no time is shown: {one_line(row.identity['reason'])}{_smallest_text(row)}"
+    if row.status == "mismatch":
+        against = ", ".join((row.record.get("proof") or {}).get("by") or ())
+        reference = f"the reference ({against})" if against else "the reference"
+        return f"its merges differ from {reference}, so no time is shown: {divergence_text(row)}"
+    reason, done, requested = one_line(row.reason), row.record.get("merges_done"), row.requested_merges
+    told = f"{status_text(row)}: {reason}" if reason else status_text(row)
+    if done and requested is not None and done < requested:
+        told += f", after {count_text(done)} of {count_text(requested)} merges"
+    return f"{told}{_extrapolation_text(row)}"
+
+
+def _smallest_text(row: Row) -> str:
+    """The smallest corpus that shows what is wrong."""
+    smallest = row.identity.get("smallest")
+    return f"; merge {smallest['merge']} on the text {smallest['text']!r} shows it" if smallest else ""
+
+
+def _extrapolation_text(row: Row) -> str:
+    """What the whole would have taken, and whether the merges made so far were right."""
+    expected = row.extrapolated
+    if expected.get("total_seconds") is None:
+        return ""
+    total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
+    source = f", from its {expected['from']}" if expected.get("from") else ""
+    exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
+    proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
+    merges = "; its merges up to then are the reference's" if proved else ""
+    return f"; all of them would take {total} ({low} to {high}{source}{exponent}){merges}"
+
+
+def _remarks(row: Row) -> Iterable[str]:
+    """What is to be said of a row that has times; rows of which the same is said are named together."""
+    if row.by_design and not row.proved:
+        yield f"{UNCONFIRMED} as they are meant to be others, nothing confirms the merges of"
+    elif not row.proved:
+        yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
+    if row.disputed:
+        yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
+    if row.seconds and "count" not in row.seconds and row.record.get("counting") == BY_ITSELF:
+        yield "The total is that of the whole way from the file to merges, which is not told by phases"
+    elif row.seconds and "count" not in row.seconds and not row.counts_reused:
+        given = row.record.get("pattern") is None
+        why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
+        yield f"{why}, so the total is without {'counting' if given else 'it'}"
+    if row.exhausted and row.by_design:
+        yield f"{count_text(row.merges or 0)} of {count_text(row.requested_merges or 0)} merges were made"
+    elif row.merges is not None and row.requested_merges is not None and row.merges < row.requested_merges:
+        made, requested = count_text(row.merges), count_text(row.requested_merges)
+        yield f"{made} of {requested} merges, then no pair of count {row.record.get('min_count')} or more was left"
+    for lost in row.lost:
+        yield f"Some records were left out ({one_line(lost)})"
+
+
+def _params_texts(rows: Sequence[Row]) -> list[str]:
+    """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
+    texts = [""] * len(rows)
+    for places in _together([row.name for row in rows]).values():
+        given = {place: rows[place].record.get("params") or {} for place in places}
+        siblings = {fixed(params): params for params in given.values()}.values()
+        values = {
+            name: Counter(fixed(params[name]) if name in params else ... for params in siblings)
+            for name in dict.fromkeys(name for params in siblings for name in params)
+        }
+        for place, params in given.items():
+            told = [
+                f"{name}={_as_given(params[name])}"
+                for name, known in values.items()
+                if name in params and known[fixed(params[name])] <= len(siblings) / 2
+            ]
+            texts[place] = f"({', '.join(told)})" if told else ""
+    return texts
+
+
+def _as_given(value: Any) -> str:
+    """As the override would be written on the command line."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _together(values: Sequence[Any]) -> dict[Any, list[int]]:
+    """The places of each value."""
+    places: dict[Any, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(value, []).append(place)
+    return places
+
+
+def _texts(field: Field, rows: Sequence[Row]) -> list[str | None]:
+    return _corpus_names(rows) if field.name == "data" else [field.text(row.record) for row in rows]
+
+
+def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
+    """Each row's corpus: beside others of its name with its size, or its digest if sizes do not tell them apart."""
+    sizes: dict[str, dict[Any, Any]] = {}
+    for row in rows:
+        sizes.setdefault(str(row.corpus.get("name")), {})[row.corpus.get("sha256")] = row.corpus.get("bytes")
+    told_by_size = {
+        name: len({bytes_text(size) for size in same_name.values() if size is not None}) == len(same_name)
+        for name, same_name in sizes.items()
+    }
+
+    def name_of(corpus: Mapping[str, Any]) -> str:
+        name = str(corpus.get("name"))
+        if len(sizes[name]) == 1:
+            return name
+        return f"{name} {bytes_text(corpus['bytes']) if told_by_size[name] else str(corpus.get('sha256'))[:8]}"
+
+    return [name_of(row.corpus) if row.corpus else None for row in rows]
+
+
+def _corpora(rows: Sequence[Row]) -> list[str]:
+    """A line for each corpus, of the facts on which its rows agree: its words depend on the pattern as well."""
+    lines = []
+    names = _corpus_names(rows)
+    for places in _together([row.corpus.get("sha256") for row in rows]).values():
+        there = [place for place in places if rows[place].corpus]
+        facts = []
+        for fact in ("bytes", "documents", "pre_tokens", "words"):
+            values = {rows[place].corpus[fact] for place in there if rows[place].corpus.get(fact) is not None}
+            facts += [_fact(values.pop(), fact.replace("_", "-"))] if len(values) == 1 else []
+        lines += [f"{names[there[-1]]}: {', '.join(facts)}"] if there else []
+    return lines
+
+
+def _merges_text_of(rows: Sequence[Row]) -> str:
+    made = {row.merges for row in rows if row.merges is not None}
+    made = made or {row.requested_merges for row in rows if row.requested_merges is not None}
+    return f" ({count_text(made.pop())} merges)" if len(made) == 1 else ""
+
+
+def _fact(number: int, plural: str) -> str:
+    return f"1 {plural.removesuffix('s')}" if number == 1 else f"{count_text(number)} {plural}"

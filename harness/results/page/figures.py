@@ -1,0 +1,138 @@
+"""The figures of a page: descriptions of charts, each with one or several views to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.common.comparison import Comparison
+from harness.results.charts.chart import Panel, Request, row_look
+from harness.results.charts.compared import Pair, ratios_panel
+from harness.results.charts.costs import counting_panels, memory_panel, tally_panel, with_both
+from harness.results.charts.merging import PHASES, TRAINING, curves_of
+from harness.results.charts.merging import panels as curve_panels
+from harness.results.charts.questions import questions
+from harness.results.charts.seconds import far_apart, phases_panel, totals_with_runs
+from harness.results.charts.sizes import SIZES, series_of
+from harness.results.charts.sizes import panels as size_panels
+from harness.results.charts.vega import view_of
+from harness.results.colours import phase_colour
+from harness.results.frame import WORK
+from harness.results.page.table import PageRows
+from harness.results.rows import Row, measured_phases
+
+TOTALS = Request(seconds="total")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: what it is called and says of itself, and its panels, of which a reader sees those of one view.
+
+    `of_task` if it has one task's rows and not those of all; `choice` names what the views differ in.
+    """
+
+    name: str
+    title: str
+    about: str
+    panels: Sequence[Panel]
+    choice: str = ""
+    of_task: bool = True
+
+    @property
+    def views(self) -> list[str]:
+        return list(dict.fromkeys(panel.view for panel in self.panels))
+
+
+def figures_of(page_rows: PageRows, ratios: Mapping[int, Comparison] | None = None) -> list[Figure]:
+    """Those for which the rows have something; `ratios` are to the row of another set, by the place of the row."""
+    return [figure for figure in _figures(page_rows, ratios or {}) if any(panel.marks for panel in figure.panels)]
+
+
+def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[Figure]:
+    rows = page_rows.rows
+    sets = [
+        [row for row, owner in zip(rows, page_rows.sets, strict=True) if owner == name]
+        for name in dict.fromkeys(page_rows.sets)
+    ]
+    groups = [group for own in sets for group in questions(own)]
+    pairs = [Pair(page_rows.brief[place], rows[place], comparison) for place, comparison in ratios.items()]
+    if pairs:
+        about = "How many times the left set's time the right set takes; a line is the interval that holds the ratio."
+        panel = ratios_panel("ratios", pairs, "", "right / left")
+        yield Figure("ratios", "Right against left", about, [panel])
+    shares = [phases_panel(rows, page_rows.brief, shares=True), phases_panel(rows, page_rows.brief, shares=False)]
+    about = "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of."
+    yield Figure("phases", "Where the time went", about, shares if far_apart(rows) else shares[::-1], "Bars show")
+    about = "The median of each row; ticks are single runs. A dashed line is where an extrapolated total should lie."
+    yield Figure("totals", "Totals", about, [totals_with_runs(rows, page_rows.brief)])
+    if all(row.counting_only for row in rows):
+        timed = [row for row in rows if row.total and row.corpus.get("bytes")]
+        about = "Bytes of the corpus by the median of the totals."
+        yield Figure("throughput", "Throughput", about, counting_panels(timed))
+    else:
+        about = "On the dashed line are the confirmed rows that no other of the same machine beats in both."
+        both = [group for group in (with_both(group, TOTALS) for group in groups) if group]
+        panels = [memory_panel(str(place), group, both, TOTALS) for place, group in enumerate(both)]
+        yield Figure("memory", "Time against memory", about, panels)
+    about = "Totals of cells that differ in one size alone, and the power of the size that fits what was measured."
+    yield Figure("growth", "Growth", about, [*_grown(sets)], "Against", of_task=False)
+    about = "Seconds of training, counting left out, after so many merges, and what one merge took."
+    panels = [
+        panel for group in groups if (curves := curves_of(group)) for panel in curve_panels(curves, TRAINING | PHASES)
+    ]
+    yield Figure("merging", "While it merges", about, panels, "Of")
+    about = "Deterministic counts: equal on every machine, so they say why one row is faster than another."
+    counted = [row for row in rows if row.status == "ok"]
+    names = dict.fromkeys(name for row in counted for name in row.tallies)
+    ordered = [*(name for name in WORK if name in names), *(name for name in names if name not in WORK)]
+    yield Figure("work", "Work", about, [tally_panel(name, counted, page_rows.brief) for name in ordered], "Count of")
+
+
+def _grown(sets: Sequence[Sequence[Row]]) -> Iterator[Panel]:
+    for size in SIZES:
+        groups = [(group, series_of(group, TOTALS, size)) for rows in sets for group in questions(rows, size.without)]
+        yield from size_panels([(group, series) for group, series in groups if series], size)
+
+
+def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
+    """What the page's script draws from: rows, figures with their marks, and what stands for each `@` in them."""
+    places = {id(row): place for place, row in enumerate(page_rows.rows)}
+    looks = {row.name: row_look(row) for row in page_rows.rows}
+    phases = {phase: phase_colour(phase) for phase in measured_phases(page_rows.rows)}
+    return {
+        "rows": [
+            {
+                "id": place,
+                "label": page_rows.brief[place],
+                "name": row.name,
+                "task": page_rows.tasks[place],
+                "status": row.status,
+            }
+            for place, row in enumerate(page_rows.rows)
+        ],
+        "tasks": list(dict.fromkeys(page_rows.tasks)),
+        "charts": [
+            {
+                "name": figure.name,
+                "of_task": figure.of_task,
+                "views": [
+                    view_of([panel for panel in figure.panels if panel.view == view], lambda row: places[id(row)])
+                    for view in figure.views
+                ],
+            }
+            for figure in figures
+        ],
+        "put": {
+            "@names": list(looks),
+            "@shapes": [look.shape for look in looks.values()],
+            "@phases": list(phases),
+        },
+        **{
+            dress: {
+                "@colours": [getattr(look.colour, dress) for look in looks.values()],
+                "@phase_colours": [getattr(colour, dress) for colour in phases.values()],
+            }
+            for dress in ("light", "dark")
+        },
+    }

@@ -1,0 +1,331 @@
+"""Two sets of records side by side: which row of one is which of the other, whether their times compare, and the table.
+
+Times compare where the same was asked under the same circumstances. A cell that only one set has is no fault of either;
+a cell that was measured on another machine, or on other bytes under the same name, is refused unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.common.comparison import CONFIDENCE, Comparison, compare_runs, same_blocks
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.registry import unknown
+from harness.common.sheet import Column, Sheet
+from harness.common.units import bytes_text, decimals_for, ratio_text, share_text
+from harness.results.columns import at_least, column, interval_text, mark_of, settings
+from harness.results.fields import units_note
+from harness.results.frame import frame_of
+from harness.results.legend import NOT_MEASURED, Legend, status_text
+from harness.results.notes import listed
+from harness.results.rows import Row, alike, rows
+from harness.runs.fields import COMPARED, Difference, differences
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+NAMES = tuple(field.unlike for field in COMPARED)
+"""In what two sets can be unlike, by the names that --unlike takes."""
+
+_ANOTHER_QUESTION = 100
+"""More than all circumstances together: a row is the same cell elsewhere before it is another cell."""
+
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A row of each set about the same variant or counter, and all in which they are unlike."""
+
+    left: Row
+    right: Row
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def same_question(self) -> bool:
+        """Whether the same merges were to be learned, so that merges that differ are a fault."""
+        return not any(difference.field.decides_merges for difference in self.differences)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The rows of two sets that belong together, in the order of the left set, and those that stand alone."""
+
+    pairs: tuple[Pair, ...]
+    only_left: tuple[Row, ...]
+    only_right: tuple[Row, ...]
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Each difference that any pair has, once."""
+        return list(dict.fromkeys(difference for pair in self.pairs for difference in pair.differences))
+
+
+def paired(left: Sequence[Row], right: Sequence[Row]) -> Pairing:
+    """Put the rows of two sets side by side, those alike in everything first.
+
+    Of what is left of one variant, two rows are a pair where they differ in circumstances alone, or where the variant
+    has no pair at all; a cell that is none of these is one that the other set does not have.
+    """
+    found: dict[int, tuple[int, tuple[Difference, ...]]] = {}
+    taken: set[int] = set()
+    joined: set[tuple[bool, str]] = set()
+    for distance, ours, theirs, unlike in sorted(_candidates(left, right), key=lambda candidate: candidate[:3]):
+        subject = _subject(left[ours])
+        if ours in found or theirs in taken or (distance >= _ANOTHER_QUESTION and subject in joined):
+            continue
+        found[ours] = theirs, unlike
+        taken.add(theirs)
+        if distance < _ANOTHER_QUESTION:
+            joined.add(subject)
+    return Pairing(
+        tuple(Pair(left[ours], right[theirs], unlike) for ours, (theirs, unlike) in sorted(found.items())),
+        tuple(row for place, row in enumerate(left) if place not in found),
+        tuple(row for place, row in enumerate(right) if place not in taken),
+    )
+
+
+def require_alike(pairing: Pairing, names: tuple[str, str], allowed: Collection[str] = ()) -> None:
+    """Raise Refusal where rows that would be compared are unlike in what is not `allowed`, and say in what.
+
+    `names` are what the two sets are called; `allowed` are names of conditions.
+    """
+    for name in allowed:
+        if name not in NAMES:
+            raise Refusal(unknown("condition", name, NAMES))
+    if not pairing.pairs:
+        here, there = (
+            ", ".join(dict.fromkeys(row.name for row in alone)) or "nothing"
+            for alone in (pairing.only_left, pairing.only_right)
+        )
+        raise Refusal(
+            f"{names[0]} and {names[1]} have nothing in common to compare: one has {here}, the other {there}",
+            UNMEASURED,
+        )
+    refused = [difference for difference in pairing.differences if difference.condition not in allowed]
+    if refused:
+        conditions = list(dict.fromkeys(difference.condition for difference in refused))
+        raise Refusal(
+            f"{names[0]} and {names[1]} are unlike in {differences_text(refused)}; "
+            f"--unlike {' '.join(conditions)} compares them all the same"
+        )
+
+
+def differences_text(unlike: Sequence[Difference]) -> str:
+    """What two sets are unlike in, with both sides of each: the first some of a condition that differs in many ways."""
+    return " and in ".join(_texts_of_each(unlike))
+
+
+def _texts_of_each(unlike: Sequence[Difference]) -> Iterator[str]:
+    for condition in dict.fromkeys(difference.condition for difference in unlike):
+        sides = [f"{each.left} / {each.right}" for each in unlike if each.condition == condition]
+        sides = list(dict.fromkeys(sides))
+        more = [f"and {len(sides) - _MOST_TOLD} more"] if len(sides) > _MOST_TOLD else []
+        yield f"{condition} ({'; '.join(sides[:_MOST_TOLD] + more)})"
+
+
+def _subject(row: Row) -> tuple[bool, str]:
+    return row.counting_only, row.name
+
+
+def _candidates(left: Sequence[Row], right: Sequence[Row]) -> Iterator[tuple[int, int, int, tuple[Difference, ...]]]:
+    """Every two rows about one subject, with how far they are apart and in what."""
+    by_subject: dict[tuple[bool, str], list[int]] = {}
+    for place, row in enumerate(right):
+        by_subject.setdefault(_subject(row), []).append(place)
+    for ours, row in enumerate(left):
+        for theirs in by_subject.get(_subject(row), ()):
+            unlike = differences(row.record, right[theirs].record)
+            yield sum(1 if each.circumstance else _ANOTHER_QUESTION for each in unlike), ours, theirs, unlike
+
+
+Records = Sequence[Mapping[str, Any]]
+
+MERGES_DIFFER = "≠"
+SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Two sets of records under the names that they were given by, their rows put side by side."""
+
+    names: tuple[str, str]
+    pairing: Pairing
+
+    @property
+    def wrong(self) -> bool:
+        """Whether any merges are wrong, or any pair was to learn the same and did not."""
+        rows_of_both = [row for pair in self.pairing.pairs for row in (pair.left, pair.right)]
+        alone = [*self.pairing.only_left, *self.pairing.only_right]
+        return any(map(merges_differ, self.pairing.pairs)) or any(
+            row.status == "mismatch" or row.disputed for row in (*rows_of_both, *alone)
+        )
+
+
+def side_by_side(left: Records, right: Records, names: tuple[str, str], allowed: Sequence[str] | None) -> Sets:
+    """Pair the rows of two sets. Raises Refusal where they are unlike in what is not allowed; no name allows all."""
+    sets = Sets(names, paired(rows(left), rows(right)))
+    require_alike(sets.pairing, names, () if allowed is None else allowed or NAMES)
+    return sets
+
+
+def merges_differ(pair: Pair) -> bool:
+    return (
+        pair.same_question
+        and not pair.left.counting_only
+        and pair.left.status == pair.right.status == "ok"
+        and pair.left.digest != pair.right.digest
+    )
+
+
+def comparison_of(pair: Pair) -> Comparison | None:
+    """Right by left; None where one has no time, or where their merges differ, so that one of them is worth nothing."""
+    return None if merges_differ(pair) else compare_runs(*(row.samples for row in alike(pair.right, pair.left)))
+
+
+def comparison_sheet(sets: Sets) -> Sheet:
+    """A line for each pair, and below it what only one set has and in what the two are unlike."""
+    pairs = sets.pairing.pairs
+    sides = [pair.left for pair in pairs], [pair.right for pair in pairs]
+    legends = Legend(sides[0]), Legend(sides[1])
+    compared = [comparison_of(pair) for pair in pairs]
+    decimals = decimals_for(row.total for row in (*sides[0], *sides[1]) if row.total is not None)
+    columns = [Column("counter" if sides[0][0].counting_only else "variant", legends[0].names, figures=False)]
+    columns += settings(legends[0])
+    for side, shown in zip(SIDES, sides, strict=True):
+        columns.append(Column(f"total {side}", [_total_text(row, decimals) for row in shown]))
+    columns += [
+        Column("right / left", [_ratio_text(pair, each) for pair, each in zip(pairs, compared, strict=True)]),
+        Column("interval", [_interval_text(pair, each) for pair, each in zip(pairs, compared, strict=True)], False),
+    ]
+    for side, shown in zip(SIDES, sides, strict=True):
+        columns.append(column(f"memory {side}", shown, lambda row: row.peak_rss_bytes, bytes_text))
+    columns.append(Column("merges", [_merges_text(pair) for pair in pairs], figures=False))
+    if any(pair.differences for pair in pairs):
+        columns.append(Column("unlike in", [_unlike_text(pair) for pair in pairs], figures=False))
+    caption = [
+        f"{side}: {name}: {'; '.join(legend.caption())}"
+        for side, name, legend in zip(SIDES, sets.names, legends, strict=True)
+    ]
+    styles = [_style(pair, each) for pair, each in zip(pairs, compared, strict=True)]
+    return Sheet(caption, columns, styles, list(_notes(sets, legends, compared)))
+
+
+def _total_text(row: Row, decimals: int) -> str:
+    if row.total is not None:
+        return f"{row.total:,.{decimals}f}{mark_of(row)}"
+    return MERGES_DIFFER if row.status == "mismatch" else at_least(row) or status_text(row)
+
+
+def _ratio_text(pair: Pair, comparison: Comparison | None) -> str:
+    if merges_differ(pair):
+        return MERGES_DIFFER
+    return NOT_MEASURED if comparison is None else ratio_text(comparison.ratio)
+
+
+def _interval_text(pair: Pair, comparison: Comparison | None) -> str:
+    """The interval; where there is none, how few runs the ratio is of."""
+    if comparison is None or comparison.different is not None:
+        return NOT_MEASURED if comparison is None else interval_text(comparison)
+    runs = min(len(pair.left.samples), len(pair.right.samples))
+    return "one run" if runs == 1 else f"{runs} runs"
+
+
+def _merges_text(pair: Pair) -> str:
+    if merges_differ(pair):
+        return f"{MERGES_DIFFER} {pair.left.digest}, {pair.right.digest}"
+    if pair.left.status != "ok" or pair.right.status != "ok" or pair.left.counting_only:
+        return NOT_MEASURED
+    return f"= {pair.left.digest}" if pair.same_question else "another question"
+
+
+def _unlike_text(pair: Pair) -> str:
+    return ", ".join(difference.condition for difference in pair.differences) or NOT_MEASURED
+
+
+def _style(pair: Pair, comparison: Comparison | None) -> str:
+    if merges_differ(pair) or "mismatch" in (pair.left.status, pair.right.status):
+        return "red"
+    if comparison is None:
+        return "dim"
+    return "" if pair.left.confirmed and pair.right.confirmed else "yellow"
+
+
+def _notes(sets: Sets, legends: tuple[Legend, Legend], compared: Sequence[Comparison | None]) -> Iterator[str]:
+    pairs = sets.pairing.pairs
+    labelled = list(zip(pairs, compared, legends[0].short_labels(), strict=True))
+    wrong = [f"{label} ({pair.left.digest}, {pair.right.digest})" for pair, _, label in labelled if merges_differ(pair)]
+    if wrong:
+        yield f"{MERGES_DIFFER} left and right learned other merges from the same, so no ratio: {listed(wrong)}."
+    for side, legend in zip(SIDES, legends, strict=True):
+        yield from (f"{side}: {note}" for note in legend.notes())
+    if sets.pairing.differences:
+        yield f"Compared although unlike in {differences_text(sets.pairing.differences)}."
+    apart = [label for pair, each, label in labelled if each and pair.left.counts_reused != pair.right.counts_reused]
+    if apart:
+        yield f"Of training alone, as counting was not measured on one side: {listed(apart)}."
+    yield from _how_compared(labelled)
+    for side, alone in zip(SIDES, (sets.pairing.only_left, sets.pairing.only_right), strict=True):
+        if alone:
+            yield f"Only {side}: {listed(Legend(alone).short_labels())}."
+    yield units_note(["total left", "memory left"])
+
+
+def _how_compared(labelled: Sequence[tuple[Pair, Comparison | None, str]]) -> Iterator[str]:
+    """What each ratio is of, and how far it can be trusted."""
+    known = [(pair, each, label) for pair, each, label in labelled if each is not None]
+    clocks = dict.fromkeys(each.clock for _, each, _ in known)
+    if known:
+        mixed = "CPU seconds where all ran one thread, else wall seconds"
+        clock = mixed if len(clocks) > 1 else f"{next(iter(clocks))} seconds"
+        yield f"right / left: of {clock}; over 1 the right is slower."
+    if any(each.different is not None for _, each, _ in known):
+        yield f"The interval holds the ratio with {share_text(CONFIDENCE)} confidence."
+    within = [label for pair, each, label in known if same_blocks(pair.right.samples, pair.left.samples)]
+    apart = [label for pair, each, label in known if label not in within and each.different is not None]
+    few = [label for _, each, label in known if each.different is None]
+    if apart:
+        yield (
+            "Measured in different runs: the interval knows the noise within each, and not what changed on the machine "
+            f"between them: {listed(apart)}."
+        )
+    if few:
+        yield f"Too few runs for an interval, so a small difference means nothing: {listed(few)}."
+    left_out = [f"{label}: {each.left_out}" for _, each, label in known if each.left_out]
+    if left_out:
+        yield f"Runs left out because the machine was too busy for wall times: {listed(left_out)}."
+
+
+def comparison_frame(sets: Sets) -> pd.DataFrame:
+    """A line for each cell of either set, raw figures of both sides, the ratio and what it rests on."""
+    import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
+
+    pairs, alone = sets.pairing.pairs, (sets.pairing.only_left, sets.pairing.only_right)
+    compared = [comparison_of(pair) for pair in pairs]
+    left, right = frame_of([pair.left for pair in pairs]), frame_of([pair.right for pair in pairs])
+    figures: dict[str, Sequence[Any]] = {
+        "in": ["both"] * len(pairs),
+        "merges_differ": [merges_differ(pair) for pair in pairs],
+        "unlike": [" ".join(difference.condition for difference in pair.differences) or None for pair in pairs],
+        "basis": [_basis(pair, each) for pair, each in zip(pairs, compared, strict=True)],
+        **{name: [each and getattr(each, name) for each in compared] for name in ("ratio", "low", "high", "clock")},
+    }
+    both = pd.concat([pd.DataFrame(figures), left.add_prefix("left_"), right.add_prefix("right_")], axis="columns")
+    lone = [
+        frame_of(rows_alone).add_prefix(f"{side}_").assign(**{"in": side})
+        for side, rows_alone in zip(SIDES, alone, strict=True)
+        if rows_alone
+    ]
+    return pd.concat([both, *lone], ignore_index=True)
+
+
+def _basis(pair: Pair, comparison: Comparison | None) -> str | None:
+    """What the ratio was made of."""
+    if comparison is None:
+        return None
+    if same_blocks(pair.right.samples, pair.left.samples):
+        return "blocks"
+    return "one run" if min(len(pair.left.samples), len(pair.right.samples)) == 1 else "runs apart"

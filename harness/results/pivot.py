@@ -1,0 +1,170 @@
+"""One figure of every row, laid out by two fields: variants down and corpora across, or any two others.
+
+Where two rows would stand in one cell, a further field that tells them apart becomes a column before the figures: two
+measurements are never made one in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.common.errors import Refusal
+from harness.common.media import well_formed
+from harness.common.registry import unknown
+from harness.common.sheet import Column, Sheet
+from harness.common.units import ratio_text
+from harness.results.columns import at_least, has_no_ratio, mark_of, ratios, total_ratios, why_refused
+from harness.results.fairness import NOT_COMPARABLE
+from harness.results.fields import Figure, fields_of, figures_of, units_note
+from harness.results.legend import NOT_MEASURED, Legend, status_text
+from harness.results.rows import Row
+from harness.runs.fields import value_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WRONG = "≠"
+BLANK = "A blank is a cell of which there is no record."
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """Where each of `rows` stands: at the values of `down` (several, where one is not enough) and of `across`."""
+
+    rows: Sequence[Row]
+    down: tuple[str, ...]
+    across: str
+    figure: Figure
+    relative_to: str | None
+    places: Mapping[tuple[Key, Any], int]
+
+    @property
+    def lines(self) -> list[Key]:
+        return _ordered(key for key, _ in self.places)
+
+    @property
+    def columns(self) -> list[Any]:
+        return [value for (value,) in _ordered((value,) for _, value in self.places)]
+
+    @property
+    def values(self) -> list[float | None]:
+        """The figure of each row, or how many times that of the baseline it is."""
+        if self.relative_to is None:
+            return [self.figure.value(row) for row in self.rows]
+        if self.figure.name == "total":
+            return total_ratios(self.rows, self.relative_to)
+        return ratios(self.rows, self.relative_to, self.figure.value)
+
+    @property
+    def heading(self) -> str:
+        return self.figure.name if self.relative_to is None else f"{self.figure.name} / {self.relative_to}"
+
+
+def pivot(rows: Sequence[Row], named: tuple[str, str], value: str, relative_to: str | None = None) -> Pivot:
+    """Lay rows out by two fields. Raises Refusal for a field or a figure that there is none of."""
+    (down, across), fields, figures = named, fields_of(rows), figures_of(rows)
+    for name in (down, across):
+        if name not in fields:
+            raise Refusal(unknown("field", name, fields))
+    if value not in figures:
+        raise Refusal(unknown("value", value, figures))
+    if down == across:
+        raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
+    chosen = [down]
+    while crowded := _crowded(rows, [fields[name] for name in (*chosen, across)]):
+        telling = [name for name, field in fields.items() if len(set(map(field, crowded))) > 1]
+        if not telling:
+            alike = ", ".join(row.name for row in crowded)
+            raise Refusal(f"{alike} are alike in every field that there is, so no cell holds them apart; leave one out")
+        chosen.append(telling[0])
+    places = {
+        (tuple(fields[name](row) for name in chosen), fields[across](row)): place for place, row in enumerate(rows)
+    }
+    return Pivot(rows, tuple(chosen), across, figures[value], relative_to, places)
+
+
+def _crowded(rows: Sequence[Row], fields: Sequence[Callable[[Row], Any]]) -> list[Row]:
+    """The first rows that would stand in one cell."""
+    cells: dict[Key, list[Row]] = {}
+    for row in rows:
+        cells.setdefault(tuple(field(row) for field in fields), []).append(row)
+    return next((together for together in cells.values() if len(together) > 1), [])
+
+
+def _ordered(keys: Iterable[Key]) -> list[Key]:
+    """Numbers from the small to the large where there are only numbers, all else as it first appeared."""
+    once = list(dict.fromkeys(keys))
+    first = {value: place for place, value in enumerate(dict.fromkeys(value for key in once for value in key))}
+    numeric = [all(map(is_number, column)) for column in zip(*once, strict=True)]
+
+    def rank(key: Key) -> list[int]:
+        return [value if number else first[value] for value, number in zip(key, numeric, strict=True)]
+
+    return sorted(once, key=rank)
+
+
+def is_number(value: Any) -> bool:
+    return type(value) is int
+
+
+def pivot_sheet(laid: Pivot) -> Sheet:
+    """The pivot for the eye, with every outcome that is no figure told below it."""
+    legend = Legend(laid.rows)
+    texts = [_cell(laid, row, value) for row, value in zip(laid.rows, laid.values, strict=True)]
+    if laid.relative_to is not None:
+        other_work = has_no_ratio(laid.rows, laid.relative_to)
+        texts = [NOT_COMPARABLE if other else text for text, other in zip(texts, other_work, strict=True)]
+    lines = laid.lines
+    columns = [
+        Column(name, list(map(value_text, values)), figures=all(map(is_number, values)))
+        for name, values in zip(laid.down, zip(*lines, strict=True), strict=True)
+    ]
+    for value in laid.columns:
+        places = [laid.places.get((line, value)) for line in lines]
+        heading = f"{laid.across} {value_text(value)}" if is_number(value) else value_text(value)
+        columns.append(Column(heading, ["" if place is None else texts[place] for place in places]))
+    blank = [BLANK] if len(laid.places) < len(lines) * len(laid.columns) else []
+    unit = [units_note([laid.figure.name])] if laid.relative_to is None else []
+    refused = why_refused(laid.rows, legend.short_labels(), laid.relative_to) if laid.relative_to is not None else []
+    caption = [f"{laid.heading} by {', '.join(laid.down)} and {laid.across}", *legend.caption()]
+    wrong = [f"{WRONG} its merges are not the reference's."] if WRONG in texts else []
+    return Sheet(
+        caption, columns, ["" for _ in lines], [*legend.notes(), *refused, *wrong, *blank, *filter(None, unit)]
+    )
+
+
+def _cell(laid: Pivot, row: Row, value: float | None) -> str:
+    if value is not None:
+        return (laid.figure.text if laid.relative_to is None else ratio_text)(value) + mark_of(row)
+    if row.status == "mismatch":
+        return WRONG
+    if row.status == "ok":
+        return NOT_MEASURED
+    least = at_least(row) if laid.figure.name == "total" and laid.relative_to is None else ""
+    return least or status_text(row)
+
+
+def pivot_frame(laid: Pivot) -> pd.DataFrame:
+    """The pivot for programs: across each value a column of raw figures, one of what came of it, and why."""
+    import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
+
+    lines, values = laid.lines, laid.values
+    columns: dict[str, Any] = {
+        name: [well_formed(value) if isinstance(value, str) else value for value in of_lines]
+        for name, of_lines in zip(laid.down, zip(*lines, strict=True), strict=True)
+    }
+    for value in laid.columns:
+        places = [laid.places.get((line, value)) for line in lines]
+        rows = [None if place is None else laid.rows[place] for place in places]
+        named = f"{laid.across}={value if is_number(value) else well_formed(value_text(value))}"
+        columns[f"{named} {laid.heading}"] = pd.Series(
+            [None if place is None else values[place] for place in places], dtype="float64"
+        )
+        columns[f"{named} status"] = pd.Series([row and row.status for row in rows], dtype="string")
+        reasons = [row and (well_formed(row.reason) or None) for row in rows]
+        columns[f"{named} reason"] = pd.Series(reasons, dtype="string")
+    return pd.DataFrame(columns)

@@ -1,0 +1,390 @@
+"""Records to rows: one row for each measured cell, with the figures that may be shown and no others.
+
+Everything that looks at results starts here, so the rules stand once: a time appears only if its merges were right,
+what was not measured is absent (never 0), the phases of a row add up to its total, a total is what its run measured:
+where word counts of an earlier run were used it is training alone, and what counting took then stands by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from harness.common.comparison import Sample, sample_of, spread
+from harness.runs.fields import COUNTED, Key, Record, asked_of, cell_of, counts_only, key_of, question_of
+from harness.runs.record import BY_ITSELF
+from harness.runs.record_keys import BY_DESIGN, PHASES
+from harness.worker.calling import OWN
+from variants.contract import COUNTING_PHASES
+
+_UNTIMED = ("proof", "instructions")
+"""The presets of conf/measure whose records hold no times."""
+
+_PROVED = ("reference", "confirmed", "replayed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell: what was asked (in `record`), what came of it, and the figures that may be shown.
+
+    The figures are there only when the status is ok; each is the median over `runs` records, of which `samples` are
+    those that were timed and `each` their phases. `lost` says what became of the other records of the cell. `disputed`
+    holds the digests where rows that answer the same question differ.
+    """
+
+    record: Record
+    status: str
+    reason: str
+    runs: int
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    peak_rss_bytes: int | None = None
+    peak_private_bytes: int | None = None
+    memory_is_sampled: bool = False
+    tallies: Mapping[str, int] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+    each: tuple[Mapping[str, float], ...] = ()
+    instructions: int | None = None
+    counts_reused: bool = False
+    proved: bool = False
+    agreeing: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    disputed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the row is about: its variant, or its counter where only counting was measured."""
+        return str(self.record["counting"] if self.counting_only else self.record["variant"])
+
+    @property
+    def counting_only(self) -> bool:
+        return counts_only(self.record)
+
+    @cached_property
+    def corpus(self) -> Mapping[str, Any]:
+        return self.record.get("data") or {}
+
+    @property
+    def total(self) -> float | None:
+        """The sum of the phases, so that every row adds up; None where no time may be shown."""
+        return math.fsum(self.seconds.values()) if self.seconds else None
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """The median CPU time of the counter and the trainer together."""
+        known = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
+        return statistics.median(known) if known else None
+
+    @property
+    def spread(self) -> float | None:
+        """The longest of the totals less the shortest, by their median; None where there is but one."""
+        return spread([sample.wall_seconds for sample in self.samples])
+
+    @property
+    def counting_kept(self) -> Mapping[str, Any]:
+        """What reading and counting took in the earlier run whose word counts were used: read, count and total in
+        seconds, and when it was `measured`, None where the record does not say; empty where this run counted."""
+        return (self.record.get("counting_kept") or {}) if self.counts_reused else {}
+
+    @property
+    def counted(self) -> bool:
+        """Whether its total is that of the whole way from the file, counting included."""
+        return "count" in self.seconds or self.record.get("counting") == BY_ITSELF
+
+    @property
+    def training(self) -> Row:
+        """The row without its counting, for comparison with one whose counting was not measured in its run."""
+        return replace(
+            self,
+            seconds={phase: spent for phase, spent in self.seconds.items() if phase not in COUNTING_PHASES},
+            samples=tuple(
+                replace(sample, wall_seconds=sample.training_seconds, cpu_seconds=None)
+                for sample in self.samples
+                if sample.training_seconds
+            ),
+        )
+
+    @property
+    def extrapolated(self) -> Mapping[str, Any]:
+        """What the whole would have taken, where a limit ended it early; empty where none did or nobody can say."""
+        return (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
+
+    @cached_property
+    def question(self) -> Key:
+        """What was to be done: the times of rows that did the same are there to be compared."""
+        return question_of(self.record)
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        """How far an outside trainer's merges are those that are defined; empty where nobody asked."""
+        return self.record.get("identity") or {}
+
+    @property
+    def by_design(self) -> bool:
+        """Whether it is meant to make other merges, so that its time is that of other work."""
+        return self.identity.get("kind") == BY_DESIGN
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it ended because no pair was left."""
+        made, asked = self.merges, self.requested_merges
+        return made is not None and asked is not None and made < asked
+
+    @cached_property
+    def confirmed(self) -> bool:
+        """Whether a variant of another family came to the same merges."""
+        return self.proved and not self.disputed
+
+    @property
+    def merges(self) -> int | None:
+        return self.record.get("merges") if self.status == "ok" else None
+
+    @property
+    def digest(self) -> str:
+        """The first eight digits of the digest of the merges, enough to tell two lists apart."""
+        return (self.record.get("merges_sha256") or "")[:8]
+
+    @property
+    def requested_merges(self) -> int | None:
+        """How many merges the vocabulary asked for has room for."""
+        vocab_size = self.record.get("vocab_size")
+        return None if vocab_size is None else vocab_size - 256 - len(self.record.get("special_tokens") or ())
+
+    def per_second(self, number: int | None, phases: Iterable[str]) -> float | None:
+        """`number` divided by the seconds of `phases`; None where either is unknown."""
+        seconds = math.fsum(self.seconds.get(phase, 0.0) for phase in phases)
+        return number / seconds if number is not None and seconds > 0 else None
+
+    @property
+    def merges_per_second(self) -> float | None:
+        """Merges per second of training, that is of everything but reading and counting."""
+        return self.per_second(self.merges, self.seconds.keys() - {*COUNTING_PHASES})
+
+
+def rows(records: Sequence[Record]) -> list[Row]:
+    """One row for each cell, in order of first appearance; cells that only count, if there are no others.
+
+    Runs of warm-up are in no row, unless their merges are wrong.
+    """
+    records = [record for record in _as_measured(records) if not record.get("warm_up") or _differs(record)]
+    records = _confirmed_by_others(records)
+    trained = [record for record in records if not counts_only(record)]
+    cells: dict[Key, list[Record]] = {}
+    for record in trained or records:
+        cells.setdefault(cell_of(record), []).append(record)
+    return _disputes([_row(cell) for cell in cells.values()])
+
+
+def _as_measured(records: Sequence[Record]) -> list[Record]:
+    """The records with what their own runs measured: a block may use what another block of its run has counted."""
+    measured = {
+        _counted(record)
+        for record in records
+        if not record.get("counts_reused") and (record.get("seconds") or {}).get("count") is not None
+    }
+    return [
+        record
+        if not record.get("counts_reused")
+        else {**record, "counts_reused": False}
+        if _counted(record) in measured
+        else without_counting(record)
+        for record in records
+    ]
+
+
+def _counted(record: Record) -> Key:
+    """The run, and what was counted in it by which counter."""
+    return record.get("run_id"), record.get("counting"), *key_of(record, COUNTED)
+
+
+def without_counting(record: Record) -> Record:
+    """The record as of training alone, what counting took set apart.
+
+    Whose the rest of a counter's time and its CPU seconds were, a record that has both in one does not say.
+    """
+    seconds = record.get("seconds") or {}
+    counted = {phase: seconds[phase] for phase in COUNTING_PHASES if seconds.get(phase) is not None}
+    if not counted:
+        return record
+    spent = math.fsum(counted.values())
+    training = {phase: None if phase in COUNTING_PHASES else part for phase, part in seconds.items()}
+    if seconds.get("total") is not None:
+        training["total"] = seconds["total"] - spent
+    expected = record.get("extrapolated")
+    if expected:
+        ends = {name: end - spent for name, end in expected.items() if name.endswith("_seconds") and end is not None}
+        expected = {**expected, **ends}
+    measured = None if record.get("counts_reused") else record.get("started")
+    kept = {**counted, "total": spent, "measured": measured}
+    return {**record, "seconds": training, "cpu_seconds": None, "extrapolated": expected, "counting_kept": kept}
+
+
+def alike(row: Row, base: Row) -> tuple[Row, Row]:
+    """Two rows as far as both were measured: of training alone where counting was not measured in the run of one."""
+    return (row, base) if row.counted == base.counted else (row.training, base.training)
+
+
+def on_one_footing(shown: Sequence[Row]) -> list[Row]:
+    """Rows whose totals can be ranked: those that answer one question of training alone, if any of them is of that."""
+    training = {row.question for row in shown if row.seconds and not row.counted}
+    return [row.training if row.question in training else row for row in shown]
+
+
+def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
+    """The records, those from before an interruption with the proof that the same merges have in the same run."""
+    cut_short = {record.get("run_id") for record in records if record.get("block_whole") is False}
+    proofs: dict[Key, Record] = {}
+    for record in records:
+        if record.get("run_id") in cut_short and _proof_of(record).get("state") in _PROVED and record["status"] == "ok":
+            proofs.setdefault(_answer(record), record["proof"])
+    return [
+        {**record, "proof": {**proofs[_answer(record)], "state": "confirmed"}}
+        if record.get("block_whole") is False and not _differs(record) and _answer(record) in proofs
+        else record
+        for record in records
+    ]
+
+
+def _answer(record: Record) -> Key:
+    """The run, the question and the merges that were the answer to it."""
+    return record.get("run_id"), asked_of(record), record.get("merges_sha256")
+
+
+def _proof_of(record: Record) -> Mapping[str, Any]:
+    return record.get("proof") or {}
+
+
+def latest(records: Sequence[Record]) -> list[Record]:
+    """Those records of each cell that its latest run made; of times and of what is no time, the latest of each.
+
+    >>> [record["run_id"] for record in latest([
+    ...     {"variant": "a", "run_id": "first", "started": "2026-01-01T09:00:00+00:00"},
+    ...     {"variant": "b", "run_id": "first", "started": "2026-01-01T09:01:00+00:00"},
+    ...     {"variant": "a", "run_id": "second", "started": "2026-01-02T09:00:00+00:00"},
+    ...     {"variant": "a", "run_id": "third", "started": "2026-01-03T09:00:00+00:00", "measure": "instructions"},
+    ... ])]
+    ['first', 'second', 'third']
+    """
+    measured = [_measured(record) for record in records]
+    newest: dict[Key, Record] = {}
+    for key, record in zip(measured, records, strict=True):
+        kept = newest.setdefault(key, record)
+        if (record.get("started") or "") >= (kept.get("started") or ""):
+            newest[key] = record
+    return [
+        record
+        for key, record in zip(measured, records, strict=True)
+        if record.get("run_id") == newest[key].get("run_id")
+    ]
+
+
+def asked(row: Row) -> Key:
+    """Everything that decides which merges are right: rows of which it is equal have to come to the same."""
+    return asked_of(row.record)
+
+
+def measured_phases(shown: Iterable[Row]) -> list[str]:
+    """The phases that any row has, in their usual order; any others come after."""
+    measured = {phase: None for row in shown for phase in row.seconds}
+    return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
+
+
+def _measured(record: Record) -> Key:
+    """The cell and what was measured of it, as far as one does not replace the other."""
+    return cell_of(record), record.get("measure") if record.get("measure") in _UNTIMED else "time"
+
+
+def _row(cell: Sequence[Record]) -> Row:
+    wrong = [record for record in cell if _differs(record)]
+    right = [record for record in cell if record["status"] == "ok" and not _differs(record)]
+    if wrong or not right:
+        first = (wrong or cell)[0]
+        status = "mismatch" if wrong else first["status"]
+        return Row(first, status, first.get("reason") or "", len(wrong or cell))
+    digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
+    if len(digests) > 1:
+        return Row(right[0], "mismatch", f"its own runs gave different merges ({', '.join(digests)})", len(right))
+    lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
+    # A block that was cut short has some of its cells and not the others, so it compares none of them.
+    whole = [record for record in right if record.get("block_whole") is not False]
+    lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
+    right = whole or right
+    if any(record.get("counts_reused") for record in right):
+        right = list(map(without_counting, right))
+    return _medians(right, tuple(dict.fromkeys(lost)))
+
+
+def _differs(record: Record) -> bool:
+    return record["status"] == "mismatch" or _proof_of(record).get("state") == "mismatch"
+
+
+def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
+    first, seconds = right[0], _columns(right, "seconds")
+    proofs = [_proof_of(record) for record in right]
+    by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or () if name != first.get("variant"))
+    sampled = [(sample, record) for record in right if (sample := sample_of(record)) is not None]
+    samples = tuple(sample for sample, _ in sampled)
+    instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
+    row = Row(first, "ok", "", max(len(samples), len(instructions), 1), lost=lost, agreeing=tuple(by))
+    return replace(
+        row,
+        samples=samples,
+        each=tuple(_phases(record) for _, record in sampled),
+        instructions=statistics.median_low(instructions) if instructions else None,
+        seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
+        peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
+        peak_private_bytes=_median_of(right, "peak_private_bytes"),
+        memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
+        tallies={name: statistics.median_low(values) for name, values in _columns(right, "tallies").items()},
+        # Of words that another counter lent, nothing is known but that nobody was measured.
+        counts_reused=any(record.get("counts_reused") and record.get("counting_kept") for record in right),
+        # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
+        proved=row.counting_only or all(proof.get("state") in _PROVED for proof in proofs),
+    )
+
+
+def _columns(records: Sequence[Record], key: str) -> dict[str, list[Any]]:
+    """The measured values under each name of a mapping that every record holds; null is not a value."""
+    columns: dict[str, list[Any]] = {}
+    for record in records:
+        for name, value in (record.get(key) or {}).items():
+            if value is not None:
+                columns.setdefault(name, []).append(value)
+    return columns
+
+
+def _phases(record: Record) -> dict[str, float]:
+    """The seconds of one record by phase, without those that were not measured."""
+    seconds = record.get("seconds") or {}
+    return {name: seconds[name] for name in _phases_first(seconds) if name != "total" and seconds[name] is not None}
+
+
+def _phases_first(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
+
+
+def _median_of(records: Sequence[Record], key: str) -> int | None:
+    values = [record[key] for record in records if record.get(key) is not None]
+    return statistics.median_low(values) if values else None
+
+
+def _disputes(shown: Sequence[Row]) -> list[Row]:
+    """Mark the rows that answer one question with different merges: records of several runs may be joined."""
+    answers: dict[Key, set[str]] = {}
+    held = {place: asked(row) for place, row in enumerate(shown) if _held_to_others(row)}
+    for place, question in held.items():
+        if not shown[place].counting_only:
+            answers.setdefault(question, set()).add(shown[place].digest)
+    marked = list(shown)
+    for place, question in held.items():
+        if len(digests := answers.get(question, ())) > 1:
+            marked[place] = replace(shown[place], disputed=tuple(sorted(digests)))
+    return marked
+
+
+def _held_to_others(row: Row) -> bool:
+    """Whether others that were asked the same have to come to the same."""
+    return row.status == "ok" and row.record.get("tie_break") != OWN

@@ -1,0 +1,189 @@
+"""The sheets that rows make: times of trainers, of word counters, counts of work, and the columns of the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from harness.common.sheet import Column, Sheet
+from harness.common.units import (
+    count_text,
+    decimals_for,
+    instructions_text,
+    rate_text,
+    seconds_texts,
+    share_text,
+)
+from harness.results.columns import (
+    at_least,
+    column,
+    instructions_ratio,
+    kept_text,
+    mark_of,
+    memory_column,
+    merges_column,
+    merges_differ,
+    merges_made,
+    proof_column,
+    ratio_columns,
+    seconds_columns,
+    settings,
+    speed_columns,
+)
+from harness.results.fairness import identity_column, identity_notes, outside
+from harness.results.fields import megabytes_per_second, pre_tokens_per_second, units_note
+from harness.results.frame import WORK
+from harness.results.legend import NOT_MEASURED, REUSED, Legend, status_text
+from harness.results.notes import findings
+from harness.results.rows import Row
+from harness.runs.record_keys import PHASES
+from variants.contract import COUNTING_PHASES
+
+
+def main_sheet(shown: Sequence[Row], relative_to: str | None = None, every_run: bool = False) -> Sheet:
+    """The table of times: of trainers, or of word counters where nothing else was measured."""
+    sheet = _counting_sheet if all(row.counting_only for row in shown) else _training_sheet
+    return sheet(shown, relative_to, every_run)
+
+
+def notes_of(legend: Legend, relative_to: str | None = None, columns: Sequence[Column] = ()) -> list[str]:
+    """Failures by name, marks by meaning, what the times do not say, units."""
+    units = units_note([column.heading for column in columns])
+    found = findings(legend.rows, legend.short_labels(), relative_to)
+    return [*legend.notes(), *identity_notes(legend), *found, *([units] if units else [])]
+
+
+def style_of(row: Row) -> str:
+    if row.status == "mismatch":
+        return "red"
+    return "dim" if row.status != "ok" else "" if row.confirmed else "yellow"
+
+
+def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
+    legend = Legend(shown)
+    columns = [Column("variant", legend.names, figures=False), *settings(legend)]
+    columns += training_columns(shown, legend, relative_to, every_run)
+    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, relative_to, columns))
+
+
+def training_columns(
+    shown: Sequence[Row], legend: Legend, relative_to: str | None, every_run: bool = False
+) -> list[Column]:
+    """What is told of trainers: times, memory, rates, instructions, proof; each where a row has it."""
+    columns = [merges_made(shown)] if merges_differ(shown, legend) else []
+    counted = any(row.instructions is not None for row in shown)
+    # Where instructions were counted and nothing timed, columns of times would be dashes.
+    if any(row.seconds or row.extrapolated for row in shown) or not counted:
+        # A trainer that takes the counts as they are converts nothing, and few copy: columns where one does.
+        # Outside trainers tell none of them.
+        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(shown)]
+        columns += seconds_columns(shown, always, every_run)
+        columns += ratio_columns(shown, relative_to) if relative_to is not None else []
+        columns.append(memory_column(shown))
+        if any(megabytes_per_second(row) is not None for row in shown):
+            columns.append(column("MB/s", shown, megabytes_per_second, rate_text, mark_of))
+        columns.append(merges_column(shown))
+    if counted:
+        columns.append(column("instructions", shown, lambda row: row.instructions, instructions_text, mark_of))
+        columns += [instructions_ratio(shown, relative_to)] if relative_to is not None else []
+    columns += [identity_column(shown)] if outside(shown) else []
+    return [*columns, proof_column(shown)]
+
+
+def _counting_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
+    legend = Legend(shown)
+    columns = [Column("counter", legend.names, figures=False), *settings(legend)]
+    if "threads" not in legend.columns:
+        columns.append(column("threads", shown, lambda row: row.record.get("threads"), count_text))
+    columns += counting_columns(shown, relative_to, every_run)
+    if any(row.status != "ok" for row in shown):
+        columns.append(Column("status", [status_text(row) for row in shown], figures=False))
+    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, columns=columns))
+
+
+def counting_columns(shown: Sequence[Row], relative_to: str | None, every_run: bool = False) -> list[Column]:
+    """What is told of word counters."""
+    return [
+        *seconds_columns(shown, ["read", "count"], every_run),
+        column("MB/s", shown, megabytes_per_second, rate_text),
+        *(speed_columns(shown, relative_to) if relative_to is not None else []),
+        column("pre-tokens/s", shown, pre_tokens_per_second, rate_text),
+        column("words", shown, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
+        memory_column(shown),
+    ]
+
+
+def work_sheet(shown: Sequence[Row]) -> Sheet:
+    """How often each row did what: the same on every machine, so it says why one is faster than another."""
+    counted = [row for row in shown if row.status == "ok"]
+    names = {name for row in counted for name in row.tallies}
+    if not names:
+        return Sheet([], [], [], ["No work was counted."])
+    legend = Legend(counted)
+    columns = [Column("work", legend.names, figures=False), *settings(legend)]
+    columns += [
+        Column(name.replace("_", " "), [_tally_text(row, name) for row in counted]) for name in WORK if name in names
+    ]
+    notes = [_own_tallies(row, name) for row, name in zip(counted, legend.names, strict=True)]
+    return Sheet([], columns, ["" for _ in counted], [note for note in dict.fromkeys(notes) if note])
+
+
+def _own_tallies(row: Row, name: str) -> str:
+    """What a variant counts that the columns, which are for all, do not have."""
+    own = [
+        f"{tally.replace('_', ' ')} {count_text(number)}" for tally, number in row.tallies.items() if tally not in WORK
+    ]
+    return f"{name} also counted: {', '.join(own)}." if own else ""
+
+
+def _tally_text(row: Row, name: str) -> str:
+    return count_text(row.tallies[name]) if name in row.tallies else NOT_MEASURED
+
+
+PARTS = ("count", "max", "update", "other")
+"""What a total of the series' own tables is the sum of; merge is all of it but count."""
+
+EXPLAINED = (
+    "total = count + merge, merge = max + update + other: reading is in count; converting, everything before the first "
+    "maximum and copying are in other."
+)
+
+
+def series_sheet(shown: Sequence[Row], every_run: bool = False) -> Sheet:
+    """The rows in the series' form; with `every_run` each time is that of every run, as a/b/c, else a median."""
+    legend = Legend(shown)
+    decimals = decimals_for(row.total for row in shown if row.total is not None)
+    times = [_times(row, every_run, decimals) for row in shown]
+    data = [str(row.corpus.get("name", NOT_MEASURED)) for row in shown]
+    columns = [Column("variant", legend.names, figures=False), Column("data", data, figures=False)]
+    for name in ("total", "count", "merge", "max", "update", "other"):
+        columns.append(Column(name, [text.get(name, NOT_MEASURED) for text in times]))
+        if name == "total" and not every_run and any(len(row.samples) > 1 for row in shown):
+            columns.append(column("spread", shown, lambda row: row.spread, share_text))
+    if any(row.counting_kept for row in shown):
+        columns.append(column("counting kept", shown, lambda row: row.counting_kept or None, kept_text))
+    columns += [memory_column(shown), column("threads", shown, lambda row: row.record.get("threads"), count_text)]
+    for title, texts in legend.columns.items():
+        if title not in ("data", "threads"):
+            columns.append(Column(title, texts, figures=False))
+    notes = [*notes_of(legend), EXPLAINED, units_note([each.heading for each in columns])]
+    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes)
+
+
+def _times(row: Row, every_run: bool, decimals: int) -> Mapping[str, str]:
+    if not row.seconds:
+        return {"total": "≠" if row.status == "mismatch" else at_least(row) or status_text(row)}
+    runs = [_run(seconds, decimals) for seconds in (row.each if every_run and row.each else [row.seconds])]
+    reused = {"total": REUSED} if row.counts_reused else {}
+    texts = {name: "/".join(run[name] for run in runs) + reused.get(name, "") + mark_of(row) for name in runs[0]}
+    return texts if "count" in row.seconds or not row.counts_reused else {**texts, "count": NOT_MEASURED}
+
+
+def _run(seconds: Mapping[str, float], decimals: int) -> dict[str, str]:
+    """The parts of one run, written so that they add up as written."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    for phase, spent in seconds.items():
+        parts["count" if phase in COUNTING_PHASES else phase if phase in PARTS else "other"] += spent
+    total, texts = seconds_texts(list(parts.values()), decimals)
+    merge = sum(Decimal(text.replace(",", "")) for text in texts[1:])
+    return {"total": total, "merge": f"{merge:,}", **dict(zip(PARTS, texts, strict=True))}

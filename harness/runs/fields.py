@@ -1,0 +1,306 @@
+"""What is asked of a cell, and under which circumstances it is measured: every field once.
+
+Rows, tables, captions, comparisons, pivots, pictures and the command that measures a record again read this table: what
+a field is called, where a record holds it, how its value is written and said, whether it decides the merges, names the
+cell, or makes the work another. A field that is not here is in none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.common.units import bytes_text, count_text
+
+Record = Mapping[str, Any]
+Key = tuple[Any, ...]
+
+NOT_RECORDED = "not recorded"
+
+
+def value_at(key: str) -> Callable[[Record], Any]:
+    """What reads one key of a record; a dot leads into a mapping, and where there is none there is no value."""
+    outer, _, inner = key.partition(".")
+    if not inner:
+        return lambda record: record.get(outer)
+    return lambda record: (record.get(outer) or {}).get(inner)
+
+
+def value_text(value: Any) -> str:
+    """A field's value as it is written in a table; a dash where it is not known.
+
+    >>> value_text(32_000), value_text(["<s>", "</s>"]), value_text([]), value_text(True), value_text(None)
+    ('32,000', '<s> </s>', 'none', 'true', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "none"
+    return count_text(value) if isinstance(value, int) else str(value)
+
+
+def _never(_left: Record, _right: Record) -> bool:
+    return False
+
+
+def _always(_left: Record, _right: Record) -> bool:
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """One thing in which cells can differ; there is each once, so it is equal to itself alone.
+
+    `name` is that of its override or key of a record, `value` reads it: None where it is not known, or asked of no such
+    cell. `title` heads its column where rows differ in it, `written` is what stands there, and `sentence` says it of
+    rows that share it.
+
+    What `decides_merges` has to be alike before merges that differ are a fault; where it is another, so is the work,
+    and `other_work` says so of the times. What `names_cell` tells two cells apart. `unlike` is its name in a comparison
+    of two sets, where a value that a record lacks is `missing`; as a `circumstance` it is no part of what was asked:
+    rows that differ in nothing else are one cell, measured elsewhere. An `override` is said by name and value alone.
+    """
+
+    name: str
+    value: Callable[[Record], Any]
+    title: str = ""
+    sentence: str | Callable[[Record], str] = "{}"
+    written: Callable[[Record], str] | None = None
+    decides_merges: bool = False
+    other_work: str = ""
+    names_cell: bool = False
+    override: bool = False
+    unlike: str = ""
+    missing: Any = None
+    circumstance: Callable[[Record, Record], bool] = _never
+    beside: Callable[[Record, Record], str] | None = None
+
+    def text(self, record: Record) -> str | None:
+        """The value as it is written; None where it is not known."""
+        value = self.value(record)
+        return None if value is None else value_text(value) if self.written is None else self.written(record)
+
+    def said(self, record: Record) -> str:
+        """The value with what it is of; nothing where that goes without saying."""
+        return self.sentence(record) if callable(self.sentence) else self.sentence.format(self.text(record))
+
+    def text_beside(self, record: Record, other: Record) -> str:
+        """The value beside that of another record: only what differs is of interest."""
+        if self.beside is not None:
+            return self.beside(record, other)
+        value = self.value(record)
+        return value_text(self.missing if value is None else value)
+
+
+def _host_beside(record: Record, other: Record) -> str:
+    """The parts of the machine that differ, or its digest where none is known to."""
+    ours, theirs = (each.get("environment") or {} for each in (record, other))
+    parts = [
+        text(ours[name])
+        for name, text in _HOST_PARTS.items()
+        if ours.get(name) is not None and ours[name] != theirs.get(name)
+    ]
+    return ", ".join(parts) or str(record.get("host") or NOT_RECORDED)
+
+
+_HOST_PARTS: Mapping[str, Callable[[Any], str]] = {
+    "cpu": str,
+    "cores": lambda cores: f"{cores} cores",
+    "cores_usable": lambda cores: f"{cores} cores usable",
+    "memory_bytes": lambda size: f"{bytes_text(size)} of memory",
+    "kernel": str,
+    "architecture": str,
+}
+"""What `host` is a digest of, and how each part is said."""
+
+
+def _corpus_beside(record: Record, other: Record) -> str:
+    ours, theirs = (each.get("data") or {} for each in (record, other))
+    parts = [str(ours.get("name"))] + ([f"{count_text(ours['bytes'])} bytes"] if ours.get("bytes") is not None else [])
+    alike = (ours.get("name"), ours.get("bytes")) == (theirs.get("name"), theirs.get("bytes"))
+    return ", ".join(parts + ([f"sha256 {(ours.get('sha256') or NOT_RECORDED)[:8]}"] if alike else []))
+
+
+def _same_name(left: Record, right: Record) -> bool:
+    return bool(_NAME(left) == _NAME(right))
+
+
+def _params_beside(record: Record, other: Record) -> str:
+    ours, theirs = (each.get("params") or {} for each in (record, other))
+    own = [f"{name}={value}" for name, value in ours.items() if name not in theirs or theirs[name] != value]
+    return ", ".join(own) or "without"
+
+
+def _subject(record: Record) -> Any:
+    """The variant, or the counter where only counting was measured."""
+    return record.get("counting" if counts_only(record) else "variant")
+
+
+def _counting(record: Record) -> Any:
+    return None if counts_only(record) else record.get("counting")
+
+
+def _counting_text(record: Record) -> str:
+    """The counter, and whether it was chosen on the command line over the one that the variant names."""
+    return f"{record['counting']} (chosen)" if record.get("counting_chosen") else str(record["counting"])
+
+
+def _pattern_said(record: Record) -> str:
+    left_out = " (leaves text out)" if record.get("pattern_partial") else ""
+    return f"pattern {record['pattern']}{left_out}"
+
+
+def _errors_said(record: Record) -> str:
+    """Nothing for the default: invalid text is refused, so there is nothing to know about it."""
+    return "" if record["errors"] == "strict" else f"errors {record['errors']}"
+
+
+def _threads_said(record: Record) -> str:
+    return "1 thread" if record["threads"] == 1 else f"{count_text(record['threads'])} threads"
+
+
+def _machine(record: Record) -> str:
+    environment = record.get("environment") or {}
+    cpu, cores = environment.get("cpu"), environment.get("cores")
+    if not cpu:
+        return f"host {record['host']}"
+    return f"{cpu} ({cores} cores)" if cores else str(cpu)
+
+
+def _memory_limit(record: Record) -> Any:
+    """The limit on memory where it was what ended the cell: else it depends on what is free and changes nothing."""
+    return (record.get("limits") or {}).get("memory_bytes") if record.get("status") == "out_of_memory" else None
+
+
+def counts_only(record: Record) -> bool:
+    """Whether a word counter alone was measured."""
+    return record.get("cell") == "count"
+
+
+_NAME = value_at("data.name")
+
+
+def _field(name: str, key: str = "", **what: Any) -> Field:
+    return Field(name, value_at(key or name), **what)
+
+
+def _decisive(name: str, title: str, **what: Any) -> Field:
+    """A field besides the corpus that decides the merges."""
+    said = {"sentence": f"{title} {{}}", **what}
+    return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **said)
+
+
+FIELDS: tuple[Field, ...] = (
+    _field("cell", names_cell=True),
+    Field("variant", _subject, names_cell=True),
+    _field("family"),
+    Field("data", _NAME, "data"),
+    _field(
+        "data.sha256",
+        decides_merges=True,
+        names_cell=True,
+        unlike="corpus",
+        missing=NOT_RECORDED,
+        circumstance=_same_name,
+        beside=_corpus_beside,
+    ),
+    *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
+    _decisive("vocab_size", "vocab size", sentence="vocabulary {}", other_work="another vocabulary"),
+    _decisive("pattern", "pattern", sentence=_pattern_said, other_work="another pattern"),
+    _decisive("special_tokens", "special tokens", other_work="other special tokens"),
+    _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise", override=True),
+    _decisive("tie_break", "tie-break", override=True),
+    _decisive("min_count", "min_count", other_work="another min_count", override=True),
+    Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
+    _field("threads", title="threads", sentence=_threads_said, names_cell=True, override=True, unlike="threads"),
+    _field("params", names_cell=True, unlike="params", beside=_params_beside),
+    _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=_always),
+    _field(
+        "host",
+        title="host",
+        sentence=_machine,
+        names_cell=True,
+        unlike="host",
+        missing=NOT_RECORDED,
+        circumstance=_always,
+        beside=_host_beside,
+    ),
+    _field("cpu", "environment.cpu"),
+    _field("commit", "environment.commit"),
+    _field("measure"),
+    _field("limits.wall", "limits.wall_seconds", unlike="limits.wall", missing="none", circumstance=_always),
+    Field("limits.memory", _memory_limit, unlike="limits.memory", circumstance=_always),
+    _field("concurrent", unlike="concurrent", missing=False, circumstance=_always),
+)
+"""In the order in which they are columns and are said."""
+
+FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
+COLUMNS = tuple(field for field in FIELDS if field.title)
+"""What may be a column, or a part of a caption."""
+DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
+"""What decides which merges are right."""
+WORK = tuple(field for field in FIELDS if field.other_work)
+"""What, besides the corpus, decides how much there is to do: times of one work are there to be compared."""
+COUNTED = tuple(FIELD[name] for name in ("data.sha256", "pattern", "special_tokens", "errors", "threads"))
+"""What makes two countings by one counter the same."""
+OVERRIDES = tuple(field for field in FIELDS if field.override)
+COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
+"""In what two sets of records can be unlike, the machine first."""
+_CELL = tuple(field for field in FIELDS if field.names_cell)
+
+
+def key_of(record: Record, fields: Iterable[Field]) -> Key:
+    """The values of fields, to be looked up by."""
+    return tuple([fixed(field.value(record)) for field in fields])
+
+
+def cell_of(record: Record) -> Key:
+    """What is equal in two records of one cell, and in no others."""
+    return key_of(record, _CELL)
+
+
+def asked_of(record: Record) -> Key:
+    """Everything that decides which merges are right: records of which it is equal have to come to the same."""
+    return key_of(record, DECISIVE)
+
+
+def question_of(record: Record) -> Key:
+    """What was to be done: the times of records that did the same are there to be compared, whichever way ties went."""
+    return (*key_of(record, (FIELD["data.sha256"], *WORK)), counts_only(record))
+
+
+def fixed(value: Any) -> Any:
+    """A value that can be looked up by."""
+    if isinstance(value, list):
+        return tuple(map(fixed, value))
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field in which two records are unlike, and how it is on either side."""
+
+    field: Field
+    left: str
+    right: str
+    circumstance: bool
+
+    @property
+    def condition(self) -> str:
+        """Its name in a comparison of two sets."""
+        return self.field.unlike
+
+
+def differences(left: Record, right: Record) -> tuple[Difference, ...]:
+    """Everything in which two records are unlike: what is known of both, and not the same."""
+    unlike = []
+    for field in COMPARED:
+        ours, theirs = (field.missing if value is None else value for value in map(field.value, (left, right)))
+        if ours is not None and theirs is not None and ours != theirs:
+            sides = field.text_beside(left, right), field.text_beside(right, left)
+            unlike.append(Difference(field, *sides, field.circumstance(left, right)))
+    return tuple(unlike)

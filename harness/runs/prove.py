@@ -1,0 +1,156 @@
+"""Giving every trained cell of a run its verdict: corpus by corpus, with the reference that is kept or can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from harness.common import registry
+from harness.common.progress import bar
+from harness.common.registry import OUTSIDE, VariantCard
+from harness.proof import compiled_replay
+from harness.proof.true_counts import Replay
+from harness.runs import store
+from harness.runs.cells import Reading, TrainCell
+from harness.runs.identity import Replays, identify, is_asked, verdict_of
+from harness.runs.outcome import STOPPED, Trained
+from harness.runs.record_keys import WRONG
+from harness.runs.smallest import smallest_text
+from harness.runs.verdict import Claim, find_reference, reach, verdict
+from harness.worker import word_store
+from variants.contract import Merge, TieBreak, Unavailable
+
+# A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
+PROVABLE = ("ok", *STOPPED)
+
+LONG_BYTES = 1_000_000
+"""From here on the longest word is replayed without the compiled replay, too, before another trainer is run."""
+REPLAY = "replay"
+
+RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
+
+
+def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool) -> list[str]:
+    """Set the verdicts; returns a sentence for each corpus on which families disagree.
+
+    After an interruption nothing more is run and nothing kept: what is there has to do.
+    """
+    replays = Replays()
+    groups: dict[tuple[str, str, int], list[Trained]] = {}
+    for each in trained:
+        if each.answer["status"] in PROVABLE and each.merges is not None and each.tie_break is not None:
+            groups.setdefault((each.cell.reading.key, each.tie_break, each.cell.min_count), []).append(each)
+    sentences = [
+        sentence
+        for (_, tie_break, _), group in groups.items()
+        for sentence in prove_group(group, tie_break, run_judge, None if interrupted else replays)
+    ]
+    if not interrupted:
+        identify_all(trained, replays)
+    return sentences
+
+
+def identify_all(trained: Sequence[Trained], replays: Replays) -> None:
+    """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has."""
+    for each in filter(is_asked, trained):
+        if store.words_of(each.cell.reading) is None:
+            continue  # the cache was emptied meanwhile: there is nothing to replay on
+        each.identity = identify(each, replays)
+        if each.identity.kind == WRONG and each.answer.get("from_file"):
+            each.identity = replace(each.identity, smallest=smallest_text(each.cell))
+        if each.tie_break is None:
+            each.verdict = verdict_of(each.identity, each.verdict)
+
+
+def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, replays: Replays | None) -> list[str]:
+    """Hold the cells that answer one question against its reference, which is made if need be.
+
+    Without `replays`, after an interruption, nothing is made but what the group itself agrees on, and that not kept.
+    """
+    claims = [claim_of(trained) for trained in group]
+    longest = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
+    cell = replace(longest, tie_break=tie_break)
+    asked = cell.reading, cell.tie_break, cell.min_count
+    reference = store.reference(*asked)
+    needed = max(map(reach, claims))
+    disagreements = []
+    if reference is None or not reference.covers(needed):
+        judges = [] if replays is None else registry.judges()
+        heard = claims if replays is None else [*claims, *replayed_claims(group, tie_break, replays)]
+        made, disagree = find_reference(heard, judges, lambda judge, size: run_judge(cell, judge, size))
+        if made is not None:
+            reference = made
+            if replays is not None:
+                store.keep_reference(*asked, made)
+        elif disagree:
+            names = ", ".join(dict.fromkeys(claim.variant for claim in claims))
+            disagreements.append(
+                f"{cell.reading.file.name}: {names} and the trainers they were held against disagree, and no "
+                "two families agree; none of these merges is proved"
+            )
+    for trained, claim in zip(group, claims, strict=True):
+        trained.verdict = verdict(claim, reference)
+    return disagreements
+
+
+def claim_of(trained: Trained) -> Claim:
+    cell, whole = trained.cell, trained.answer["status"] == "ok"
+    return Claim(
+        cell.variant.name,
+        cell.variant.family,
+        trained.merges or [],
+        cell.num_merges,
+        whole,
+        OUTSIDE in cell.variant.tags,
+    )
+
+
+def replayed_claims(group: Sequence[Trained], tie_break: str, replayed: Callable[[Trained], Replay]) -> list[Claim]:
+    """The longest list that a trainer ended with and that replaying finds right: no other trainer has to be run then.
+
+    The compiled replay costs about what training does. Without it, words that are long are replayed in Python, for most
+    trainers go through a whole word for each merge in it: hours, where all the text is one word.
+    """
+    whole = [trained for trained in group if trained.answer["status"] == "ok" and trained.merges is not None]
+    tried: list[Sequence[Merge]] = []
+    for trained in sorted(whole, key=lambda trained: trained.cell.num_merges, reverse=True):
+        if trained.merges in tried:
+            continue
+        tried.append(trained.merges or [])
+        if proved_by_replay(trained, TieBreak(tie_break), replayed):
+            return [Claim(REPLAY, REPLAY, trained.merges or [], trained.cell.num_merges, whole=True)]
+    return []
+
+
+def proved_by_replay(trained: Trained, tie_break: TieBreak, replayed: Callable[[Trained], Replay]) -> bool:
+    """Whether replaying finds all merges right; False also where it would take too long to be tried."""
+    cell, merges = trained.cell, trained.merges or []
+    words = store.words_of(cell.reading)
+    if words is None:  # the cache was emptied meanwhile
+        return False
+    label = f"replaying {cell.variant.name} on {cell.reading.file.name}"
+    try:
+        with bar(label, len(merges), "merges") as on_progress:
+            held = compiled_replay.hold(
+                word_store.read(words)[0],
+                merges,
+                cell.num_merges,
+                tie_break=tie_break,
+                min_count=cell.min_count,
+                on_progress=on_progress,
+            )
+        return held.proved
+    except Unavailable:
+        if longest_word(cell.reading) < LONG_BYTES:
+            return False
+        told = replayed(trained)
+        return tie_break in told.tie_breaks and not told.stops_too_early(cell.num_merges)
+
+
+def longest_word(reading: Reading) -> int:
+    """How many bytes it has; 0 if there are no words."""
+    words = store.words_of(reading)
+    offsets = np.frombuffer(word_store.read(words)[0].offsets, dtype=np.int64) if words is not None else np.zeros(1)
+    return int(np.diff(offsets).max(initial=0))

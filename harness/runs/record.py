@@ -1,0 +1,162 @@
+"""The record: one measured cell, one JSON line; and the file of them, appended to and never rewritten by a measurement.
+
+Records are written whole or not at all, under a lock, so that several commands can share a results folder. A line that
+cannot be read is reported with its number and skipped: it costs only itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import io
+import json
+import marshal
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.media import terminal_text
+from harness.runs.record_keys import complaints
+
+SCHEMA = 1
+FILE_NAME = "records.jsonl"
+PACKED = f"{FILE_NAME}.gz"
+"""The same, packed by gzip: what is kept for good and not added to."""
+Record = dict[str, Any]
+BY_ITSELF = "itself"
+"""What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
+
+
+class RecordFile:
+    """`records.jsonl` in a results folder, unless it is called otherwise."""
+
+    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
+        """Make the folder if need be and prove that it can be written, before anything is measured."""
+        self.path = folder / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab"):
+                pass
+        except OSError as error:
+            raise unwritable(folder, error) from error
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Add records at the end, all or none. Raises Refusal if the disk is full, or the folder gone for good."""
+        lines = b"".join(_line(record) for record in records)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b", buffering=0) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _append_whole(file, lines)
+        except OSError as error:
+            raise unwritable(self.path.parent, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> Refusal:
+    return Refusal(
+        f"cannot write records to {folder} ({error.strerror}); choose another folder with results=FOLDER", UNMEASURED
+    )
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line. What is no text, such as a file name in another encoding, becomes JSON's own escapes."""
+    return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+
+
+def _append_whole(file: io.FileIO, lines: bytes) -> None:
+    """Write `lines` behind what there is; if that fails half-way, what was written is taken back."""
+    end = file.seek(0, os.SEEK_END)
+    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+        lines = b"\n" + lines  # what a crash of the machine cut short stays a line of its own, to be reported
+    try:
+        written = 0
+        while written < len(lines):  # on a disk that is almost full the first write takes what fits, without an error
+            written += file.write(lines[written:])
+        os.fsync(file.fileno())
+    except BaseException:
+        if file.seek(0, os.SEEK_END) > end:
+            file.truncate(end)
+        raise
+
+
+class Line(NamedTuple):
+    """A line of a file of records: what stands there, or what is wrong with it."""
+
+    path: Path
+    number: int
+    record: Record | None
+    complaints: tuple[str, ...] = ()
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
+    before: Record = {}
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                if text.strip():
+                    line = read_line(path, number, text, before)
+                    before = line.record or before
+                    yield line
+    except OSError as error:
+        told = error.strerror or error
+        raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
+    except (EOFError, zlib.error) as error:
+        raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of records in a folder, what is packed first; the name of the plain one where there is none."""
+    return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
+
+
+def read_line(path: Path, number: int, line: bytes, before: Record) -> Line:
+    """A record of our schema that is whole and holds together, or all reasons why the line is none.
+
+    What it shares with the record `before` it is kept, and checked, once: most of it, where one cell was run often.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Line(path, number, None, (str(error),))
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if type(schema) is int and schema > SCHEMA:
+        newer = f"schema {schema} is newer than {SCHEMA}, which this program reads; update it"
+        return Line(path, number, None, (newer,))
+    if schema != SCHEMA or "status" not in record:
+        return Line(path, number, None, (f"not a record of schema {SCHEMA}",))
+    for name, value in record.items():
+        known = before.get(name)
+        kind = type(value)
+        if value == known and (kind is str or (kind in (dict, list) and exactly(value) == exactly(known))):
+            record[name] = known
+    wrong = tuple(complaints(record, before))
+    return Line(path, number, None if wrong else record, wrong)
+
+
+def exactly(value: Any) -> bytes:
+    """What is equal for equal JSON alone: to Python 1, 1.0 and true are equal."""
+    return marshal.dumps(value, 2)
+
+
+def report(line: Line) -> None:
+    """Say which line is skipped, and why."""
+    skipped = f"{line.path}, line {line.number}: skipped, {'; '.join(line.complaints)}"
+    print(terminal_text(skipped), file=sys.stderr)  # noqa: T201
+
+
+def read_records(paths: Sequence[Path | str]) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
+    records = []
+    for given in map(Path, paths):
+        for file in files_of(given) if given.is_dir() else [given]:
+            for line in lines_of(file):
+                if line.record is None:
+                    report(line)
+                else:
+                    records.append(line.record)
+    return records

@@ -1,0 +1,98 @@
+"""What holds for a whole command, not for a cell: how often and for what cells are run, and where results go."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.common.choices import at_least, one_of
+from harness.common.errors import Refusal
+from harness.measure.instructions import RUN_TRAINER
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A way to measure, conf/measure/NAME.yaml: for what (a kind of kinds.py), and how carefully."""
+
+    name: str
+    kind: str = "time"
+    warm_up: int = 0
+    quiet_seconds: float = 0.0
+    """The longest wait for a quiet machine before each cell."""
+
+    @property
+    def timed(self) -> bool:
+        return self.kind == "time"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One command's settings."""
+
+    results: Path
+    save: Path | None
+    repeat: int
+    seed: int
+    fresh_counts: bool
+    plan_only: bool
+    measure: Preset
+    rerun: bool = False
+    overwrite: bool = False
+    concurrent: bool = False
+    affinity: tuple[int, ...] | None = None
+
+
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """The command's settings. Raises Refusal for impossible ones."""
+    preset = preset_of(config["measure"])
+    repeat = config["repeat"] if config["repeat"] is not None else config["measure"]["repeat"]
+    at_least("repeat", repeat)
+    one_of("counts", config["counts"], ["kept", "fresh"])
+    for name in ("results", "save"):
+        if config[name] == "":
+            raise Refusal(f"{name} is empty; say {name}=FOLDER")
+    return Settings(
+        results=Path(config["results"]),
+        save=Path(config["save"]) if config["save"] is not None else None,
+        repeat=repeat,
+        seed=config["seed"],
+        fresh_counts=config["counts"] == "fresh",
+        plan_only=config["plan"],
+        measure=preset,
+        rerun=config["rerun"],
+        overwrite=config["overwrite"],
+        concurrent=config["concurrent"],
+        affinity=affinity_of(config["affinity"]),
+    )
+
+
+def preset_of(composed: Mapping[str, Any]) -> Preset:
+    one_of("measure.kind", composed["kind"], list(RUN_TRAINER))
+    at_least("measure.warm_up", composed["warm_up"], 0)
+    if not 0 <= composed["quiet"] < math.inf:
+        raise Refusal(f"measure.quiet={composed['quiet']:g} is not a time; it is in seconds, 0 or more")
+    return Preset(composed["name"], composed["kind"], composed["warm_up"], composed["quiet"])
+
+
+def affinity_of(said: Any) -> tuple[int, ...] | None:
+    """The cores that measured processes may run on, in order, each once; None for all that this process may use.
+
+    >>> affinity_of(None) is None
+    True
+    """
+    if said is None:
+        return None
+    cores = said if isinstance(said, list) else [said]
+    if not cores or not all(type(core) is int for core in cores):
+        raise Refusal(f"affinity={said} names no cores; it is a list of their numbers, such as affinity=[0]")
+    if not hasattr(os, "sched_getaffinity"):
+        raise Refusal("affinity needs Linux; leave it out here")
+    usable = os.sched_getaffinity(0)
+    if missing := sorted(set(cores) - usable):
+        listed = ", ".join(map(str, sorted(usable)))
+        raise Refusal(f"affinity={said}: there is no core {missing[0]} for this process; there are: {listed}")
+    return tuple(sorted(set(cores)))

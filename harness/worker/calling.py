@@ -1,0 +1,148 @@
+"""Calling anyone's counter or trainer: found by its name, given the arguments it takes, its merges checked.
+
+Standard library only, and Python 3.9's: it runs in the measured process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Callable
+
+from harness.worker.merges_bytes import tokens_to_bytes
+from variants.contract import GREATEST_BYTES, Meter, TieBreak, WordCounts
+
+LONGEST_SHOWN = 200
+OWN = "own"
+"""What stands for a tie-break where each trainer is to break ties as it does when it is not told."""
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names.
+
+    >>> resolve("variants.contract:Meter.lap").__name__
+    'lap'
+    """
+    module, _, path = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found  # type: ignore[no-any-return]
+
+
+def arguments_for(
+    function: Callable[..., Any], leading: list[Any], meter: Meter, offered: dict[str, Any], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What to call `function` with, by position and by keyword: `leading` and all `params`, the rest if it takes it.
+
+    The meter follows `leading` by position, or goes by its name. A function of `**keywords` gets what every trainer
+    takes, but `threads` only goes to one that names it. Compiled code that does not show its signature is taken to keep
+    the contract and nothing beyond it.
+
+    >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
+    ([{}, 5], {'min_count': 1})
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return [*leading, meter], {**{name: offered[name] for name in offered if name != "threads"}, **params}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    keywords = {name: offered[name] for name in offered if name in parameters or (takes_any and name != "threads")}
+    keywords.update(params)
+    if meter_comes_next(list(parameters.values()), len(leading), keywords):
+        return [*leading, meter], keywords
+    if "meter" in parameters or takes_any:
+        keywords["meter"] = meter
+    return leading, keywords
+
+
+def reads_corpus(trainer: Callable[..., Any]) -> bool:
+    """Whether a trainer wants a corpus instead of word counts: its first two parameters are `corpus`, `num_merges`.
+
+    >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
+    (True, False)
+    """
+    try:
+        return list(inspect.signature(trainer).parameters)[:2] == ["corpus", "num_merges"]
+    except ValueError:
+        return False
+
+
+def own_tie_break(trainer: Callable[..., Any]) -> str | None:
+    """By which tie-break a trainer goes when it is not told; None if that is none of the contract's.
+
+    >>> own_tie_break(lambda words, num_merges, tie_break=TieBreak.RAW_BYTES: []), own_tie_break(lambda words: [])
+    ('raw_bytes', 'greatest_bytes')
+    """
+    try:
+        keyword = inspect.signature(trainer).parameters.get("tie_break")
+    except ValueError:
+        return GREATEST_BYTES.value
+    default = GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
+    return default.value if isinstance(default, TieBreak) else None
+
+
+def prepare(function: Callable[..., Any]) -> None:
+    """Let a module make what it needs once on a machine, whatever the job, if it says so: its `before_the_clock()`."""
+    once = getattr(sys.modules.get(getattr(function, "__module__", "")), "before_the_clock", None)
+    if callable(once):
+        once()
+
+
+def feeding_of(trainer: Callable[..., Any], corpus: Any, params: dict[str, Any]) -> dict[str, Any] | None:
+    """How a trainer's module says that it is fed; None if it does not say."""
+    describe = getattr(sys.modules.get(getattr(trainer, "__module__", "")), "feeding", None)
+    return None if not callable(describe) else dict(describe(corpus, **params)._asdict())
+
+
+def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
+    """Whether the positional parameter at `place` is the meter: it is called so, or nothing else could stand there."""
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if len(positional) <= place:
+        return any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    following = positional[place]
+    return following.name == "meter" or (following.name not in keywords and following.default is following.empty)
+
+
+def packed(merges: Any) -> bytes:
+    """The merges as bytes, in the order and form of their digest. Raises ValueError if they are not pairs of bytes.
+
+    Only plain lists, tuples and bytes will do: what makes its merges when it is read would do its work after the clock.
+    """
+    if type(merges) is not list:
+        raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
+    # All at once where everything is as it should be: this is in the trainer's time.
+    if set(map(type, merges)) <= {tuple, list} and set(map(len, merges)) <= {2}:
+        tokens = list(chain.from_iterable(merges))
+        if set(map(type, tokens)) <= {bytes}:
+            return tokens_to_bytes(tokens)
+    number, wrong = next((place, merge) for place, merge in enumerate(merges, 1) if not is_pair_of_bytes(merge))
+    raise ValueError(f"merge {number} is {complaint(wrong)}")
+
+
+def is_pair_of_bytes(merge: Any) -> bool:
+    return type(merge) in (tuple, list) and len(merge) == 2 and all(type(token) is bytes for token in merge)
+
+
+def complaint(merge: Any) -> str:
+    """Why something is no merge; where it looks like one, by the names of its types."""
+    if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge):
+        left, right = (type(token).__name__ for token in merge)
+        return f"{type(merge).__name__} of {left} and {right}; only a plain tuple of plain bytes is a merge"
+    return f"{shortened(repr(merge))}, not a pair of bytes"
+
+
+def expect_word_counts(found: Any) -> None:
+    """Raise ValueError unless a counter has returned word counts, their columns there and not yet to be made."""
+    if type(found) is not WordCounts:
+        raise ValueError(f"it returned {type(found).__name__}, not WordCounts")
+    for column in (found.data, found.offsets, found.counts):
+        if type(column) is not memoryview:
+            raise ValueError(f"a column of its word counts is {type(column).__name__}, not memoryview")
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

@@ -1,0 +1,243 @@
+"""Faults planted in a copy of the checkout, one after the other: does the fast suite notice each of them?
+
+    python tests/planted_faults.py              every fault, with the test that caught it
+    python tests/planted_faults.py 3 17         these only
+
+A fault is found by its text, wherever in `harness/` that stands now. Which tests catch it is said nowhere: those files
+of tests run first that import the module with the fault, nearest first, and then all the rest of the fast suite. A
+fault counts as caught if the test that fails with it passes without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LEAST_CAUGHT = 23
+NOT_COPIED = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
+
+
+class Fault(NamedTuple):
+    """What is wrong with it, and which text of one file becomes which."""
+
+    what: str
+    right: str
+    wrong: str
+
+
+FAULTS = (
+    # The measured process, and what it leaves.
+    Fault("merges that are cut short are taken for whole", "if len(token) != length:", "if False:"),
+    Fault(
+        "words are told in place of pre-tokens",
+        '"pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts))',
+        '"pre_tokens": len(word_counts)',
+    ),
+    # What every room needs.
+    Fault("a ratio is upside down", "math.log(clock(ours) / clock(theirs))", "math.log(clock(theirs) / clock(ours))"),
+    Fault(
+        "half an interval within the margin is enough to call two times the same",
+        "return low >= 1 / (1 + MARGIN) and high",
+        "return low >= 1 / (1 + MARGIN) or high",
+    ),
+    Fault(
+        "half a file stays beside the one that could not be written",
+        "finally:\n            part.unlink(",
+        "finally:\n            (lambda **_: None)(",
+    ),
+    # One measurement.
+    Fault("phases may claim more than the whole", "spent = sum(seconds.values())", "spent = 0.0"),
+    Fault("an answer may lack a figure", "missing = FIGURES.keys() - answer.keys()", "missing = set[str]()"),
+    # Corpora.
+    Fault("a remembered digest outlives a change of its file", "|{status.st_size}|{times}|", "|"),
+    Fault(
+        "blank documents are counted as documents",
+        "number += bool(content[begun : found.start()].strip())",
+        "number += 1",
+    ),
+    Fault("a place in a member is told as one in the whole", "offset - part.start + part.at", "offset + part.at"),
+    # Tokenizers.
+    Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
+    Fault("a token of the same rank is merged further", "if rank >= own:", "if rank > own:"),
+    # What is right.
+    Fault("pairs overlap in the true counts", "kept: Array = places[since % 2 == 0]", "kept: Array = places"),
+    Fault("lists that part by a tie are called wrong", "BY_TIES if", "WRONG if"),
+    # A run.
+    Fault("one family is enough to agree with itself", "or heard[0][1] < 2 or", "or heard[0][1] < 1 or"),
+    Fault(
+        "a kept reference is believed beyond its end",
+        "return self.exhausted or len(self.merges) >= num_merges",
+        "return True",
+    ),
+    Fault(
+        "a counter is served with the time of its former code",
+        'source = (source_sha256(cell.counter.target) or "")[:16]',
+        'source = ""',
+    ),
+    Fault("the rest of a run is told of the whole", "return level * done * grown", "return level * num_merges * grown"),
+    Fault("merges are counted from 0 where they part", '{"merge": index + 1, "got"', '{"merge": index, "got"'),
+    # What records show.
+    Fault(
+        "special tokens are forgotten among the merges asked for",
+        'vocab_size - 256 - len(self.record.get("special_tokens") or ())',
+        "vocab_size - 256",
+    ),
+    Fault(
+        "a difference is told as none",
+        '"" if comparison.different else "same"',
+        '"same" if comparison.different else ""',
+    ),
+    Fault(
+        "rows that made fewer merges are compared",
+        "if row.merges != base.merges and None not in",
+        "if False and None not in",
+    ),
+    # The gate.
+    Fault("a regression need not leave out 0", "if effect.low is None or effect.low <= 0:", "if effect.low is None:"),
+    Fault("merges that nobody confirmed pass", 'if proof["state"] not in PROVED:', "if False:"),
+    Fault("layouts of memory excuse nothing", "return min(head) / max(base) - 1", "return max(head) / min(base) - 1"),
+)
+
+
+class CannotPlant(Exception):
+    """The text of a fault stands nowhere, or in several places."""
+
+
+def place_of(fault: Fault, checkout: Path) -> Path:
+    """The one file of `harness/` that has the text. Raises CannotPlant if there is none, or it is not told apart."""
+    files = [path for path in sorted((checkout / "harness").rglob("*.py")) for _ in range(times(fault, path))]
+    if len(files) != 1:
+        raise CannotPlant(f"{fault.what}: {fault.right!r} stands {len(files)} times in harness/; mend the list")
+    return files[0]
+
+
+def times(fault: Fault, path: Path) -> int:
+    return path.read_text().count(fault.right)
+
+
+# Which tests are near
+
+
+def nearest_tests(module: Path, checkout: Path) -> list[str]:
+    """A module's doctests, then the files of tests that import it, those that import little else first.
+
+    Where none imports it, those that import what imports it.
+    """
+    imports = {
+        path: set(imports_of(path)) for folder in ("harness", "tests") for path in (checkout / folder).rglob("*.py")
+    }
+    names = {name_of(module, checkout)}
+    for _ in range(2):
+        users = {path for path, others in imports.items() if any(is_of(other, names) for other in others)}
+        near = [path for path in users if path.name.startswith("test_")]
+        if near:
+            break
+        names = {name_of(path, checkout) for path in users if "harness" in path.relative_to(checkout).parts}
+    ours = {path: sum(other.startswith("harness.") for other in imports[path]) for path in near}
+    return [str(path.relative_to(checkout)) for path in (module, *sorted(near, key=lambda path: (ours[path], path)))]
+
+
+def is_of(imported: str, names: set[str]) -> bool:
+    """Whether what is imported is one of these modules, or lies in one."""
+    return imported in names or imported.rpartition(".")[0] in names
+
+
+def name_of(module: Path, checkout: Path) -> str:
+    return ".".join(module.relative_to(checkout).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+# Planting and catching
+
+
+def copied(folder: Path) -> Path:
+    """A copy of this checkout with what is compiled."""
+    copy = folder / "checkout"
+    shutil.copytree(REPOSITORY, copy, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
+    return copy
+
+
+def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """pytest in a copy, up to the first failure; what it runs imports the copy."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=no", "--no-header", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "1000"}
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
+
+
+def write(path: Path, source: str) -> None:
+    """Write a module so that nothing compiled of it is taken for it: not of one size and second with what it was."""
+    later = path.stat().st_mtime + 2
+    path.write_text(source)
+    os.utime(path, (later, later))
+
+
+def caught_by(fault: Fault, checkout: Path) -> str | None:
+    """The test that catches a fault in a copy, which is mended afterwards; None if the whole fast suite passes.
+
+    Raises RuntimeError where the tests end otherwise than by passing or failing.
+    """
+    path = place_of(fault, checkout)
+    right = path.read_text()
+    near = nearest_tests(path, checkout)
+    rest = [f"--ignore={name}" for name in near]
+    for arguments in (["-n", "0", *near], rest):
+        write(path, right.replace(fault.right, fault.wrong))
+        try:
+            ran = ended(checkout, *arguments)
+        finally:
+            write(path, right)
+        if ran.returncode == 1:
+            return failed_in(ran.stdout, checkout)
+        if ran.returncode not in (0, 5):  # 5: there was nothing to run
+            raise RuntimeError(f"{fault.what}: pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return None
+
+
+def failed_in(printed: str, checkout: Path) -> str:
+    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it fails as well."""
+    name: str = re.findall(r"^FAILED (.*?)(?: - .*)?$", printed, re.MULTILINE)[0]
+    again = ended(checkout, "-n", "0", "--last-failed", "--last-failed-no-failures", "none", name.partition("::")[0])
+    if again.returncode != 0:
+        raise RuntimeError(f"{name} fails without a fault as well\n{again.stdout}")
+    return name
+
+
+def plant(faults: Iterable[Fault]) -> dict[Fault, str | None]:
+    """Plant them one by one in a copy; returns which test caught each, None for those that none did."""
+    caught = {}
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = copied(Path(folder))
+        for fault in faults:
+            caught[fault] = caught_by(fault, checkout)
+            print(f"{FAULTS.index(fault) + 1:2} {fault.what}: {caught[fault] or 'NOT CAUGHT'}", flush=True)  # noqa: T201
+    return caught
+
+
+def main(arguments: Sequence[str]) -> int:
+    chosen = [FAULTS[int(number) - 1] for number in arguments] or list(FAULTS)
+    for fault in FAULTS:
+        place_of(fault, REPOSITORY)
+    caught = plant(chosen)
+    number = sum(test is not None for test in caught.values())
+    print(f"{number} of {len(caught)} faults are caught")  # noqa: T201
+    return 0 if len(caught) - number <= len(FAULTS) - LEAST_CAUGHT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,32 @@
+// Holds claimed merges against the counts of tables read from a file: the compiled replay without Python.
+//
+// A case is a line of numbers (words, num_merges, min_count, tie-break, guess scale, 1 for wide symbols or 2 for wide
+// positions, claims, then two ids for each), then its words. For each: how many are right, and 1 if they are too few.
+#include <cstdio>
+#include <fstream>
+#include <vector>
+
+#include "driver_words.hpp"
+#include "replay.hpp"
+
+int main(int, char** arguments) {
+    std::ifstream file(arguments[1]);
+    std::size_t words = 0;
+    while (file >> words) {
+        replay::Question question;
+        int tie_break = 0, wide = 0;
+        std::size_t number = 0;
+        file >> question.num_merges >> question.min_count >> tie_break >> question.guess_scale >> wide >> number;
+        question.tie_break = static_cast<replay::TieBreak>(tie_break);
+        question.wide_symbols = wide == 1;
+        question.wide_positions = wide == 2;
+        std::vector<std::uint32_t> lefts(number), rights(number);
+        for (std::size_t claim = 0; claim < number; ++claim) file >> lefts[claim] >> rights[claim];
+        CaseWords table;
+        table.read(file, words);
+        const auto go_on = [](void*, std::uint64_t) { return true; };
+        const auto judged =
+            replay::judge(table.columns(), {lefts.data(), rights.data(), number}, question, go_on, nullptr);
+        std::printf("%llu %d\n", static_cast<unsigned long long>(judged.right), judged.too_few);
+    }
+}

@@ -1,0 +1,179 @@
+"""Lines of records that are broken in any way cost themselves and nothing else, and many records cost little."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured import measured
+
+from harness import report, table
+from harness.results.legend import Legend
+from harness.results.rows import rows
+from harness.runs.record import lines_of, read_records
+from harness.runs.record_keys import KEYS, complaints
+
+Record = dict[str, Any]
+FOLDER = Path(__file__).parent / "records"
+WHOLE = [record for name in ("forms", "sweep", "counting") for record in read_records([FOLDER / f"{name}.jsonl"])]
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**400,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    "a\nb",
+    [],
+    [1],
+    [None],
+    ["x"],
+    {},
+    {"x": 1},
+    "61",
+)
+FORMS: tuple[list[str], ...] = (
+    *([], ["--work"], ["--series", "--runs"], ["--format", "csv"], ["--format", "html"], ["--format", "markdown"]),
+    *(["--relative-to", "heap"], ["--pivot", "variant", "data"], ["--sort", "total"]),
+    ["--pivot", "data", "status", "--format", "csv"],
+)
+
+
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a record at which something stands."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield (*place, name)
+        yield from places_in(part, (*place, name))
+
+
+def broken(draw: random.Random) -> Record:
+    """A whole record in which one thing or two are something else, or are not there."""
+    record = copy.deepcopy(draw.choice(WHOLE))
+    for _ in range(draw.choice((1, 1, 2))):
+        *path, last = draw.choice(list(places_in(record)))
+        around: Any = record
+        for name in path:
+            around = around[name]
+        if draw.random() < 0.2:
+            del around[last]
+        else:
+            around[last] = draw.choice(ODD)
+    return record
+
+
+def write(path: Path, records: list[Record]) -> str:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def shown_in_every_form(path: str, target: Path, reports: bool) -> None:
+    for form in FORMS:
+        assert table.main([path, *form, "--output", str(target)]) in (0, 2, 21, 22), form
+    assert table.main(["--compare", path, str(FOLDER / "forms.jsonl"), "--unlike"]) in (0, 2, 21, 22)
+    if reports:
+        assert report.main([path, "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"vocab_size": "1000"}, "vocab_size is '1000', not a whole number"),
+        (
+            {"seconds": {"update": 1.0, "total": "x"}},
+            "seconds is {'update': 1.0, 'total': 'x'}, not a mapping of seconds by phase",
+        ),
+        ({"peak_rss_bytes": 10**400}, "peak_rss_bytes is 1"),
+        ({"instructions": {}}, "instructions.count is missing"),
+        ({"first_divergence": {"merge": 1, "got": ["zz", ""]}}, "first_divergence.got is ['zz', '']"),
+        ({"environment": {"memory_bytes": "much"}}, "environment.memory_bytes is 'much'"),
+        ({"data": None}, "data is null"),
+        ({"status": "fine"}, "status is 'fine'"),
+        ({"run_key": None}, "run_key is null"),
+    ],
+    ids=str,
+)
+def test_a_broken_record_is_told_by_file_and_line_and_skipped(
+    change: Record, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "r.jsonl", [measured("heap", 1.0), {**measured("naive", 2.0), **change}])
+    assert table.main([path]) == 0
+    said = capsys.readouterr()
+    assert "naive" not in said.out
+    assert "heap" in said.out
+    assert said.err.startswith(f"{path}, line 2: skipped, {told}")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    for number in range(2 if seed == 0 else 60):
+        records = [broken(draw) for _ in range(60 if number % 2 == 0 else 2)]
+        path = write(tmp_path / "r.jsonl", records)
+        shown_in_every_form(path, tmp_path / "shown", reports=seed > 0)
+
+
+def test_the_check_knows_every_key_at_once_or_beside_a_sound_record() -> None:
+    """What a record shares with a sound one is not looked at again, and what is only equal to it is."""
+    draw = random.Random(5)
+    for _ in range(200):
+        record, sound = broken(draw), draw.choice(WHOLE)
+        assert set(complaints(record, sound)) == set(complaints(record))
+    first = measured("heap", 1.0, threads=1)
+    assert list(complaints({**first, "threads": True}, first)) == ["threads is True, not a whole number, 0 or more"]
+    assert {name.partition(".")[0] for name in KEYS} >= first.keys() - {"params"}
+
+
+def test_what_two_lines_share_is_kept_once_and_only_if_it_is_exactly_that(tmp_path: Path) -> None:
+    first = measured("heap", 1.0, params={"push": 1})
+    path = Path(write(tmp_path / "r.jsonl", [first, first, {**first, "params": {"push": True}}]))
+    one, two, three = (line.record for line in lines_of(path))
+    assert one is not None
+    assert two is not None
+    assert three is not None
+    assert two["environment"] is one["environment"]
+    assert three["params"]["push"] is True
+
+
+def calls_of(work: Any) -> int:
+    """How many calls a piece of work makes: the same on every machine."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
+    def words(number: int) -> int:
+        shown = rows([measured("heap", 1.0, params={"n": n}, data=f"corpus {n % 7}", size=n) for n in range(number)])
+
+        def said() -> None:
+            legend = Legend(shown)
+            legend.notes()
+            legend.caption()
+            legend.labels()
+
+        return calls_of(said)
+
+    assert words(800) < 5 * words(200)
+    assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50

@@ -1,0 +1,123 @@
+"""A chart is decided once: matplotlib and a page's Vega-Lite have the same marks at the same places."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+from measured import Record, measured
+
+from harness.results.charts.chart import Chart, Panel, Point, Request, Text
+from harness.results.charts.kinds import KINDS
+from harness.results.charts.layout import figure_of
+from harness.results.charts.values import ESTIMATED, PROVED
+from harness.results.charts.vega import MOST_POINTS, view_of
+from harness.results.colours import DARK, LIGHT
+from harness.results.rows import Row, rows
+
+CURVE = [{"merges": 7 * merges, "seconds": {"max": 0.01 * merges, "update": 0.02 * merges}} for merges in range(1, 101)]
+OF_KIND: dict[str, dict[str, Any]] = {
+    "size": {"size": 2_000_000},
+    "vocabulary": {"vocab_size": 500},
+    "threads": {"threads": 2},
+}
+
+
+def records(kind: str) -> list[Record]:
+    """Two programs in two blocks, and what else this kind needs."""
+    if kind == "counting":
+        return [measured("", 0.5, cell="count", variant=None, counting=counter) for counter in ("native", "serial")]
+    more = {"curve": CURVE, "tallies": {"pair_updates": 10}, "peak_rss_bytes": 30_000_000}
+    made = [
+        {**measured(name, {"count": 0.5, "max": seconds, "update": seconds}), **more, "block": block}
+        for name, seconds in (("naive", 40.0), ("heap", 0.3))
+        for block in range(2)
+    ]
+    return made + ([measured("naive", 2.0, **OF_KIND[kind])] if kind in OF_KIND else [])
+
+
+def described(kind: str) -> tuple[list[Row], Chart]:
+    shown = rows(records(kind))
+    return shown, KINDS[kind].describe(shown, Request())
+
+
+def marks_of_page(panel: Panel, shown: list[Row], shape: str) -> list[dict[str, Any]]:
+    """The marks of a shape as a page gets them, by the names of their values."""
+    view = view_of([panel], lambda row: next(place for place, other in enumerate(shown) if other is row))
+    view = json.loads(json.dumps(view))
+    return [
+        dict(zip(layer["fields"], mark, strict=True))
+        for layer in view["layers"]
+        if layer["spec"]["mark"]["type"] == shape
+        for mark in layer["marks"]
+    ]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("growth", "published")])
+def test_a_picture_and_a_page_have_each_figure_at_the_same_place(kind: str) -> None:
+    shown, chart = described(kind)
+    figure = figure_of(chart)
+    drawn = {artist.get_gid(): artist for axes in figure.axes for artist in axes.lines}
+    compared = 0
+    for panel in chart.panels:
+        points = marks_of_page(panel, shown, "point")
+        mine = [mark for mark in panel.marks if isinstance(mark, Point) and mark.name]
+        assert {mark.form for mark in mine} <= {*PROVED, ESTIMATED}
+        for mark, point in zip(mine, points, strict=True):
+            artist = drawn[f"{mark.prefix or 'value'}-{mark.name}"]
+            assert point["x"] == pytest.approx(np.asarray(artist.get_xdata())[0])
+            assert shown[point["of"]] is mark.row
+            if "y" in point:
+                assert point["y"] == pytest.approx(np.asarray(artist.get_ydata())[0])
+            compared += 1
+    for panel in chart.panels:
+        for bar in marks_of_page(panel, shown, "bar"):
+            assert bar["x2"] - bar["x"] <= 1 + 1e-9 or panel.view == "seconds"
+            compared += 1
+    assert compared >= 1
+
+
+def test_bars_of_a_page_are_those_of_the_picture() -> None:
+    shown, chart = described("phases")
+    panel, axes = chart.panels[-1], figure_of(chart).axes[-1]
+    drawn = sorted((patch.get_x(), patch.get_width()) for patch in axes.patches if isinstance(patch, Rectangle))
+    bars = sorted((bar["x"], bar["x2"] - bar["x"]) for bar in marks_of_page(panel, shown, "bar"))
+    assert len(drawn) == len(bars) == 6
+    assert [number for bar in bars for number in bar] == pytest.approx([number for bar in drawn for number in bar])
+
+
+def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:
+    shown, chart = described("growth")
+    for panel in chart.panels:
+        corners = [mark for mark in marks_of_page(panel, shown, "line") if mark["line"] == 0]
+        assert 3 <= len(corners) <= MOST_POINTS
+        (line, *_) = [line for line in figure_of(chart).axes[chart.panels.index(panel)].lines if line.get_gid()]
+        assert corners[-1]["x"] == np.asarray(line.get_xdata())[-1]
+        assert corners[-1]["y"] == pytest.approx(np.asarray(line.get_ydata())[-1], rel=1e-3)
+
+
+def test_what_a_page_says_of_a_mark_names_its_own_figures() -> None:
+    """Words are templates: a name that no figure has would be read out as nothing."""
+    for kind in KINDS:
+        if kind == "published":
+            continue
+        _, chart = described(kind)
+        for panel in chart.panels:
+            for mark in panel.marks:
+                mark.words.replace("{x}", "").replace("{y}", "").format(**dict.fromkeys(mark.figures, ""))
+
+
+def test_a_description_knows_no_theme_and_what_failed_is_named_in_its_line() -> None:
+    _, chart = described("ladder")
+    light, dark = (figure_of(chart, theme) for theme in (LIGHT, DARK))
+    assert light.get_facecolor() != dark.get_facecolor()
+    skipped = measured("gone", {}, status="skipped", reason="it is away", seconds={}, merges=None)
+    shown = rows([*records("phases"), skipped])
+    chart = KINDS["phases"].describe(shown, Request())
+    (text,) = [mark for mark in chart.panels[-1].marks if isinstance(mark, Text) and mark.outcome]
+    (outcome,) = marks_of_page(chart.panels[-1], shown, "text")
+    assert text.text == outcome["outcome"] == "skipped: it is away"
+    assert shown[outcome["of"]].name == "gone"

@@ -1,0 +1,76 @@
+"""What was asked is said in one table: a field that stands there is known to everything that reads records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from measured import measured
+
+from harness.results.columns import total_ratios
+from harness.results.fairness import incomparable
+from harness.results.fields import fields_of
+from harness.results.legend import Legend
+from harness.results.rows import asked, rows
+from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, OVERRIDES, WORK, Field, cell_of, differences
+from harness.runs.record_keys import KEYS, complaints
+from harness.runs.reproduction import overrides_of
+
+ANOTHER: dict[str, Any] = {
+    "cell": "count",
+    "variant": "naive",
+    "data.sha256": "cd" * 32,
+    "vocab_size": 2000,
+    "pattern": "line",
+    "special_tokens": ["<s>"],
+    "errors": "replace",
+    "tie_break": "raw_bytes",
+    "min_count": 7,
+    "counting": "native",
+    "threads": 8,
+    "params": {"push": "grown"},
+    "interpreter": "PyPy 3.10.1",
+    "host": "11aa22bb",
+}
+HEAP = measured("heap", 1.0)
+
+
+def changed(name: str) -> dict[str, Any]:
+    """A record that is another in one field."""
+    outer, _, inner = name.partition(".")
+    value = ANOTHER[name]
+    return {**HEAP, outer: {**HEAP[outer], inner: value} if inner else value}
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS if field.names_cell], ids=lambda field: field.name)
+def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field) -> None:
+    other = changed(field.name)
+    assert cell_of(other) != cell_of(HEAP)
+    if field.name == "cell":
+        return
+    both = rows([HEAP, other])
+    assert len(both) == 2
+    assert (asked(both[0]) != asked(both[1])) == field.decides_merges
+    assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
+    assert field.name in ("params", *fields_of(both))
+    if field.unlike:
+        assert [difference.field for difference in differences(HEAP, other)] == [field]
+    if field.title:
+        assert field.text(other) in Legend(both).columns[field.title]
+    if field in WORK:
+        assert incomparable(both[1], both[0]) == field.other_work
+        assert total_ratios(rows([HEAP, {**other, "variant": "naive"}]), "heap") == [1.0, None]
+    if field in OVERRIDES:
+        assert f"{field.name}={ANOTHER[field.name]}" in overrides_of(other)
+
+
+def test_what_decides_merges_names_a_cell_and_is_compared() -> None:
+    assert set(WORK) < set(DECISIVE) <= {field for field in COMPARED if field.names_cell}
+    assert {field.name for field in COLUMNS} >= {field.name for field in WORK}
+
+
+def test_fields_are_keys_of_a_record() -> None:
+    of_the_environment = {"cpu", "commit"}
+    renamed = {"data": "data.name", "limits.wall": "limits.wall_seconds", "limits.memory": "limits.memory_bytes"}
+    assert {renamed.get(field.name, field.name) for field in FIELDS} - of_the_environment <= KEYS.keys()
+    assert list(complaints({**HEAP, "seconds": {"update": 1.0, "total": 1.0}})) == []

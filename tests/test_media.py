@@ -1,0 +1,86 @@
+"""Whatever stands in a record: no terminal obeys it, no spreadsheet reckons it, no page takes it for its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measured import measured, stopped
+
+from harness import records, table
+from harness.common.media import csv_text, html_text, markdown_text, terminal_text
+
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+HOSTILE = "=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"
+NAMED = measured(HOSTILE, {"update": 1.0, HOSTILE: 1e-7}, params={"push": HOSTILE}, tallies={HOSTILE: 3}, host=HOSTILE)
+RECORDS = [
+    {**NAMED, "pattern": HOSTILE, "special_tokens": [HOSTILE], "data": {**NAMED["data"], "name": HOSTILE}},
+    {**measured("heap", 2.0), "environment": {"cpu": HOSTILE}},
+    stopped(HOSTILE, 9, reason=HOSTILE, stderr_tail=HOSTILE),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return str(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [[], ["--work"], ["--series"], ["--pivot", "variant", "data"], ["--format", "markdown"], ["--format", "html"]],
+)
+def test_no_control_sequence_reaches_a_reader(form: list[str], path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert table.main([path, *form]) == 0
+    said = capsys.readouterr()
+    assert "calc" in said.out
+    assert OBEYED.search(said.out + said.err) is None
+    assert not any(line.lstrip().startswith(("new |", "::")) for line in said.out.splitlines())
+
+
+def test_a_table_of_markdown_keeps_its_lines(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table.main([path, "--format", "markdown"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(RECORDS)
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("command", ["table", "records"])
+def test_no_cell_of_csv_is_a_formula(
+    command: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == "table":
+        assert table.main([path, "--format", "csv"]) == 0
+        text = capsys.readouterr().out
+    else:
+        assert records.main(["export", path, "--output", str(tmp_path / "r.csv")]) == 0
+        text = (tmp_path / "r.csv").read_text()
+    cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
+    assert any("calc" in cell for cell in cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert OBEYED.search(text) is None
+
+
+def test_a_broken_line_is_told_without_what_it_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({**measured("heap", 1.0), "threads": HOSTILE}) + "\n")
+    assert table.main([str(tmp_path / "r.jsonl")]) == 22
+    assert OBEYED.search(capsys.readouterr().err) is None
+    assert table.main([f"no {HOSTILE}"]) == 22
+    assert OBEYED.search(capsys.readouterr().err) is None
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_every_medium_has_what_was_said_and_nothing_that_is_obeyed(text: str) -> None:
+    for written in (terminal_text(text), markdown_text(text), html_text(text), csv_text(text)):
+        assert OBEYED.search(written) is None
+        written.encode()
+    assert "\n" not in terminal_text(text) + markdown_text(text) + html_text(text)
+    assert not csv_text(text).startswith(("=", "+", "-", "@"))
+    if text.isprintable():
+        assert terminal_text(text) == text

@@ -1,0 +1,95 @@
+"""The list of faults fits the code as it is, and a fault that nothing notices is told."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import planted_faults
+import pytest
+from planted_faults import FAULTS, LEAST_CAUGHT, CannotPlant, Fault, caught_by, nearest_tests, place_of, plant
+from workbench import CHECKOUT
+
+FAULT = Fault("two and two are five", "return 4", "return 5")
+
+
+def ends(*codes: int, printed: str = "") -> list[subprocess.CompletedProcess[str]]:
+    return [subprocess.CompletedProcess([], code, printed, "") for code in codes]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A checkout with one module and the file of its tests."""
+    for folder in ("harness/room", "tests"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
+    (tmp_path / "harness/room/user.py").write_text("from harness.room import sums\n")
+    (tmp_path / "tests/test_sums.py").write_text("from harness.room.sums import four\n")
+    (tmp_path / "tests/test_others.py").write_text("import harness.room.user\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_every_fault_can_be_planted_and_is_a_program(fault: Fault) -> None:
+    path = place_of(fault, CHECKOUT)
+    assert fault.right != fault.wrong
+    ast.parse(path.read_text().replace(fault.right, fault.wrong))
+
+
+def test_there_are_faults_in_every_room_but_what_holds_commands() -> None:
+    rooms = {place_of(fault, CHECKOUT).relative_to(CHECKOUT).parts[1] for fault in FAULTS}
+    assert rooms == {path.parent.name for path in CHECKOUT.glob("harness/*/__init__.py")}
+    assert len(FAULTS) == 25
+    assert len(set(FAULTS)) == 25
+    assert LEAST_CAUGHT >= 23
+
+
+@pytest.mark.parametrize("source", ["return 5", "return 4\nreturn 4"])
+def test_a_text_that_is_gone_or_not_alone_is_told(small: Path, source: str) -> None:
+    (small / "harness/room/sums.py").write_text(source)
+    with pytest.raises(CannotPlant, match="two and two"):
+        place_of(FAULT, small)
+
+
+def test_the_tests_that_are_near_come_from_the_imports(small: Path) -> None:
+    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/test_sums.py"]
+    (small / "tests/test_sums.py").unlink()
+    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/test_others.py"]
+
+
+def test_a_fault_is_there_while_tests_run_and_gone_afterwards(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, seen = small / "harness/room/sums.py", []
+    answers = iter(ends(0, 1, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
+
+    def ended(_: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        seen.append(("return 5" in module.read_text(), "tests/test_sums.py" in arguments))
+        return next(answers)
+
+    monkeypatch.setattr(planted_faults, "ended", ended)
+    assert caught_by(FAULT, small) == "tests/test_others.py::test_sum"
+    assert seen == [(True, True), (True, False), (False, False)]
+    assert "return 4" in module.read_text()
+
+
+def test_a_fault_that_nothing_notices_is_not_caught(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(ends(0, 0))
+    monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
+    assert caught_by(FAULT, small) is None
+
+
+@pytest.mark.parametrize("codes", [(1, 1), (2,), (4,)])
+def test_what_fails_without_a_fault_catches_none(
+    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
+) -> None:
+    answers = iter(ends(*codes, printed="FAILED tests/test_sums.py::test_sum\n"))
+    monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
+    with pytest.raises(RuntimeError):
+        caught_by(FAULT, small)
+
+
+@pytest.mark.slow
+def test_a_sample_of_the_faults_is_caught() -> None:
+    """All of them take an hour: python tests/planted_faults.py."""
+    sample = [FAULTS[number] for number in (0, 8, 24)]
+    assert None not in plant(sample).values()

@@ -1,0 +1,254 @@
+"""Encoding is fast, bounded in memory, and the same as when it is slow and done at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.tokenizers import array_file, cuts, plain
+from harness.tokenizers.cuts import last_cut_of
+from harness.tokenizers.merging import by_heap, by_scan, join
+from harness.tokenizers.mixed_text import mixed_parts
+from harness.tokenizers.plain import Tokenizer
+from variants.contract import Pair
+
+SMALL_WINDOW = 24
+OTHERS_OF_THAT_KIND = [
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+]
+"""As OpenAI and Meta write them."""
+CUTTABLE = [*(pattern for name, pattern in PATTERNS.items() if name in ("gpt2", "gpt4", "o200k")), *OTHERS_OF_THAT_KIND]
+
+texts = st.lists(
+    st.sampled_from(
+        [
+            *SPECIALS,
+            "<|e|",
+            "<|",
+            "the",
+            " the",
+            " ",
+            "  ",
+            "\n",
+            "\r\n",
+            "\t",
+            "'ll",
+            "1",
+            "123",
+            "é",
+            "一",
+            ".",
+            "!\n",
+            " !",
+            "\u00a0",
+            "/",
+            "A",
+            "a",
+        ]
+    )
+    | st.text(max_size=3)
+).map("".join)
+
+
+def naive(tokens: list[int], ranks: dict[Pair, int], made: list[int]) -> list[int]:
+    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every pair."""
+    tokens = list(tokens)
+    while True:
+        found = [(ranks[pair], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks]
+        if not found:
+            return tokens
+        rank, place = min(found)
+        tokens[place : place + 2] = [made[rank]]
+
+
+@given(
+    merges=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), unique=True, max_size=10),
+    made=st.lists(st.integers(0, 5), min_size=10, max_size=10),
+    tokens=st.lists(st.integers(0, 3), max_size=60),
+)
+def test_scan_and_heap_merge_as_looking_at_every_pair_does(
+    merges: list[Pair], made: list[int], tokens: list[int]
+) -> None:
+    """Any lists, those too that no training makes: a merge may make a pair that comes before it."""
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    expected = naive(tokens, ranks, made)
+    assert by_scan(tokens, ranks, made) == expected
+    assert by_heap(tokens, ranks, made) == expected
+    assert join(tokens, ranks, made) == expected
+
+
+def test_merging_stops_before_the_limit() -> None:
+    ranks, made = {(0, 0): 0, (1, 1): 1}, [1, 2]
+    for merged in (by_scan, by_heap):
+        assert [merged([0] * 5, ranks, made, limit) for limit in (0, 1, 2)] == [[0] * 5, [1, 1, 0], [2, 0]]
+
+
+def test_long_pre_tokens_are_merged_by_a_heap_and_come_back() -> None:
+    one = Tokenizer(*learned("document"))
+    text = TEXT * 20
+    assert one.decode_text(one.encode(text)) == text
+
+
+# Parts
+
+
+@given(text=texts, cut_at=st.lists(st.integers(0, 200), max_size=12), bytewise=st.booleans())
+@example(text="x <|e|>x y", cut_at=[8], bytewise=False)
+@example(text="é一", cut_at=[1, 3], bytewise=True)
+@settings(deadline=None, max_examples=40)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at: list[int], bytewise: bool) -> None:
+    one = Tokenizer(*learned(pattern, SPECIALS))
+    whole: str | bytes = text.encode() if bytewise else text
+    places = [0, *sorted(place for place in cut_at if place < len(whole)), len(whole)]
+    parts = [whole[start:stop] for start, stop in pairwise(places)]
+    expected = one.encode(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "WINDOW", SMALL_WINDOW)
+        assert list(one.encode_iterable(parts)) == expected
+        assert one.encode(text) == expected
+
+
+@pytest.mark.parametrize("pattern", CUTTABLE)
+@given(text=texts)
+@settings(deadline=None, max_examples=50)
+def test_a_text_cut_where_it_is_said_to_be_safe_has_the_same_pre_tokens(pattern: str, text: str) -> None:
+    last_cut = last_cut_of(pattern)
+    assert last_cut is not None
+    expected = regex.findall(pattern, text)
+    for last in range(len(text) + 1):
+        if cut := last_cut(text, 0, last):
+            assert cut <= last
+            assert regex.findall(pattern, text[:cut]) + regex.findall(pattern, text[cut:]) == expected
+
+
+def test_patterns_of_which_nothing_is_known_are_not_cut() -> None:
+    assert last_cut_of(PATTERNS["line"]) is cuts._after_line_end
+    for pattern in (None, PATTERNS["document"], r"\w+ \w+|.", r" ?\p{L}+|\s+(?=a)", r"(?r)\s+", r"x| ?\p{L}+"):
+        assert last_cut_of(pattern) is None
+
+
+def test_memory_is_bounded_by_the_window_and_parts_are_taken_as_they_are_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plain, "WINDOW", 1000)
+    one = Tokenizer(*learned("gpt2", SPECIALS))
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "the cat's mat "
+
+    ids = one.encode_iterable(endless())
+    first = [next(ids) for _ in range(50)]
+    assert taken < 200
+    assert first == one.encode("the cat's mat " * 50)[:50]
+
+
+def test_a_part_that_has_no_utf8_is_refused_when_it_comes() -> None:
+    with pytest.raises(Refusal, match="character 1 of the text is a lone surrogate"):
+        list(Tokenizer(*learned()).encode_iterable(["a", "b\ud800"]))
+
+
+def test_what_was_merged_is_kept_but_not_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Tokenizer(*learned())
+    merged: list[bytes] = []
+
+    def recorded(piece: bytes) -> list[int]:
+        merged.append(piece)
+        return [0]
+
+    monkeypatch.setattr(one, "merged", recorded)
+    one.encode("the cat the cat the")
+    assert merged == [b"the", b" cat", b" the"]
+    monkeypatch.setattr(plain, "WORDS_KEPT", 3)
+    one.encode(" ab ac the")
+    assert len(one._kept) <= 3
+    merged.clear()
+    one.encode("x" * (plain.LONGEST_KEPT + 1) + "\n" + "x" * (plain.LONGEST_KEPT + 1))
+    assert merged.count(b"x" * (plain.LONGEST_KEPT + 1)) == 2
+
+
+# Files
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+def test_a_file_is_encoded_as_its_bytes(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_file, "BLOCK", block)
+    monkeypatch.setattr(plain, "WINDOW", 100)
+    content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
+    (tmp_path / "text").write_bytes(content)
+    one = Tokenizer(*learned("gpt2", SPECIALS))
+    told: list[int] = []
+    ids = one.encode_file(tmp_path / "text", on_progress=told.append)
+    assert ids.dtype == np.uint16
+    assert ids.tolist() == one.encode(content)
+    assert told[-1] == len(content)
+    written = one.encode_file(tmp_path / "text", tmp_path / "ids.npy")
+    assert isinstance(written, np.memmap)
+    assert np.array_equal(np.load(tmp_path / "ids.npy"), ids)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids.npy", "text"]
+
+
+def test_ids_above_two_bytes_make_four(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"<|far|>a")
+    vocab = {**dict(enumerate(bytes((byte,)) for byte in range(256))), 65_536: b"<|far|>"}
+    ids = Tokenizer(vocab, [], {"<|far|>": 65_536}).encode_file(tmp_path / "text", tmp_path / "ids.npy")
+    assert (ids.dtype, ids.tolist()) == (np.uint32, [65_536, 97])
+
+
+def test_an_empty_file_has_no_ids(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"")
+    one = Tokenizer(*learned())
+    assert one.encode_file(tmp_path / "text").shape == (0,)
+    assert one.encode_file(tmp_path / "text", tmp_path / "ids.npy").shape == (0,)
+    assert np.load(tmp_path / "ids.npy").shape == (0,)
+
+
+def test_a_file_that_cannot_be_read_or_written_leaves_nothing(tmp_path: Path) -> None:
+    one = Tokenizer(*learned())
+    with pytest.raises(Refusal, match=r"cannot read .*nowhere .No such file") as refused:
+        one.encode_file(tmp_path / "nowhere", tmp_path / "ids.npy")
+    assert refused.value.exit_code == UNMEASURED
+    (tmp_path / "text").write_bytes(b"a")
+    with pytest.raises(Refusal, match="choose another place for the ids"):
+        one.encode_file(tmp_path / "text", tmp_path / "text" / "ids.npy")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+# The made-up text
+
+
+def test_mixed_text_is_the_same_for_the_same_seed_and_holds_what_it_says() -> None:
+    parts = list(mixed_parts(3, 9 * 2**16 - 5, SPECIALS))
+    assert parts == list(mixed_parts(3, 9 * 2**16 - 5, SPECIALS))
+    assert parts != list(mixed_parts(4, 9 * 2**16 - 5, SPECIALS))
+    assert sum(map(len, parts)) == 9 * 2**16 - 5
+    texts = b"".join(part for number, part in enumerate(parts, 1) if number % 8).decode()
+    for held in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "一", "𐐀", "ก", "א", "\u200d"):
+        assert held in texts
+    with pytest.raises(UnicodeDecodeError):
+        parts[7].decode()
+
+
+def test_mixed_text_comes_back() -> None:
+    one, chance = Tokenizer(*learned("o200k", SPECIALS)), random.Random(1)
+    for part in mixed_parts(chance.randint(0, 99), 2**17, SPECIALS):
+        assert one.decode(one.encode(part)) == part

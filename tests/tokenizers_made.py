@@ -1,0 +1,42 @@
+"""Tokenizers for tests: small, trained here or written by hand, and texts in which they can go wrong."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import regex
+
+from harness.common import registry
+from harness.tokenizers.learned import Learned, trained
+from variants.contract import WordCounts, vocab_of
+
+PATTERNS: dict[str, str | None] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
+SPECIALS = ("<|endoftext|>", "<|e|>", "<|e|>x")
+TEXT = (
+    "The cat's mat, it'll DON'T 'S  don’t\r\n\r\n  12345 a1b2 café cafe\u0301 naïve\t\tx \n y\u00a0z\u3000一二三，四五 "
+    "Привет, мир! שלום مرحبا नमस्ते 안녕하세요 こんにちは カタカナ 👩\u200d👩\u200d👧 🇩🇪 ſ 'ſ ǅ İ ẞ \u200b\ufeff "
+    "def f(x):\n    return x\n\x00\x01\x7f\x1c\x85 http://a.b/c?d=e&f  --- ... !!! ½ ² Ⅷ ٣ "
+    "<|e|>x<|e|><|endoftext|><|e| <|endoftext|> the the theme"
+)
+"""Contractions, all kinds of blanks and line ends, digits, scripts, controls, special tokens whole and cut short."""
+
+# "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, other lists may.
+SPELLED_TWICE = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+
+
+@functools.cache
+def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: int = 200) -> Learned:
+    """A tokenizer trained by the definition on TEXT, repeated in parts so that counts differ."""
+    expression = PATTERNS[pattern]
+    counts: dict[bytes, int] = {}
+    for part in (TEXT, TEXT[:200] * 3, TEXT[100:400] * 2):
+        for word in [part] if expression is None else regex.findall(expression, part):
+            counts[word.encode()] = counts.get(word.encode(), 0) + 1
+    return trained(
+        registry.definition()(WordCounts.from_items(counts.items()), merges), list(special_tokens), expression
+    )
+
+
+def spelled_twice() -> Learned:
+    return Learned(vocab_of(SPELLED_TWICE), list(SPELLED_TWICE), {}, PATTERNS["gpt2"])
