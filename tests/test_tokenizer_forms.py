@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, spelled_twice
 
@@ -225,6 +225,9 @@ def test_the_two_ways_to_merge_agree_exactly_where_no_token_is_spelled_otherwise
 
 
 @given(merges=merge_lists())
+@example(  # cccccc is made from cccc, whose rank is higher than its own
+    merges=[(b"c", b"c"), (b"c", b"cc"), (b"ccc", b"ccc"), (b"a", b"a"), (b"cc", b"cc")]
+)
 @settings(deadline=None)
 def test_ranks_from_elsewhere_are_encoded_as_tiktoken_does(merges: list[Merge]) -> None:
     """Whatever two pairs spell, and with tokens that only whole pre-tokens are."""

@@ -29,6 +29,7 @@ RANK = re.compile(rb"((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/
 MINBPE = b"minbpe v1\n"
 IDS = re.compile(r"([0-9]{1,9}) ([0-9]{1,9})")
 BYTES = 256
+NO_RANK = 1 << 62
 
 
 class MergesFile(NamedTuple):
@@ -140,7 +141,7 @@ def from_ranks(content: bytes) -> list[Merge]:
     """The merges behind ranks: every token of several bytes is its own last merge."""
     ranks = read_ranks(content)
     merges = merges_behind(ranks)
-    joined = {left + right for left, right in merges}
+    joined = {left + right for left, right in merges if max(ranks[left], ranks[right]) < ranks[left + right]}
     if alone := next((token for token in ranks if len(token) > 1 and token not in joined), None):
         raise ValueError(f"{alone!r} of rank {ranks[alone]} is not joined from two tokens of lower rank")
     return merges
@@ -165,20 +166,23 @@ def read_ranks(content: bytes) -> dict[bytes, int]:
 
 
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
-    """The merge of each token of several bytes, in order; none for a token that no two of lower rank join to."""
+    """The merge of each token of several bytes, in order; none for a token that merging by rank never makes.
+
+    Whatever stands beside a token, its own bytes are merged as they are alone, or it is not made: so its one merge
+    joins the two parts that its bytes alone come down to. In ranks that no training gave these may have higher ranks.
+    """
     longer = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
     return [merge for token in longer if (merge := _last_merge(token, ranks)) is not None]
 
 
 def _last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Merge | None:
-    """The two parts that are left when a token's bytes are merged by rank, its own left out; None if more are left."""
+    """The two parts that are left when a token's bytes are merged by rank; None if more are left."""
     parts = [bytes((byte,)) for byte in token]
-    own = ranks[token]
     while len(parts) > 2:
         rank, place = min(
-            (ranks.get(left + right, own), place) for place, (left, right) in enumerate(zip(parts, parts[1:]))
+            (ranks.get(left + right, NO_RANK), place) for place, (left, right) in enumerate(zip(parts, parts[1:]))
         )
-        if rank >= own:
+        if rank == NO_RANK:
             return None
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
     left, right = parts

@@ -9,7 +9,7 @@ stands between two boundaries of a text is merged as it is alone, so no other tw
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.common.units import token_text
@@ -40,19 +40,32 @@ class Spelling(NamedTuple):
 
 def spelled_otherwise(learned: Learned) -> Iterator[Spelling]:
     """The tokens that tiktoken would make where our merges do not, in order; none if the two agree on every text."""
-    yield from (
-        spelling for spelling in _spellings(learned) if spelling.parts not in (list(spelling.merge), [spelling.token])
-    )
-
-
-def _spellings(learned: Learned) -> Iterator[Spelling]:
-    """What the bytes of each merge's token come down to by the merges before it."""
-    ranks: dict[Merge, int] = {}
-    made = [left + right for left, right in learned.merges]
+    merging = _Alone(learned.merges)
     for rank, merge in enumerate(learned.merges):
-        ranks.setdefault(merge, rank)
-    for rank, (merge, token) in enumerate(zip(learned.merges, made, strict=True)):
-        yield Spelling(merge, join([token[place : place + 1] for place in range(len(token))], ranks, made, rank))
+        parts = merging.parts(merge, rank)
+        if parts not in ([*merge], [merge[0] + merge[1]]) and not merging.is_last(merge):
+            yield Spelling(merge, parts)
+
+
+class _Alone:
+    """What the bytes of a token come down to where nothing stands beside them."""
+
+    def __init__(self, merges: Sequence[Merge]) -> None:
+        self.made = [left + right for left, right in merges]
+        self.ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
+
+    def parts(self, merge: Merge, limit: int) -> list[bytes]:
+        """By the merges of ranks below `limit`."""
+        token = merge[0] + merge[1]
+        return join([token[place : place + 1] for place in range(len(token))], self.ranks, self.made, limit)
+
+    def is_last(self, merge: Merge) -> bool:
+        """Whether all the other merges leave the two tokens that it joins, so that it is made, and made last."""
+        rank = self.ranks.pop(merge)
+        try:
+            return self.parts(merge, len(self.made)) == [*merge]
+        finally:
+            self.ranks[merge] = rank
 
 
 def why_not(learned: Learned) -> str | None:
@@ -93,7 +106,7 @@ def read_ranks_text(content: bytes, special_tokens: Mapping[str, int], pattern: 
 def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str | None) -> Learned:
     """The same from ranks that are read already.
 
-    A token that no two of lower rank join to is made only where it is a whole pre-token; then `ignore_merges` is true.
+    A token that merging by rank never makes is met only where it is a whole pre-token; then `ignore_merges` is true.
     """
     numbered = {number: token for token, number in ranks.items()}
     if taken := [text for text, number in special_tokens.items() if number in numbered]:
@@ -110,5 +123,5 @@ def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], patt
 
 def _same_when_whole(learned: Learned) -> bool:
     """Whether ranks would be read as the merges that this tokenizer makes; those it lists and never makes are none."""
-    makes = [spelling.merge for spelling in _spellings(learned) if spelling.parts == list(spelling.merge)]
-    return makes == merges_behind(learned.token_ids())
+    merging = _Alone(learned.merges)
+    return [merge for merge in learned.merges if merging.is_last(merge)] == merges_behind(learned.token_ids())
