@@ -19,7 +19,7 @@ from harness.common.errors import Refusal
 from harness.common.progress import Display
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import Part
-from harness.measure.environment import environment
+from harness.measure import environment
 from harness.measure.process import Limits
 from harness.results.frame import frame_of
 from harness.results.rows import rows
@@ -246,8 +246,7 @@ def test_a_counter_at_another_width_is_another_measurement(tmp_path: Path) -> No
 def test_a_count_of_another_python_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = cell_of(reading_of(tmp_path))
     run_of(tmp_path, [cell])
-    known = environment()
-    monkeypatch.setattr(schedule, "environment", lambda: {**known, "python": "CPython 9.9.9"})
+    monkeypatch.setattr(environment, "python", lambda: "CPython 9.9.9")
     assert [each["cell"] for each in run_of(tmp_path, [cell]).records()] == ["count", "train"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,12 +146,18 @@ def keys_beside(key: str, data: str = "") -> list[str]:
     return [f"{above}.{name!s}" if above else str(name) for name in section]
 
 
+MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
+"""What says a command that may choose, or show, a variant that it does not name."""
+
 _told: dict[str, dict[str, Any]] = {}
 """The variants that Hydra has been told, as they were: a process that composes often tells each once."""
 
 
-def register() -> None:
-    """Tell Hydra the schema, and the variants that have no file: presets of families, and what packages announce."""
+def register(arguments: Sequence[str]) -> None:
+    """Tell Hydra the schema, and the variants that have no file: presets of families, and what packages announce.
+
+    Of these only what the arguments may mean: telling it all takes longer than composing.
+    """
     store = ConfigStore.instance()
     store.store(name="schema", node=HarnessConfig)
     without_a_file = dict(registry.presets())
@@ -158,7 +166,11 @@ def register() -> None:
         if name not in listed:
             known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
             without_a_file[name] = known
+    said = " ".join(arguments)
+    everything = MORE_THAN_NAMED.search(said) is not None
     for name, node in without_a_file.items():
+        if not everything and name not in said:
+            continue
         if _told.get(name) != node or f"{name}.yaml" not in store.repo.get("variant", {}):
             store.store(group="variant", name=name, node=node)
             _told[name] = node

@@ -79,7 +79,7 @@ class Cards(Mapping[str, dict[str, Any]]):
         self._presets = presets() if group == "variant" else {}
 
     def __getitem__(self, name: str) -> dict[str, Any]:
-        return self._presets[name] if name in self._presets else copy.deepcopy(_read(self._files[name]))
+        return copy.deepcopy(self._presets[name] if name in self._presets else _read(self._files[name]))
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._files, *self._presets])
@@ -101,22 +101,23 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
     conf = conf or conf_folder()
     found: dict[str, dict[str, Any]] = {}
     for file in sorted((conf / "family").glob("*.yaml")):
-        for name, card in _presets(file):
+        for name, card in _presets(file, file.stat().st_mtime_ns).items():
             if name in found or (conf / "variant" / f"{name}.yaml").exists():
                 raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
             found[name] = card
     return found
 
 
-def _presets(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+@functools.cache
+def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
     family = _read(file)
     defaults, listed = family.get("defaults"), family.get("presets")
     if not isinstance(defaults, dict) or not isinstance(listed, dict):
         raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what is other in them")
-    for name, own in listed.items():
-        own = own or {}
-        params = {**defaults.get("params", {}), **own.get("params", {})}
-        yield name, copy.deepcopy({"name": name, **defaults, **own, "params": params})
+    cards = {name: {"name": name, **defaults, **(own or {})} for name, own in listed.items()}
+    for name, card in cards.items():
+        card["params"] = {**defaults.get("params", {}), **((listed[name] or {}).get("params") or {})}
+    return cards
 
 
 @functools.cache

@@ -77,7 +77,7 @@ def package_of(target: str) -> str:
 
 def here(package: str) -> Path | None:
     """Where a top-level package or module lies for who works in the current folder; None if it is nowhere."""
-    found = source_digest.located(package, (os.getcwd(), *sys.path, PACKAGES))  # noqa: PTH109
+    found = source_digest.located(package, (os.getcwd(), *sys.path, PACKAGES), {})  # noqa: PTH109
     if found is None:
         return None
     folders = list(found.submodule_search_locations or [])

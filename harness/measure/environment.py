@@ -216,7 +216,7 @@ def environment() -> dict[str, Any]:
     """Everything about this machine and software that a comparison may want to know."""
     return {
         **machine(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "python": python(),
         "python_compiler": platform.python_compiler(),
         "python_flags": python_flags(),
         "python_build": python_build(),
@@ -225,6 +225,15 @@ def environment() -> dict[str, Any]:
         "packages": packages(),
         **checkout_state(),
     }
+
+
+def python() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def timed_on(known: dict[str, Any]) -> str:
+    """What a kept time was measured on, by what is known of the machine: another version of Python is another speed."""
+    return f"{host(known)}-{python().replace(' ', '-')}"
 
 
 def host(known: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import MappingProxyType
@@ -64,67 +64,68 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
     """The files of a module, of its packages, and of all they import of the same top-level package, by name."""
     package = module.partition(".")[0]
     found: dict[str, Path] = {}
+    known: dict[str, ModuleSpec | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         if name in found or name.partition(".")[0] != package:
             continue
-        spec = located(name, places)
+        spec = located(name, places, known)
         if spec is None or spec.origin is None or not Path(spec.origin).is_file():
             continue
         found[name] = Path(spec.origin)
         if "." in name:
             waiting.append(name.rpartition(".")[0])
         if found[name].suffix in SOURCE_SUFFIXES:
-            imports = set(imported(found[name], name, spec.submodule_search_locations is not None))
-            waiting += imports
-            waiting += named_by_text(found[name], {base for base in imports if base.partition(".")[0] == package})
+            imports, texts = names_in(found[name].read_bytes())
+            modules = set(imported(imports, name, spec.submodule_search_locations is not None))
+            waiting += modules
+            # By a name in a string, below a package that is imported from, a source file may import too.
+            bases = [base for base in modules if base.partition(".")[0] == package]
+            waiting += [*texts, *(f"{base}.{text}" for base in bases for text in texts)]
         else:
             waiting += imported_by_cython(found[name].with_name(f"{name.rpartition('.')[2]}.pyx"))
     return found
 
 
-def located(name: str, places: tuple[str, ...]) -> ModuleSpec | None:
-    """Where a module lies, found package by package, so that none of them is run for it."""
-    parts = name.split(".")
-    search: list[str] | None = list(places)
-    spec = None
-    for length in range(1, len(parts) + 1):
-        if search is None:
-            return None
-        spec = PathFinder.find_spec(".".join(parts[:length]), search)
-        if spec is None or (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
-            return None
-        search = list(spec.submodule_search_locations) if spec.submodule_search_locations is not None else None
-    return spec
+def located(name: str, places: tuple[str, ...], known: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
+    """Where a module lies, found package by package, so that none of them is run for it; `known` are those found."""
+    if name not in known:
+        known[name] = None
+        above, _, _ = name.rpartition(".")
+        package = located(above, places, known) if above else None
+        search = list(places) if not above else package.submodule_search_locations if package else None
+        spec = PathFinder.find_spec(name, search) if search is not None else None
+        if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
+            known[name] = spec
+    return known[name]
 
 
-def syntax(file: Path) -> list[ast.AST]:
-    """The parts of a source file; none of one that does not parse, which counts by its bytes alone."""
+@functools.cache
+def names_in(content: bytes) -> tuple[list[ast.Import | ast.ImportFrom], set[str]]:
+    """The imports of a source file, and its texts that may name a module.
+
+    There are none in one that does not parse, which counts by its bytes alone.
+    """
     try:
-        return list(ast.walk(ast.parse(file.read_bytes())))
+        syntax = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError):
-        return []
+        return [], set()
+    texts = {node.value for node in syntax if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    imports = [node for node in syntax if isinstance(node, ast.Import | ast.ImportFrom)]
+    return imports, {text for text in texts if MODULE_NAME.fullmatch(text)}
 
 
-def imported(file: Path, name: str, is_package: bool) -> Iterator[str]:
+def imported(imports: Iterable[ast.Import | ast.ImportFrom], name: str, is_package: bool) -> Iterator[str]:
     """Every module that a source file may import; `from a import b` may mean the module `a.b`."""
-    for node in syntax(file):
+    for node in imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = name.split(".")[: -node.level + is_package or None] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def named_by_text(file: Path, bases: set[str]) -> Iterator[str]:
-    """Modules that a source file may import by a name in a string, below a package that it imports from."""
-    for node in syntax(file):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
-            yield node.value
-            yield from (f"{base}.{node.value}" for base in bases)
 
 
 def imported_by_cython(source: Path) -> list[str]:

@@ -66,7 +66,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
         as_hydra_needs_it([PROGRAM, *arguments, *out_of_the_way(folder)]),
         without_asking_for_the_mode(arguments),
     ):
-        configuration.register()
+        configuration.register(arguments)
         configured = hydra.main(version_base="1.3", config_path=str(registry.conf_folder()), config_name="config")
         enumerate_with = configured(add)
         try:

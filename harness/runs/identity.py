@@ -12,7 +12,7 @@ is made, whatever it is, and held against the true counts of that moment (replay
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.common.progress import bar
@@ -127,10 +127,6 @@ def verdict_of(identity: Identity, verdict: Verdict) -> Verdict:
         return verdict
     divergence = {"merge": identity.merge, "got": identity.got, "want": identity.want}
     return Verdict("mismatch", (), divergence if identity.merge is not None else None)
-
-
-def as_record(identity: Identity | None) -> dict[str, Any] | None:
-    return None if identity is None else asdict(identity)
 
 
 class Replays:

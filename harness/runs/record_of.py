@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
 from harness.measure.source_digest import source_sha256
 from harness.runs.cells import Reading
-from harness.runs.identity import as_record
 from harness.runs.outcome import Counted, CountRun, Trained
 from harness.runs.record import BY_ITSELF, SCHEMA, Record
 from harness.runs.store import manifest_of
@@ -69,7 +69,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
         "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},
-        "identity": as_record(trained.identity),
+        "identity": None if trained.identity is None else asdict(trained.identity),
         "feeding": answer.get("feeding"),
         "takes_threads": answer.get("takes_threads"),
         "seconds": seconds,

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.measure import lock
-from harness.measure.environment import environment
+from harness.measure.environment import machine, timed_on
 from harness.runs import journal as resume
 from harness.runs.cells import CountCell, TrainCell, cells_of, count_key
 from harness.runs.command_line import Composed, compose
@@ -21,7 +21,7 @@ from harness.runs.journal import Journal, append_once, open_journal, others
 from harness.runs.outcome import Block, Counted, Trained
 from harness.runs.plan_shown import show_plan
 from harness.runs.record import Record, RecordFile
-from harness.runs.schedule import Run, distinct, machine, now
+from harness.runs.schedule import Run, distinct, now
 from harness.runs.settings import Settings, settings_of
 from harness.tokenizers import folder as tokenizer_folder
 
@@ -64,7 +64,7 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
     """
     cells, settings = plan
     if settings.plan_only:
-        show_plan(distinct(cells), settings, machine(environment()), console)
+        show_plan(distinct(cells), settings, timed_on(machine()), console)
         return OK
     said: list[str] = []
     with measured(cells, settings, folder) as run:
@@ -117,7 +117,7 @@ def taken_up(cells: Sequence[TrainCell], settings: Settings, store: RecordFile) 
 
     What other runs have left is recorded as far as it goes, in case nobody goes on with them.
     """
-    key = resume.plan_key(cells, settings, machine(environment()))
+    key = resume.plan_key(cells, settings, timed_on(machine()))
     journal = open_journal(settings.results, key, now())
     if journal.entries and (settings.rerun or not resume.words_are_there(cells, journal.entries)):
         leave(journal, store)

@@ -24,7 +24,7 @@ from harness.common.registry import VariantCard
 from harness.corpora.counted_facts import counted_otherwise
 from harness.measure import lock
 from harness.measure.disturbance import wait_for_quiet
-from harness.measure.environment import environment, host
+from harness.measure.environment import environment, host, machine, timed_on
 from harness.measure.instructions import RUN_TRAINER, RunJob
 from harness.measure.interpreters import interpreter
 from harness.measure.process import Answer, Limits, measure
@@ -34,7 +34,6 @@ from harness.runs.costs import MEASURED, Forecast, extrapolated, keep_cost, of_s
 from harness.runs.extrapolation import Estimate
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
 from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
-from harness.runs.prove import prove_all
 from harness.runs.record import Record
 from harness.runs.record_of import count_record, train_record
 from harness.runs.settings import Settings
@@ -58,9 +57,9 @@ class Run:
         self._blocks = [Block(number, warm_up=True) for number in range(settings.measure.warm_up)]
         self._blocks += [Block(number) for number in range(settings.repeat)]
         self.folder = folder
-        self.environment = environment()
-        self.host = host(self.environment)
-        self.machine = machine(self.environment)
+        known_machine = machine()
+        self.host = host(known_machine)
+        self.machine = timed_on(known_machine)
         self.run_id = journal.run_id if journal is not None else now()
         self.journal = journal
         known = journal.entries if journal is not None else []
@@ -344,6 +343,8 @@ class Run:
 
     def prove(self, interrupted: bool = False) -> None:
         """Give every trained cell its verdict, and a sentence for each corpus on which families disagree."""
+        from harness.runs.prove import prove_all  # here: numpy comes with it, and is needed only now
+
         if interrupted:
             keys = [cell.key() for cell in self.cells]
             mark_cut_short(keys, self.counted, self.trained, self.blocks())
@@ -375,6 +376,11 @@ class Run:
         untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None}
         return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
 
+    @functools.cached_property
+    def environment(self) -> dict[str, Any]:
+        """Asked for by the first record: how every module was built takes longer to see than many a job."""
+        return environment()
+
     def common(self) -> Record:
         return {
             "run_id": self.run_id,
@@ -399,11 +405,6 @@ def patient(limits: Limits) -> Limits:
     """The same, for what is not measured."""
     wall = limits.wall_seconds
     return replace(limits, wall_seconds=wall and wall * PATIENCE)
-
-
-def machine(known: dict[str, Any]) -> str:
-    """What a kept time was measured on: another version of Python is another speed."""
-    return f"{host(known)}-{known['python'].replace(' ', '-')}"
 
 
 def distinct(cells: Iterable[TrainCell]) -> list[TrainCell]:
