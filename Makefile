@@ -1,0 +1,52 @@
+# Every command that a developer types: `make` lists them.
+PYTHON ?= python3
+RUN = .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test slow lint format docs serve notebook gate faults ci clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## make .venv with everything that tests, documentation and notebook need
+	$(PYTHON) -m venv .venv
+	$(RUN) -m pip install -e '.[test,docs,notebook,browser]'
+
+build:  ## build the compiled modules again, after a change of a .pyx or a header
+	$(RUN) setup.py build_ext --inplace
+
+test:  ## the tests that everybody runs
+	$(RUN) -m pytest
+
+slow:  ## the tests that take long
+	$(RUN) -m pytest -m slow
+
+lint:  ## style and types, changing nothing
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+format:  ## put the style right where a tool can
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+docs:  ## build the documentation into site/
+	$(RUN) -m mkdocs build --strict
+
+serve:  ## read the documentation at http://127.0.0.1:8000, rebuilt as you edit
+	$(RUN) -m mkdocs serve
+
+notebook:  ## open the notebook
+	$(RUN) -m jupyterlab notebooks/series.ipynb
+
+gate:  ## what this checkout changes against main: merges, work and times
+	$(RUN) -m harness.gate
+
+faults:  ## plant faults one by one and see which test catches each
+	$(RUN) tests/planted_faults.py
+
+ci:  ## everything from nothing, as CI does; it makes .venv again
+	bash .ci/run
+
+clean:  ## remove what a build, a test or a run has made, except .venv and the records
+	rm -rf build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
