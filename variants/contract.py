@@ -13,10 +13,13 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
 Merge = tuple[bytes, bytes]
 """One learned merge: the left and the right token's bytes."""
+
+Veto = Callable[[bytes, bytes], bool]
+"""Whether the pair with these two halves may never be merged; it is told their bytes and nothing else."""
 
 Pair = tuple[int, int]
 """Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
@@ -324,6 +327,32 @@ class Trainer(Protocol):
         *,
         tie_break: TieBreak = GREATEST_BYTES,
         min_count: int = 1,
+    ) -> list[Merge]: ...
+
+
+class Extender(Protocol):
+    """A trainer that can also go on from merges which are already made, and be kept from some pairs.
+
+    `inherited` are those merges, in the order in which they were learned. They are made first and stand first among the
+    merges returned, which are up to `num_merges` with them. `inheriting` is `kept`, so that all of them stay, or `met`,
+    so that those never met are dropped; extending.py has the definition. `veto` refuses pairs that it did not inherit;
+    vetoes.py has some. `min_count` and ties are as ever. Raises ValueError for a list that cannot be inherited.
+
+    So SuperBPE is trained (arXiv 2503.13423), and a tokenizer is extended by what new text needs. A trainer without
+    these keywords is not asked to extend.
+    """
+
+    def __call__(
+        self,
+        word_counts: WordCounts,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+        inherited: Sequence[Merge] = (),
+        inheriting: str = "kept",
+        veto: Veto | None = None,
     ) -> list[Merge]: ...
 
 

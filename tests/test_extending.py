@@ -1,0 +1,230 @@
+"""Training that goes on from merges: worked examples, the definition against the heap, published lists, refusals."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.common import registry
+from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
+from harness.tokenizers.gpt2_form import read_spelling
+from variants import heap, naive, vetoes
+from variants.contract import Merge, TieBreak, Veto, WordCounts
+
+Train = Callable[..., "list[Merge]"]
+SHARED = next(
+    (each / "shared" for each in Path(__file__).resolve().parents if (each / "shared").is_dir()), Path("shared")
+)
+"""A folder beside the checkout that holds texts, and lists which the original program made of them; few have it."""
+EXTENDERS = [card.name for card in registry.variants().values() if "extends" in card.tags]
+
+
+def extender(name: str) -> Train:
+    card = registry.variants()[name]
+    return functools.partial(registry.resolve(card.target), **card.params)
+
+
+def swapped_words(left: bytes, right: bytes) -> bool:
+    """A veto of one's own: no token of which the left half is the longer."""
+    return len(left) > len(right)
+
+
+@pytest.mark.parametrize("case", EXTENSION_CASES, ids=lambda case: str(case.name))
+@pytest.mark.parametrize("train", [naive.train, heap.train], ids=["naive", "heap"])
+def test_a_worked_example_of_extending(train: Train, case: ExtensionCase) -> None:
+    learned = train(
+        WordCounts.from_items(case.words.items()),
+        case.num_merges,
+        tie_break=case.tie_break,
+        min_count=case.min_count,
+        inherited=case.inherited,
+        inheriting=case.inheriting,
+        veto=vetoes.named(case.veto),
+    )
+    assert tuple(learned) == case.merges, case.why
+
+
+# ---- the definition against the others, on whatever lists
+
+alphabet = st.sampled_from([b"a", b"b", b" ", b":", b"\xc3"])
+tokens = st.lists(alphabet, min_size=1, max_size=3).map(b"".join)
+any_list = st.lists(st.tuples(tokens, tokens), max_size=8)
+pieces = st.dictionaries(
+    st.lists(alphabet, min_size=1, max_size=14).map(b"".join),
+    st.integers(1, 6) | st.integers(2**32, 2**32 + 6),
+    max_size=6,
+)
+some_veto = st.sampled_from(
+    [None, vetoes.superbpe, vetoes.named("bytes:3"), vetoes.named("characters:2"), swapped_words]
+)
+
+
+def learned_or_refused(train: Train, *arguments: Any, **keywords: Any) -> list[Merge] | str:
+    try:
+        return train(*arguments, **keywords)
+    except ValueError as error:
+        return str(error)
+
+
+@st.composite
+def learned_list(draw: st.DrawFn) -> list[Merge]:
+    """Merges that were learned, of the same or other words; some are left out or stand elsewhere."""
+    merges = naive.train(WordCounts.from_items(draw(pieces).items()), draw(st.integers(0, 12)))
+    left_out = draw(st.sets(st.integers(0, 11), max_size=2))
+    merges = [merge for place, merge in enumerate(merges) if place not in left_out]
+    return draw(st.permutations(merges)) if draw(st.booleans()) else merges
+
+
+@given(
+    pieces, any_list | learned_list(), st.sampled_from(["kept", "met"]), some_veto, st.sampled_from(TieBreak), st.data()
+)
+@settings(max_examples=150, deadline=None)
+def test_extenders_come_to_the_definition_whatever_they_inherit(
+    words: dict[bytes, int],
+    inherited: list[Merge],
+    inheriting: str,
+    veto: Veto | None,
+    tie_break: TieBreak,
+    data: st.DataObject,
+) -> None:
+    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "heap_python"])))
+    asked: dict[str, Any] = {
+        "tie_break": tie_break,
+        "min_count": data.draw(st.sampled_from([1, 1, 3])),
+        "inherited": inherited,
+        "inheriting": inheriting,
+        "veto": veto,
+    }
+    num_merges = len(inherited) + data.draw(st.integers(0, 30))
+    counts = WordCounts.from_items(words.items())
+    assert learned_or_refused(train, counts, num_merges, **asked) == learned_or_refused(
+        naive.train, counts, num_merges, **asked
+    )
+
+
+@given(pieces, st.integers(0, 20), st.integers(0, 20), st.sampled_from(["kept", "met"]), st.sampled_from(TieBreak))
+@settings(max_examples=60, deadline=None)
+def test_what_is_learned_in_two_parts_is_what_is_learned_at_once(
+    words: dict[bytes, int], first: int, more: int, inheriting: str, tie_break: TieBreak
+) -> None:
+    counts = WordCounts.from_items(words.items())
+    half = naive.train(counts, first, tie_break=tie_break)
+    extended = heap.train(counts, first + more, tie_break=tie_break, inherited=half, inheriting=inheriting)
+    assert extended == naive.train(counts, first + more, tie_break=tie_break)
+
+
+# ---- the lists that the original program made
+
+
+def spelled(file: Path) -> list[Merge]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    pairs = [line.split(" ") for line in lines if not line.startswith("#")]
+    return [(read_spelling(left), read_spelling(right)) for left, right in pairs]
+
+
+ISOLATED = regex.compile(r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)")
+
+
+def pieces_of(text: str) -> WordCounts:
+    """Line by line: what the pattern matches stands alone, and what lies between two matches is one long piece."""
+    counted: Counter[str] = Counter()
+    for line in regex.findall(r"[^\n]*\n|[^\n]+", text):
+        at = 0
+        for match in ISOLATED.finditer(line):
+            counted.update(filter(None, [line[at : match.start()], match.group()]))
+            at = match.end()
+        counted.update(filter(None, [line[at:]]))
+    return WordCounts.from_items((piece.encode(), count) for piece, count in counted.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "size"),
+    [
+        pytest.param("udhr", "multi_udhr.txt", 999_788, marks=pytest.mark.slow),
+        pytest.param("novels", "en_novels.txt", 999_555, marks=pytest.mark.slow),
+    ],
+)
+def test_the_list_of_the_original_is_reached_merge_for_merge(name: str, text: str, size: int) -> None:
+    folder, corpus = SHARED / "superwords", SHARED / "corpora" / text
+    if not (folder.is_dir() and corpus.is_file()):
+        pytest.skip(f"needs {folder} and {corpus}")
+    want = spelled(folder / f"{name}.txt")
+    with corpus.open("rb") as file:
+        words = pieces_of(file.read(size).decode())
+    first_stage = spelled(folder / f"{name}.stage1.txt")
+    got = heap.train(
+        words,
+        len(want),
+        tie_break=TieBreak.HUGGINGFACE,
+        inherited=first_stage,
+        inheriting="met",
+        veto=vetoes.superbpe,
+    )
+    assert got == want
+
+
+@pytest.mark.parametrize("name", ["udhr", "novels"])
+def test_the_list_of_the_original_obeys_its_veto(name: str) -> None:
+    if not (SHARED / "superwords").is_dir():
+        pytest.skip(f"needs {SHARED / 'superwords'}")
+    inherited = set(spelled(SHARED / "superwords" / f"{name}.stage1.txt"))
+    new = [merge for merge in spelled(SHARED / "superwords" / f"{name}.txt") if merge not in inherited]
+    assert len(new) >= 1000
+    assert not [merge for merge in new if vetoes.superbpe(*merge)]
+
+
+# ---- refusals
+
+WORDS = WordCounts.from_items([(b"abcd", 2)])
+
+
+@pytest.mark.parametrize(
+    ("inherited", "asked", "sentence"),
+    [
+        (
+            [(b"ab", b"c")],
+            {},
+            "inherited merge 1 needs the token b'ab', which no merge before it makes; put the merges",
+        ),
+        ([(b"a", b"b"), (b"a", b"b")], {}, "inherited merge 2 spells the token b'ab' a second time; leave one out"),
+        (
+            [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")],
+            {},
+            "inherited merge 4 spells the token b'abc' a second time; leave one out",
+        ),
+        ([(b"a", b"b")], {"inheriting": "all"}, "inheriting is 'all'; it is 'kept' or 'met'"),
+        ([(b"a", b"b")], {"num_merges": 0}, "num_merges=0 is below the 1 merges that are inherited; they count among"),
+    ],
+)
+@pytest.mark.parametrize("train", [naive.train, heap.train], ids=["naive", "heap"])
+def test_what_cannot_be_inherited_is_refused_with_a_sentence(
+    train: Train, inherited: Sequence[Merge], asked: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match="^" + regex.escape(sentence, special_only=False)):
+        train(WORDS, **{"num_merges": 9, "inherited": inherited, **asked})
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("superbp", "veto=superbp is none there is; there are none, superbpe, bytes:N"),
+        ("bytes:1", "veto=bytes:1 leaves no pair to merge"),
+        ("variants.vetoes:MOST_WORDS", "is not a function of two halves' bytes"),
+    ],
+)
+def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=regex.escape(sentence)):
+        vetoes.named(name)
+
+
+def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
+    assert vetoes.named(f"{__name__}:swapped_words") is swapped_words
+    assert naive.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]

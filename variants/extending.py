@@ -1,0 +1,100 @@
+"""Extending: training that goes on from merges which are already made.
+
+The pieces are first encoded by the inherited merges: each in its turn, in the order of the list, is made everywhere,
+left to right. Then training goes on as ever, with the pairs that the pieces then hold, and a veto (see vetoes.py) may
+refuse some. Two ways to inherit:
+
+- `kept`: every inherited merge stays, whether its pair was met or not, so every old id stays what it was. What one
+  expects of extending a tokenizer.
+- `met`: a merge is dropped, with its token, if one of its halves is no token then, or its pair was never met. A pair is
+  met that stood somewhere at the beginning, or after some inherited merge was made; being merged makes it unmet. One
+  that was met and was used up before its turn is kept, with a token that stands nowhere. What SuperBPE's trainer does
+  (`trainer.rs` of its fork of tokenizers, on which its published lists rest).
+
+A token is spelled once. Two inherited merges that spell the same token are refused, and a pair that would spell an
+inherited token anew is refused like one under a veto. That takes a list which could not have been learned: where merges
+were learned in their order, a token's bytes are always encoded to that token, so no two others spell them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Callable
+
+from variants.contract import Merge, Pair, Veto
+from variants.words import PairCounts, Vocabulary
+
+INHERITING = ("kept", "met")
+
+
+def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int) -> None:
+    """Raise ValueError for what cannot be inherited, as far as that is known without any text."""
+    if inheriting not in INHERITING:
+        raise ValueError(f"inheriting is {inheriting!r}; it is 'kept' or 'met'")
+    if num_merges < len(inherited):
+        raise ValueError(
+            f"num_merges={num_merges} is below the {len(inherited)} merges that are inherited; they count among it"
+        )
+    if inheriting == "kept":
+        inherit(inherited, inheriting, Vocabulary(lambda *_: None), (), lambda *_: ())
+
+
+def inherit(
+    inherited: Sequence[Merge],
+    inheriting: str,
+    vocabulary: Vocabulary,
+    standing: Iterable[Pair],
+    merge: Callable[[Pair, int], Iterable[Pair]],
+) -> None:
+    """Make the inherited merges one after the other; those that are not dropped are added to the vocabulary.
+
+    `standing` are the pairs that stand anywhere before. `merge` is told a pair and its new token, makes the merge
+    everywhere, and answers with pairs that stand after it, the new ones among them. Raises ValueError for a list that
+    cannot be inherited.
+    """
+    met = set(standing)
+    ids = {token: number for number, token in enumerate(vocabulary.tokens)}
+    for number, (left, right) in enumerate(inherited, 1):
+        missing = [half for half in (left, right) if half not in ids]
+        if missing and inheriting == "kept":
+            raise ValueError(
+                f"inherited merge {number} needs the token {missing[0]!r}, which no merge before it makes; put the "
+                "merges in the order in which they were learned, or inherit those that are met"
+            )
+        if missing or (inheriting == "met" and (ids[left], ids[right]) not in met):
+            continue
+        if left + right in ids:
+            raise ValueError(f"inherited merge {number} spells the token {left + right!r} a second time; leave one out")
+        pair = ids[left], ids[right]
+        met.discard(pair)
+        ids[left + right] = vocabulary.add(pair)
+        met.update(merge(pair, ids[left + right]))
+
+
+class Refused:
+    """The pairs that may not be merged: under the veto, or spelling an inherited token anew; each asked about once."""
+
+    def __init__(self, vocabulary: Vocabulary, veto: Veto | None) -> None:
+        self.tokens = vocabulary.tokens
+        self.veto = veto
+        self.spelled = {left + right for left, right in vocabulary.merges}
+        self.answers: dict[Pair, bool] = {}
+
+    def __call__(self, pair: Pair) -> bool:
+        if pair not in self.answers:
+            left, right = self.tokens[pair[0]], self.tokens[pair[1]]
+            vetoed = self.veto is not None and bool(self.veto(left, right))
+            self.answers[pair] = vetoed or left + right in self.spelled
+        return self.answers[pair]
+
+    def allowed(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        """Those of `pairs` that may be merged."""
+        if self.veto is None and not self.spelled:
+            return pairs
+        return [pair for pair in pairs if not self(pair)]
+
+    def taken_from(self, pair_counts: PairCounts) -> PairCounts:
+        """The counts without those that are refused."""
+        if self.veto is None and not self.spelled:
+            return pair_counts
+        return {pair: pair_counts[pair] for pair in self.allowed(pair_counts)}

@@ -1,0 +1,76 @@
+"""The queue of the heap stages: pairs by (count, tie-break) in a heap of one's choice, corrected when they come up."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple
+
+from variants import python_heap
+from variants.contract import Meter, Pair, Unavailable
+from variants.extending import Refused
+from variants.words import PairCounts
+
+
+class HeapFunctions(NamedTuple):
+    """A heap of lists; `sign` is -1 where the smallest entry comes first."""
+
+    sign: int
+    heapify: Callable[[list[Any]], None]
+    push: Callable[[list[Any], Any], None]
+    pop: Callable[[list[Any]], Any]
+
+
+def heap_functions(heap: str) -> HeapFunctions:
+    """The heap of that name. Raises Unavailable for `max` before Python 3.14, ValueError for an unknown name."""
+    if heap == "c":
+        return HeapFunctions(-1, heapq.heapify, heapq.heappush, heapq.heappop)
+    if heap == "python":
+        return HeapFunctions(1, python_heap.heapify, python_heap.push, python_heap.pop)
+    if heap == "max":
+        if not hasattr(heapq, "heappush_max"):
+            raise Unavailable("heapq's max functions are public from Python 3.14 on; run it with that Python")
+        return HeapFunctions(1, *(getattr(heapq, name) for name in ("heapify_max", "heappush_max", "heappop_max")))
+    raise ValueError(f"heap is {heap!r}; it is 'c', 'python' or 'max'")
+
+
+class PairQueue:
+    """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little, none refused."""
+
+    def __init__(
+        self, functions: HeapFunctions, pair_counts: PairCounts, keys: list[Any], refused: Refused, meter: Meter
+    ) -> None:
+        self.functions = functions
+        self.pair_counts = pair_counts
+        self.keys = keys
+        self.refused = refused
+        self.entries = [self.entry(pair) for pair in refused.allowed(pair_counts)]
+        functions.heapify(self.entries)
+        meter.tally("heap_pushes", len(self.entries))
+
+    def entry(self, pair: Pair) -> Any:
+        return self.functions.sign * self.pair_counts[pair], self.keys[pair[0]], self.keys[pair[1]], pair
+
+    def push(self, pairs: Iterable[Pair], meter: Meter) -> None:
+        """Add an entry with the present count for each of `pairs` that still occurs."""
+        live = [pair for pair in self.refused.allowed(pairs) if pair in self.pair_counts]
+        for pair in live:
+            self.functions.push(self.entries, self.entry(pair))
+        meter.tally("heap_pushes", len(live))
+
+    def most_frequent_pair(self, meter: Meter) -> Pair | None:
+        """Take entries from the top until one is true; a stale one goes back with its true count, if it has any."""
+        found, pops, returned = None, 0, 0
+        while self.entries and found is None:
+            claimed, _, _, pair = self.functions.pop(self.entries)
+            pops += 1
+            count = self.pair_counts.get(pair, 0)
+            if self.functions.sign * claimed == count:
+                found = pair
+            elif count:
+                self.functions.push(self.entries, self.entry(pair))
+                returned += 1
+        meter.tally("heap_pops", pops)
+        meter.tally("stale_pops", pops - (found is not None))
+        meter.tally("heap_pushes", returned)
+        return found
