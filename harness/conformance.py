@@ -28,6 +28,7 @@ from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import pasted
 from harness.proof.differential import differential_checks, examples_under_another_tie_break
+from harness.proof.extension import extends, extension_checks
 from harness.proof.printed import report
 from harness.proof.trainer import properties, worked_examples
 from harness.worker.calling import reads_corpus
@@ -39,13 +40,17 @@ if TYPE_CHECKING:
 ALL_TIE_BREAKS = tuple(TieBreak)
 
 
-def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Check]:
-    """All checks of a trainer, the most telling first; properties are checked under the first of the tie-breaks."""
+def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS, *, extending: bool = False) -> list[Check]:
+    """All checks of a trainer, the most telling first; properties are checked under the first of the tie-breaks.
+
+    Those of `extending` are for a trainer that can go on from merges which are already made.
+    """
     return [
         *worked_examples(tie_breaks),
         *examples_under_another_tie_break(tie_breaks),
         *properties(tie_breaks[0]),
         *differential_checks(tie_breaks),
+        *(extension_checks(tie_breaks) if extending else []),
     ]
 
 
@@ -62,7 +67,9 @@ def check_trainer(
     Raises CheckFailed at the first failure; with on_fail="collect" it returns every outcome instead.
     """
     subject = functools.partial(train, **(parameters or {}))
-    return _outcomes(trainer_checks(tie_breaks), subject, on_fail, trainer_checks_of(tie_breaks))
+    extending = extends(subject)
+    checks = trainer_checks(tie_breaks, extending=extending)
+    return _outcomes(checks, subject, on_fail, trainer_checks_of(tie_breaks, extending=extending))
 
 
 def check_word_counter(
@@ -77,14 +84,15 @@ def check_word_counter(
     return _outcomes(counter_checks(widths), subject, on_fail, counter_checks_of(widths))
 
 
-def trainer_checks_of(tie_breaks: Sequence[TieBreak]) -> str:
+def trainer_checks_of(tie_breaks: Sequence[TieBreak], *, extending: bool = False) -> str:
     """How a test gets at the checks under these tie-breaks.
 
-    >>> trainer_checks_of([TieBreak.RAW_BYTES])
-    'trainer_checks([TieBreak.RAW_BYTES])'
+    >>> trainer_checks_of([TieBreak.RAW_BYTES], extending=True)
+    'trainer_checks([TieBreak.RAW_BYTES], extending=True)'
     """
     named = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
-    return "trainer_checks()" if tuple(tie_breaks) == ALL_TIE_BREAKS else f"trainer_checks([{named}])"
+    asked = [] if tuple(tie_breaks) == ALL_TIE_BREAKS else [f"[{named}]"]
+    return f"trainer_checks({', '.join(asked + ['extending=True'] * extending)})"
 
 
 def counter_checks_of(widths: Sequence[int]) -> str:
@@ -122,20 +130,27 @@ def parametrize_with_checks(
     if len(kinds) != 1:
         raise ValueError("name at least one subject, and give trainers and word counters a test function each")
     counters = kinds == {True}
-    checks = counter_checks(widths) if counters else trainer_checks(tie_breaks)
-    checks_from = counter_checks_of(widths) if counters else trainer_checks_of(tie_breaks)
+    checks = [
+        counter_checks(widths) if counters else trainer_checks(tie_breaks, extending=extends(subject))
+        for subject in subjects
+    ]
     expected = dict(expected_failures or {})
-    if absent := expected.keys() - {check.name for check in checks}:
-        raise ValueError(registry.unknown("check", min(absent), [check.name for check in checks]))
+    names = list(dict.fromkeys(check.name for of_subject in checks for check in of_subject))
+    if absent := expected.keys() - set(names):
+        raise ValueError(registry.unknown("check", min(absent), names))
     cases = [
         pytest.param(
             subject,
-            functools.partial(_check_in_pytest, check, checks_from),
+            functools.partial(
+                _check_in_pytest,
+                check,
+                counter_checks_of(widths) if counters else trainer_checks_of(tie_breaks, extending=extends(subject)),
+            ),
             id=f"{name_of(subject)}-{check.name}",
             marks=[pytest.mark.xfail(strict=True, reason=expected[check.name])] if check.name in expected else [],
         )
-        for subject in subjects
-        for check in checks
+        for subject, of_subject in zip(subjects, checks, strict=True)
+        for check in of_subject
     ]
     return pytest.mark.parametrize(("counter" if counters else "trainer", "check"), cases)
 
@@ -188,7 +203,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
             if counter:
                 return report(counter_checks(), subject, asked.target, counter_checks_of(WIDTHS))
-            return report(trainer_checks(tie_breaks), subject, asked.target, trainer_checks_of(tie_breaks))
+            extending = extends(subject)
+            checks = trainer_checks(tie_breaks, extending=extending)
+            return report(checks, subject, asked.target, trainer_checks_of(tie_breaks, extending=extending))
     except Refusal as refusal:
         print(refusal, file=sys.stderr)  # noqa: T201
         return refusal.exit_code

@@ -19,6 +19,7 @@ from harness.common.errors import Refusal
 from harness.conformance import check_trainer, check_word_counter, trainer_checks
 from harness.proof.checks import Check, CheckSkipped, outcome_of
 from harness.proof.counter import counter_checks
+from harness.proof.extension import extends, extension_checks
 from harness.proof.trainer import properties
 from variants import fine_grained, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
@@ -125,6 +126,23 @@ def test_what_must_run_here_is_in_the_registry(name: str) -> None:
 @pytest.mark.parametrize(("name", "check"), cases(VARIANTS, TRAINER_CHECKS))
 def test_a_variant_conforms(name: str, check: Check) -> None:
     make(check, name, registry.variants()[name])
+
+
+@pytest.mark.parametrize("name", [name for name in ON_WORDS if "extends" in registry.variants()[name].tags])
+def test_a_variant_that_can_extend_conforms_in_that_too(name: str) -> None:
+    if reason := why_not_here(name):
+        skip(name, reason)
+    train = bound(registry.variants()[name])
+    outcomes = [outcome_of(check, train) for check in extension_checks(list(TieBreak))]
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
+    assert {outcome.check for outcome in outcomes if outcome.status == "skipped"} <= {"check_extends_at_any_width"}
+
+
+@pytest.mark.parametrize("name", [name for name in ON_WORDS if "external" not in registry.variants()[name].tags])
+def test_a_variant_can_extend_if_its_card_says_so(name: str) -> None:
+    if reason := why_not_here(name):
+        skip(name, reason)
+    assert extends(bound(registry.variants()[name])) == ("extends" in registry.variants()[name].tags)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 import regex
+import sabotaged
+import sabotaged_extenders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.common import registry
+from harness.conformance import parametrize_with_checks
+from harness.proof.checks import CheckFailed, outcome_of
+from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.gpt2_form import read_spelling
 from variants import heap, naive, vetoes
@@ -228,3 +233,67 @@ def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
     assert vetoes.named(f"{__name__}:swapped_words") is swapped_words
     assert naive.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]
+
+
+# ---- the checks themselves: each mistake is seen
+
+CHECKS = {check.name: check for check in extension_checks(list(TieBreak))}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [
+        ("veto_forgotten_for_the_second_occurrence", "check_extends[veto_again]"),
+        ("no_veto", "check_extends[veto_colon]"),
+        ("no_veto", "check_extends[veto_and_min_count]"),
+        ("veto_applied_to_inherited", "check_extends[veto_spares_inherited]"),
+        ("spells_a_token_twice", "check_extends[spelled_once]"),
+        ("dropped_merge_kept", "check_extends[met_never_met]"),
+        ("dropped_merge_kept", "check_extends[dropped_ones_have_no_id]"),
+        ("used_up_merge_dropped", "check_extends[met_used_up]"),
+        ("kept_merge_dropped", "check_extends[kept_never_met]"),
+        ("inherited_in_another_order", "check_extends[ids_in_the_order_of_the_list]"),
+        ("threshold_not_rescanned", "check_extends_as_defined[1]"),
+        ("threshold_not_rescanned", "check_learns_in_two_parts"),
+        ("runs_counted_without_overlap", "check_extends[kept_long_run]"),
+    ],
+)
+def test_a_sabotaged_extender_is_caught_by_the_check_meant_for_it(wrong: str, check: str) -> None:
+    with pytest.raises(CheckFailed):
+        CHECKS[check](getattr(sabotaged_extenders, wrong))
+
+
+def test_the_extender_without_sabotage_passes() -> None:
+    for check in CHECKS.values():
+        outcome = outcome_of(check, sabotaged_extenders.honest)
+        assert outcome.status == "passed" or outcome.check == "check_extends_at_any_width", outcome.message
+
+
+def test_an_extender_that_refuses_nothing_is_caught() -> None:
+    with pytest.raises(CheckFailed, match="without a ValueError: merges out of their order cannot all be kept"):
+        CHECKS["check_refuses_to_inherit"](lambda *_, **__: [])
+
+
+def test_an_extender_of_one_thread_only_is_caught() -> None:
+    def loses_the_list(*arguments: Any, threads: int = 1, inherited: Any = (), **asked: Any) -> list[Merge]:
+        return naive.train(*arguments, inherited=inherited if threads == 1 else (), **asked)
+
+    with pytest.raises(CheckFailed, match="asked with threads=2"):
+        CHECKS["check_extends_at_any_width"](loses_the_list)
+
+
+def test_a_failure_becomes_a_test_that_says_what_is_inherited() -> None:
+    outcome = outcome_of(CHECKS["check_extends[veto_spares_inherited]"], sabotaged_extenders.veto_applied_to_inherited)
+    assert outcome.shown_by is not None
+    test = outcome.shown_by.smallest(sabotaged_extenders.veto_applied_to_inherited).as_test(
+        sabotaged_extenders.veto_applied_to_inherited
+    )
+    assert "    inherited = [(b':', b' '), (b'a', b': ')]\n" in test
+    assert "inherited=inherited, veto=vetoes.named('superbpe')" in test
+
+
+def test_conformance_checks_extending_where_a_trainer_can() -> None:
+    cases = parametrize_with_checks([sabotaged_extenders.honest, sabotaged.honest]).args[1]
+    ids = [case.id for case in cases if "check_extends" in case.id]
+    assert {one.partition("-")[0] for one in ids} == {"sabotaged_extenders:extending_with.<locals>.train"}
+    assert len(ids) > len(EXTENSION_CASES)

@@ -19,6 +19,7 @@ from typing import Any, AnyStr, TypeVar
 
 from harness.common import registry
 from harness.proof.checks import CheckFailed, Counterexample, Outcome, learn, to_exhaustion
+from variants import vetoes
 from variants.contract import GPT2_PATTERN, GREATEST_BYTES, Corpus, Merge, TieBreak, WordCounts
 
 Input = TypeVar("Input")
@@ -123,22 +124,31 @@ def smaller_text(content: AnyStr) -> Iterator[AnyStr]:
 
 @dataclass(frozen=True)
 class WrongWords(Counterexample):
-    """Words on which a trainer was found to learn other merges than the definition."""
+    """Words on which a trainer was found to learn other merges than the definition, and what it was to inherit."""
 
     words: Mapping[bytes, int]
     num_merges: int
     tie_break: TieBreak = GREATEST_BYTES
     min_count: int = 1
+    inherited: tuple[Merge, ...] = ()
+    inheriting: str = "kept"
+    veto: str = "none"
+
+    def keywords(self) -> dict[str, Any]:
+        """What the trainer is called with besides; of extending only what is asked."""
+        asked: dict[str, Any] = {"tie_break": self.tie_break, "min_count": self.min_count}
+        if self.inherited:
+            asked.update(inherited=self.inherited, inheriting=self.inheriting)
+        return asked if self.veto == "none" else {**asked, "veto": vetoes.named(self.veto)}
 
     def defined(self) -> list[Merge]:
         word_counts = WordCounts.from_items(self.words.items())
-        keywords = {"tie_break": self.tie_break, "min_count": self.min_count}
-        return list(registry.definition()(word_counts, self.num_merges, **keywords))
+        return list(registry.definition()(word_counts, self.num_merges, **self.keywords()))
 
     def learned(self, train: Callable[..., Any]) -> list[Merge] | None:
         """The trainer's merges; None if it fails to give any."""
         try:
-            return learn(train, self.words, self.num_merges, tie_break=self.tie_break, min_count=self.min_count)
+            return learn(train, self.words, self.num_merges, **self.keywords())
         except CheckFailed:
             return None
 
@@ -151,11 +161,12 @@ class WrongWords(Counterexample):
             return self  # it does not fail again, so nothing smaller can be known to
 
         def asked(words: Mapping[bytes, int]) -> WrongWords:
-            return replace(self, words=words, num_merges=min(self.num_merges, to_exhaustion(words)))
+            enough = len(self.inherited) + to_exhaustion(words)
+            return replace(self, words=words, num_merges=min(self.num_merges, enough))
 
         words = shrunk(dict(self.words), smaller_words, lambda words: asked(words).fails(train), effort_of_words)
         found = asked(words)
-        fewer = replace(found, num_merges=found.first_difference(train) + 1)
+        fewer = replace(found, num_merges=max(found.first_difference(train) + 1, len(self.inherited)))
         return fewer if fewer.num_merges < found.num_merges and fewer.fails(train) else found
 
     def first_difference(self, train: Callable[..., Any]) -> int:
@@ -174,14 +185,21 @@ class WrongWords(Counterexample):
             keywords.append(f"tie_break=TieBreak.{self.tie_break.name}")
         if self.min_count != 1:
             keywords.append(f"min_count={self.min_count}")
+        if self.inherited:
+            keywords.append("inherited=inherited")
+            keywords += [] if self.inheriting == "kept" else [f"inheriting={self.inheriting!r}"]
+        if self.veto != "none":
+            keywords.append(f"veto=vetoes.named({self.veto!r})")
         arguments = ", ".join(["word_counts", str(self.num_merges), *keywords])
         return written_as_test(
             "test_these_words_give_the_defined_merges",
             [
+                *(["from variants import vetoes"] if self.veto != "none" else []),
                 f"from variants.contract import {', '.join(names)}",
                 *imported,
                 "",
                 *assigned("word_counts = WordCounts.from_items(", list(self.words.items()), ")"),
+                *(assigned("inherited = ", list(self.inherited), "") if self.inherited else []),
                 f"merges = {called}({arguments})",
                 *assigned("assert merges == ", self.defined(), ""),
             ],

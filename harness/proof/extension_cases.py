@@ -101,7 +101,7 @@ EXTENSION_CASES: tuple[ExtensionCase, ...] = (
     ),
     case(
         "spelled_once",
-        {b"abcd": 2},
+        {b"abcd": 2, b"abc": 1},
         (b"b+c, a+b, ab+c", b"b+c, a+b, ab+c, bc+d, a+bcd"),
         "(a, bc) would spell the inherited token abc anew, so it is refused; its halves merge with others",
     ),
@@ -129,7 +129,7 @@ EXTENSION_CASES: tuple[ExtensionCase, ...] = (
     ),
     case(
         "veto_again",
-        {b"xy: xy": 3},
+        {b"xy: xy": 3, b": ": 5},
         (b"", b"x+y, xy+:,  +xy"),
         "the refused pair stands beside both places of x+y: looked at again, it is refused again",
         veto="superbpe",
