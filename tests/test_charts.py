@@ -46,7 +46,7 @@ def described(kind: str) -> tuple[list[Row], Chart]:
 
 def marks_of_page(panel: Panel, shown: list[Row], shape: str) -> list[dict[str, Any]]:
     """The marks of a shape as a page gets them, by the names of their values."""
-    view = view_of([panel], lambda row: next(place for place, other in enumerate(shown) if other is row))
+    view = view_of([panel], {id(row): place for place, row in enumerate(shown)})
     view = json.loads(json.dumps(view))
     return [
         dict(zip(layer["fields"], mark, strict=True))

@@ -11,7 +11,7 @@ from harness.results.columns import total_ratios
 from harness.results.fairness import incomparable
 from harness.results.fields import fields_of
 from harness.results.legend import Legend
-from harness.results.rows import asked, rows
+from harness.results.rows import rows
 from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, OVERRIDES, WORK, Field, cell_of, differences
 from harness.runs.record_keys import KEYS, complaints
 from harness.runs.reproduction import overrides_of
@@ -50,13 +50,13 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         return
     both = rows([HEAP, other])
     assert len(both) == 2
-    assert (asked(both[0]) != asked(both[1])) == field.decides_merges
+    assert (both[0].asked != both[1].asked) == field.decides_merges
     assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
     assert field.name in ("params", *fields_of(both))
     if field.unlike:
         assert [difference.field for difference in differences(HEAP, other)] == [field]
     if field.title:
-        assert field.text(other) in Legend(both).columns[field.title]
+        assert both[1].words[field.name].text in Legend(both).columns[field.title]
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         assert total_ratios(rows([HEAP, {**other, "variant": "naive"}]), "heap") == [1.0, None]

@@ -3,6 +3,7 @@
     python docs/hooks/walks.py                 the checkout that this file lies in
     python docs/hooks/walks.py CHECKOUT        another one, of another commit for instance
     python docs/hooks/walks.py --write         this one, and what is counted goes into the page "How it is built"
+    python docs/hooks/walks.py --pairs         this one, and the functions that are called most often across modules
 
 Each walk runs in a process of its own. A crossing is a call of a function from a function of another module of
 `harness`, straight or through a library; a module is touched where one of its functions runs. What the measured
@@ -20,10 +21,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 BUILT = REPOSITORY / "docs/explanation/house.md"
@@ -49,11 +52,17 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-class Walk(NamedTuple):
+MOST_PAIRS = 60
+
+
+@dataclass(frozen=True)
+class Walk:
     """How many calls went from one module to another, and how many modules took part."""
 
     crossings: int
     modules: int
+    pairs: Mapping[str, int] = field(default_factory=dict, kw_only=True, compare=False)
+    """How often each function called each of another module."""
 
 
 class Watched:
@@ -61,7 +70,7 @@ class Watched:
 
     def __init__(self, package: str) -> None:
         self.package = package
-        self.crossings = 0
+        self.crossings: Counter[str] = Counter()
         self.modules: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
@@ -72,14 +81,17 @@ class Watched:
         if module is None:
             return
         self.modules.add(module)
-        self.crossings += self.caller(frame) not in (None, module)
+        caller = self.caller(frame)
+        if caller is not None and self.named(caller) != module:
+            names = [f"{self.named(each)}.{each.f_code.co_qualname}" for each in (caller, frame)]
+            self.crossings[" -> ".join(names)] += 1
 
-    def caller(self, frame: FrameType) -> str | None:
-        """The module that called, straight or through libraries; None where it was no module of the package."""
+    def caller(self, frame: FrameType) -> FrameType | None:
+        """The frame that called, straight or through libraries; None where it was in no module of the package."""
         above = frame.f_back
         while above is not None and self.named(above) is None:
             above = above.f_back
-        return None if above is None else self.named(above)
+        return above
 
     def named(self, frame: FrameType) -> str | None:
         """The module that a frame is of, if it is one of the package."""
@@ -97,7 +109,7 @@ def watched(do: Callable[[], Any], package: str) -> Walk:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return Walk(watch.crossings, len(watch.modules))
+    return Walk(watch.crossings.total(), len(watch.modules), pairs=watch.crossings)
 
 
 def here(name: str) -> None:
@@ -108,7 +120,7 @@ def here(name: str) -> None:
     main = importlib.import_module(module).main
     codes: list[int] = []
     walk = watched(lambda: codes.append(main(arguments_of(arguments))), "harness")
-    Path("walk.json").write_text(json.dumps({"code": codes[0], "walk": walk}))
+    Path("walk.json").write_text(json.dumps({"code": codes[0], "walk": vars(walk)}))
 
 
 def arguments_of(arguments: Sequence[str]) -> list[str]:
@@ -136,8 +148,7 @@ def walk(name: str, checkout: Path = REPOSITORY) -> Walk:
         )
         if counted["code"] != 0:
             raise RuntimeError(f"{name} in {checkout} ended with {counted['code']}: {ended.stdout}{ended.stderr}")
-    crossings, modules = counted["walk"]
-    return Walk(crossings, modules)
+    return Walk(**counted["walk"])
 
 
 def with_counts(page: str, counts: Mapping[str, Walk]) -> str:
@@ -146,8 +157,8 @@ def with_counts(page: str, counts: Mapping[str, Walk]) -> str:
     >>> with_counts("| a run | 9 | 8 | 7 | 6 |", {"a run": Walk(5, 4)})
     '| a run | 9 | 5 | 7 | 4 |'
     """
-    for name, (crossings, modules) in counts.items():
-        page = row_of(name).sub(rf"\g<1>{crossings}\g<2>{modules} |", page)
+    for name, walked in counts.items():
+        page = row_of(name).sub(rf"\g<1>{walked.crossings}\g<2>{walked.modules} |", page)
     return page
 
 
@@ -157,11 +168,14 @@ def row_of(name: str) -> re.Pattern[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    checkout = Path(arguments[0]).resolve() if arguments and arguments[0] != "--write" else REPOSITORY
+    checkout = Path(arguments[0]).resolve() if arguments and not arguments[0].startswith("--") else REPOSITORY
     counts = {}
     for name in COMMANDS:
         counts[name] = walk(name, checkout)
         print(f"{name}: {counts[name].crossings} crossings, {counts[name].modules} modules")  # noqa: T201
+        if arguments == ["--pairs"]:
+            for pair, times in Counter(counts[name].pairs).most_common(MOST_PAIRS):
+                print(f"{times:6} {pair}")  # noqa: T201
     if arguments == ["--write"]:
         BUILT.write_text(with_counts(BUILT.read_text(), counts))
 

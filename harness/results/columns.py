@@ -21,8 +21,7 @@ from harness.common.units import (
 )
 from harness.results.fairness import NOT_COMPARABLE, incomparable, outside, refusals
 from harness.results.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
-from harness.results.rows import Row, alike, measured_phases
-from harness.runs.fields import COLUMNS
+from harness.results.rows import Row, alike, decimals_of, measured_phases
 from harness.runs.record_keys import PHASES
 
 NO_DIFFERENCE = "no difference"
@@ -46,8 +45,7 @@ def column(
 
 def settings(legend: Legend) -> list[Column]:
     """What rows differ in."""
-    figures = {field.title for field in COLUMNS if any(type(field.value(row.record)) is int for row in legend.rows)}
-    return [Column(title, texts, figures=title in figures) for title, texts in legend.columns.items()]
+    return [Column(field.title, legend.columns[field.title], field.figure) for field in legend.differing]
 
 
 def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool = False) -> list[Column]:
@@ -58,7 +56,7 @@ def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool
     spent = [phase for phase in measured_phases(shown) if any(row.seconds.get(phase) for row in shown)]
     usual = [phase for phase in PHASES if phase in always or phase in spent]
     phases = usual + [phase for phase in spent if phase not in PHASES]
-    decimals = decimals_for(row.total for row in shown if row.total is not None)
+    decimals = decimals_of(shown)
     texts = []
     for row in shown:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)

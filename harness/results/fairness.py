@@ -35,9 +35,10 @@ def outside(shown: Sequence[Row]) -> bool:
 
 def incomparable(row: Row, base: Row) -> str | None:
     """Why the times of two rows on one corpus are not of the same work; None if they are."""
-    for field in WORK:
-        if field.value(row.record) != field.value(base.record):
-            return field.other_work
+    if row.work != base.work:
+        return next(
+            field.other_work for field, ours, theirs in zip(WORK, row.work, base.work, strict=True) if ours != theirs
+        )
     by_itself = BY_ITSELF in (row.record.get("counting"), base.record.get("counting"))
     if by_itself and row.seconds and base.seconds and row.counted != base.counted:
         return "counting is in one time and not in the other; counts=fresh measures it"

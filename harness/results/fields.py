@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.common.units import bytes_text, count_text, decimals_for, instructions_text, rate_text, share_text
-from harness.results.rows import Row, measured_phases
+from harness.common.units import bytes_text, count_text, instructions_text, rate_text, share_text
+from harness.results.rows import Row, decimals_of, measured_phases
 from harness.runs.fields import FIELD, FIELDS, fixed, value_at
 from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
@@ -40,7 +40,7 @@ class Figure:
 
 def figures_of(shown: Sequence[Row]) -> dict[str, Figure]:
     """Every figure that rows like these can have; seconds with as many decimals as the rows' totals need."""
-    decimals = decimals_for(row.total for row in shown if row.total is not None)
+    decimals = decimals_of(shown)
 
     def seconds(spent: float) -> str:
         return f"{spent:,.{decimals}f}"

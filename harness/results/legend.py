@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.common.units import bytes_text, count_text, duration_text, one_line, token_text
 from harness.results.rows import Row
-from harness.runs.fields import COLUMNS, Field, fixed
+from harness.runs.fields import COLUMNS, FIELD
 from harness.runs.record import BY_ITSELF
 from harness.runs.record_keys import WRONG
 
@@ -36,13 +35,13 @@ class Legend:
         self.names = [
             f"{row.name}{told}{f' x{row.runs}' if row.runs > 1 else ''}" for row, told in zip(rows, params, strict=True)
         ]
-        texts = {field: _texts(field, rows) for field in COLUMNS}
-        self._shared = [field for field in COLUMNS if len({*texts[field]} - {None}) == 1]
-        self.columns = {
-            field.title: [text or NOT_MEASURED for text in texts[field]]
+        texts = {
+            field: [row.words[field.name].text if field.name in row.words else None for row in rows]
             for field in COLUMNS
-            if len({*texts[field]} - {None}) > 1
-        }
+        } | {FIELD["data"]: _corpus_names(rows)}
+        self._shared = [field for field in COLUMNS if len({*texts[field]} - {None}) == 1]
+        self.differing = [field for field in COLUMNS if len({*texts[field]} - {None}) > 1]
+        self.columns = {field.title: [text or NOT_MEASURED for text in texts[field]] for field in self.differing}
 
     def labels(self) -> list[str]:
         """Each row's name with all fields in which rows differ, for a picture, which has no columns."""
@@ -82,9 +81,9 @@ class Legend:
         for field in self._shared:
             if field.name == "data":
                 continue  # each corpus has a line of its own
-            first = next(row.record for row in self.rows if field.value(row.record) is not None)
+            said = next(row.words[field.name].said for row in self.rows if field.name in row.words)
             merges = _merges_text_of(self.rows) if field.name == "vocab_size" else ""
-            (task if field.decides_merges else machine).append(f"{field.said(first)}{merges}")
+            (task if field.decides_merges else machine).append(f"{said}{merges}")
         days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
         machine += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
         lines = (*_corpora(self.rows), *(", ".join(filter(None, parts)) for parts in (task, machine)))
@@ -204,25 +203,12 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
     """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
     texts = [""] * len(rows)
     for places in _together([row.name for row in rows]).values():
-        given = {place: rows[place].record.get("params") or {} for place in places}
-        siblings = {fixed(params): params for params in given.values()}.values()
-        values = {
-            name: Counter(fixed(params[name]) if name in params else ... for params in siblings)
-            for name in dict.fromkeys(name for params in siblings for name in params)
-        }
-        for place, params in given.items():
-            told = [
-                f"{name}={_as_given(params[name])}"
-                for name, known in values.items()
-                if name in params and known[fixed(params[name])] <= len(siblings) / 2
-            ]
-            texts[place] = f"({', '.join(told)})" if told else ""
+        siblings = {tuple(sorted(rows[place].params.items())) for place in places}
+        frequent = Counter(given for params in siblings for given in params)
+        for place in places:
+            told = [given for given in rows[place].params.items() if frequent[given] <= len(siblings) / 2]
+            texts[place] = f"({', '.join(map('='.join, told))})" if told else ""
     return texts
-
-
-def _as_given(value: Any) -> str:
-    """As the override would be written on the command line."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _together(values: Sequence[Any]) -> dict[Any, list[int]]:
@@ -231,10 +217,6 @@ def _together(values: Sequence[Any]) -> dict[Any, list[int]]:
     for place, value in enumerate(values):
         places.setdefault(value, []).append(place)
     return places
-
-
-def _texts(field: Field, rows: Sequence[Row]) -> list[str | None]:
-    return _corpus_names(rows) if field.name == "data" else [field.text(row.record) for row in rows]
 
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:

@@ -14,13 +14,13 @@ from harness.common.comparison import CONFIDENCE, Comparison, compare_runs, same
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
-from harness.common.units import bytes_text, decimals_for, ratio_text, share_text
+from harness.common.units import bytes_text, ratio_text, share_text
 from harness.results.columns import at_least, column, interval_text, mark_of, settings
 from harness.results.fields import units_note
 from harness.results.frame import frame_of
 from harness.results.legend import NOT_MEASURED, Legend, status_text
 from harness.results.notes import listed
-from harness.results.rows import Row, alike, rows
+from harness.results.rows import Row, alike, decimals_of, rows
 from harness.runs.fields import COMPARED, Difference, differences
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def comparison_sheet(sets: Sets) -> Sheet:
     sides = [pair.left for pair in pairs], [pair.right for pair in pairs]
     legends = Legend(sides[0]), Legend(sides[1])
     compared = [comparison_of(pair) for pair in pairs]
-    decimals = decimals_for(row.total for row in (*sides[0], *sides[1]) if row.total is not None)
+    decimals = decimals_of([*sides[0], *sides[1]])
     columns = [Column("counter" if sides[0][0].counting_only else "variant", legends[0].names, figures=False)]
     columns += settings(legends[0])
     for side, shown in zip(SIDES, sides, strict=True):

@@ -7,6 +7,7 @@ where word counts of an earlier run were used it is training alone, and what cou
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from harness.common.comparison import Sample, sample_of, spread
-from harness.runs.fields import COUNTED, Key, Record, asked_of, cell_of, counts_only, key_of, question_of
+from harness.common.units import decimals_for
+from harness.runs.fields import COUNTED, WORK, InWords, Key, Record, asked_of, cell_of, counts_only, in_words, key_of
 from harness.runs.record import BY_ITSELF
 from harness.runs.record_keys import BY_DESIGN, PHASES
 from harness.worker.calling import OWN
@@ -54,47 +56,68 @@ class Row:
     lost: tuple[str, ...] = ()
     disputed: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
         """What the row is about: its variant, or its counter where only counting was measured."""
         return str(self.record["counting"] if self.counting_only else self.record["variant"])
 
-    @property
+    @cached_property
     def counting_only(self) -> bool:
         return counts_only(self.record)
+
+    @cached_property
+    def words(self) -> Mapping[str, InWords]:
+        """What was asked, as it is written and said: by name the fields that are known."""
+        return in_words(self.record)
+
+    @cached_property
+    def params(self) -> Mapping[str, str]:
+        """The trainer's parameters, or the counter's, each as it would be given on the command line."""
+        params = self.record.get("params") or {}
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
+
+    @cached_property
+    def asked(self) -> Key:
+        """Everything that decides which merges are right: rows of which it is equal have to come to the same."""
+        return asked_of(self.record)
+
+    @cached_property
+    def work(self) -> Key:
+        """What, besides the corpus, decides how much there was to do."""
+        return key_of(self.record, WORK)
 
     @cached_property
     def corpus(self) -> Mapping[str, Any]:
         return self.record.get("data") or {}
 
-    @property
+    @cached_property
     def total(self) -> float | None:
         """The sum of the phases, so that every row adds up; None where no time may be shown."""
         return math.fsum(self.seconds.values()) if self.seconds else None
 
-    @property
+    @cached_property
     def cpu_seconds(self) -> float | None:
         """The median CPU time of the counter and the trainer together."""
         known = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
         return statistics.median(known) if known else None
 
-    @property
+    @cached_property
     def spread(self) -> float | None:
         """The longest of the totals less the shortest, by their median; None where there is but one."""
         return spread([sample.wall_seconds for sample in self.samples])
 
-    @property
+    @cached_property
     def counting_kept(self) -> Mapping[str, Any]:
         """What reading and counting took in the earlier run whose word counts were used: read, count and total in
         seconds, and when it was `measured`, None where the record does not say; empty where this run counted."""
         return (self.record.get("counting_kept") or {}) if self.counts_reused else {}
 
-    @property
+    @cached_property
     def counted(self) -> bool:
         """Whether its total is that of the whole way from the file, counting included."""
         return "count" in self.seconds or self.record.get("counting") == BY_ITSELF
 
-    @property
+    @cached_property
     def training(self) -> Row:
         """The row without its counting, for comparison with one whose counting was not measured in its run."""
         return replace(
@@ -107,27 +130,27 @@ class Row:
             ),
         )
 
-    @property
+    @cached_property
     def extrapolated(self) -> Mapping[str, Any]:
         """What the whole would have taken, where a limit ended it early; empty where none did or nobody can say."""
         return (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
 
     @cached_property
     def question(self) -> Key:
-        """What was to be done: the times of rows that did the same are there to be compared."""
-        return question_of(self.record)
+        """What was to be done, whichever way ties went: the times of rows that did the same are to be compared."""
+        return (self.corpus.get("sha256"), *self.work, self.counting_only)
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
         """How far an outside trainer's merges are those that are defined; empty where nobody asked."""
         return self.record.get("identity") or {}
 
-    @property
+    @cached_property
     def by_design(self) -> bool:
         """Whether it is meant to make other merges, so that its time is that of other work."""
         return self.identity.get("kind") == BY_DESIGN
 
-    @property
+    @cached_property
     def exhausted(self) -> bool:
         """Whether it ended because no pair was left."""
         made, asked = self.merges, self.requested_merges
@@ -138,16 +161,16 @@ class Row:
         """Whether a variant of another family came to the same merges."""
         return self.proved and not self.disputed
 
-    @property
+    @cached_property
     def merges(self) -> int | None:
         return self.record.get("merges") if self.status == "ok" else None
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The first eight digits of the digest of the merges, enough to tell two lists apart."""
         return (self.record.get("merges_sha256") or "")[:8]
 
-    @property
+    @cached_property
     def requested_merges(self) -> int | None:
         """How many merges the vocabulary asked for has room for."""
         vocab_size = self.record.get("vocab_size")
@@ -158,7 +181,7 @@ class Row:
         seconds = math.fsum(self.seconds.get(phase, 0.0) for phase in phases)
         return number / seconds if number is not None and seconds > 0 else None
 
-    @property
+    @cached_property
     def merges_per_second(self) -> float | None:
         """Merges per second of training, that is of everything but reading and counting."""
         return self.per_second(self.merges, self.seconds.keys() - {*COUNTING_PHASES})
@@ -281,9 +304,9 @@ def latest(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def asked(row: Row) -> Key:
-    """Everything that decides which merges are right: rows of which it is equal have to come to the same."""
-    return asked_of(row.record)
+def decimals_of(shown: Iterable[Row]) -> int:
+    """How many decimals the seconds of these rows are written with."""
+    return decimals_for([row.total for row in shown if row.total is not None])
 
 
 def measured_phases(shown: Iterable[Row]) -> list[str]:
@@ -374,7 +397,7 @@ def _median_of(records: Sequence[Record], key: str) -> int | None:
 def _disputes(shown: Sequence[Row]) -> list[Row]:
     """Mark the rows that answer one question with different merges: records of several runs may be joined."""
     answers: dict[Key, set[str]] = {}
-    held = {place: asked(row) for place, row in enumerate(shown) if _held_to_others(row)}
+    held = {place: row.asked for place, row in enumerate(shown) if _held_to_others(row)}
     for place, question in held.items():
         if not shown[place].counting_only:
             answers.setdefault(question, set()).add(shown[place].digest)

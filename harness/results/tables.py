@@ -8,7 +8,6 @@ from decimal import Decimal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import (
     count_text,
-    decimals_for,
     instructions_text,
     rate_text,
     seconds_texts,
@@ -35,7 +34,7 @@ from harness.results.fields import megabytes_per_second, pre_tokens_per_second, 
 from harness.results.frame import WORK
 from harness.results.legend import NOT_MEASURED, REUSED, Legend, status_text
 from harness.results.notes import findings
-from harness.results.rows import Row
+from harness.results.rows import Row, decimals_of
 from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
 
@@ -152,7 +151,7 @@ EXPLAINED = (
 def series_sheet(shown: Sequence[Row], every_run: bool = False) -> Sheet:
     """The rows in the series' form; with `every_run` each time is that of every run, as a/b/c, else a median."""
     legend = Legend(shown)
-    decimals = decimals_for(row.total for row in shown if row.total is not None)
+    decimals = decimals_of(shown)
     times = [_times(row, every_run, decimals) for row in shown]
     data = [str(row.corpus.get("name", NOT_MEASURED)) for row in shown]
     columns = [Column("variant", legend.names, figures=False), Column("data", data, figures=False)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common.units import bytes_text, count_text
 
@@ -51,13 +51,20 @@ def _always(_left: Record, _right: Record) -> bool:
     return True
 
 
+class InWords(NamedTuple):
+    """A field's value as it is written in a table, and said with what it is of: empty where that needs no saying."""
+
+    text: str
+    said: str
+
+
 @dataclass(frozen=True, eq=False)
 class Field:
     """One thing in which cells can differ; there is each once, so it is equal to itself alone.
 
     `name` is that of its override or key of a record, `value` reads it: None where it is not known, or asked of no such
-    cell. `title` heads its column where rows differ in it, `written` is what stands there, and `sentence` says it of
-    rows that share it.
+    cell. `title` heads its column where rows differ in it, `written` is what stands there if it is no
+    plain value or `figure`, and `sentence` says it of rows that share it.
 
     What `decides_merges` has to be alike before merges that differ are a fault; where it is another, so is the work,
     and `other_work` says so of the times. What `names_cell` tells two cells apart. `unlike` is its name in a comparison
@@ -70,6 +77,7 @@ class Field:
     title: str = ""
     sentence: str | Callable[[Record], str] = "{}"
     written: Callable[[Record], str] | None = None
+    figure: bool = False
     decides_merges: bool = False
     other_work: str = ""
     names_cell: bool = False
@@ -79,14 +87,13 @@ class Field:
     circumstance: Callable[[Record, Record], bool] = _never
     beside: Callable[[Record, Record], str] | None = None
 
-    def text(self, record: Record) -> str | None:
-        """The value as it is written; None where it is not known."""
+    def in_words(self, record: Record) -> InWords | None:
+        """The value as it is written and said; None where it is not known."""
         value = self.value(record)
-        return None if value is None else value_text(value) if self.written is None else self.written(record)
-
-    def said(self, record: Record) -> str:
-        """The value with what it is of; nothing where that goes without saying."""
-        return self.sentence(record) if callable(self.sentence) else self.sentence.format(self.text(record))
+        if value is None:
+            return None
+        text = value_text(value) if self.written is None else self.written(record)
+        return InWords(text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text))
 
     def text_beside(self, record: Record, other: Record) -> str:
         """The value beside that of another record: only what differs is of interest."""
@@ -209,14 +216,22 @@ FIELDS: tuple[Field, ...] = (
         beside=_corpus_beside,
     ),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
-    _decisive("vocab_size", "vocab size", sentence="vocabulary {}", other_work="another vocabulary"),
+    _decisive("vocab_size", "vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive("pattern", "pattern", sentence=_pattern_said, other_work="another pattern"),
     _decisive("special_tokens", "special tokens", other_work="other special tokens"),
     _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise", override=True),
     _decisive("tie_break", "tie-break", override=True),
-    _decisive("min_count", "min_count", other_work="another min_count", override=True),
+    _decisive("min_count", "min_count", figure=True, other_work="another min_count", override=True),
     Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
-    _field("threads", title="threads", sentence=_threads_said, names_cell=True, override=True, unlike="threads"),
+    _field(
+        "threads",
+        title="threads",
+        sentence=_threads_said,
+        figure=True,
+        names_cell=True,
+        override=True,
+        unlike="threads",
+    ),
     _field("params", names_cell=True, unlike="params", beside=_params_beside),
     _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=_always),
     _field(
@@ -253,6 +268,12 @@ COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
 
+def in_words(record: Record) -> dict[str, InWords]:
+    """Everything about a record that may be a column or a part of a caption, by the names of the fields."""
+    known = [(field.name, field.in_words(record)) for field in COLUMNS]
+    return {name: words for name, words in known if words is not None}
+
+
 def key_of(record: Record, fields: Iterable[Field]) -> Key:
     """The values of fields, to be looked up by."""
     return tuple([fixed(field.value(record)) for field in fields])
@@ -266,11 +287,6 @@ def cell_of(record: Record) -> Key:
 def asked_of(record: Record) -> Key:
     """Everything that decides which merges are right: records of which it is equal have to come to the same."""
     return key_of(record, DECISIVE)
-
-
-def question_of(record: Record) -> Key:
-    """What was to be done: the times of records that did the same are there to be compared, whichever way ties went."""
-    return (*key_of(record, (FIELD["data.sha256"], *WORK)), counts_only(record))
 
 
 def fixed(value: Any) -> Any:

@@ -225,7 +225,7 @@ def claims_judged(known: dict[str, series.Program], usable: Sequence[Row]) -> li
 
 
 def _published_panel(name: str, pairs: Sequence[Published], unit: str) -> Panel:
-    low, high = log_range(number for pair in pairs for number in (pair.theirs, pair.ours, pair.least) if number)
+    low, high = log_range([number for pair in pairs for number in (pair.theirs, pair.ours, pair.least) if number])
     labels = ["\n".join(textwrap.wrap(pair.label, 50)) if pair.least is not None else pair.label for pair in pairs]
     marks = [mark for place, pair in enumerate(pairs) for mark in _published_marks(name, place, pair)]
     return Panel(name, "", Axis(unit, low, high), labels, marks)

@@ -91,7 +91,7 @@ def with_both(group: Sequence[Row], request: Request) -> list[Row]:
 
 def memory_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]], request: Request) -> Panel:
     values = [value_of(row, request.seconds) for row in group]
-    low, high = log_range(number for value in values for number in value.numbers)
+    low, high = log_range([number for value in values for number in value.numbers])
     least, most = log_range([row.peak_rss_bytes or 0 for row in group], 1.1, 1.1, 1.6)
     stair, marks = front(group, request), list[Mark]()
     decimals = decimals_for(value.number for value in values if value.number)
@@ -132,7 +132,7 @@ def work(rows: Sequence[Row], request: Request) -> Chart:
         raise lacking(f"work: no row counted {', '.join(name.replace('_', ' ') for name in WORK)}")
     labels = Legend(drawn).short_labels()
     values = [value_of(row, request.seconds) for row in drawn]
-    low, high = log_range(number for value in values for number in value.numbers)
+    low, high = log_range([number for value in values for number in value.numbers])
     marks = [
         point_of(row, value, str(place), value.number or 0.0, place, size=5)
         for place, (row, value) in enumerate(zip(drawn, values, strict=True))
@@ -157,7 +157,7 @@ def work(rows: Sequence[Row], request: Request) -> Chart:
 
 def tally_panel(name: str, rows: Sequence[Row], labels: Sequence[str]) -> Panel:
     """How often every row did one thing."""
-    low, high = log_range((row.tallies[name] for row in rows if row.tallies.get(name)), 2, 2, 25)
+    low, high = log_range([row.tallies[name] for row in rows if row.tallies.get(name)], 2, 2, 25)
     spoken_name, marks = name.replace("_", " "), list[Mark]()
     for place, row in enumerate(rows):
         if number := row.tallies.get(name):
@@ -202,7 +202,7 @@ def counting(rows: Sequence[Row], request: Request) -> Chart:
 def counting_panels(drawn: Sequence[Row]) -> list[Panel]:
     """A panel for each corpus of rows that have a time."""
     several = len({row.record.get("threads") for row in drawn}) > 1
-    low, high = log_range((number for row in drawn for number in speed_of(row).numbers), 1.6, 1.35)
+    low, high = log_range([number for row in drawn for number in speed_of(row).numbers], 1.6, 1.35)
     corpora: dict[str, list[Row]] = {}
     for row in drawn:
         corpora.setdefault(str(row.corpus.get("sha256")), []).append(row)

@@ -105,7 +105,7 @@ def panels(curves: Sequence[Curve], phases: Mapping[str, str]) -> list[Panel]:
                 for mark in _marks(f"{kind}-{phase}-{number}", curve, points, named=phase == [*phases][-1])
             ]
             unit = "seconds" if kind == "sum" else "milliseconds for one merge"
-            low, high = log_range((spent for _, points in lines.values() for _, spent in points), 1.3, 1.3)
+            low, high = log_range([spent for _, points in lines.values() for _, spent in points], 1.3, 1.3)
             x, y = Axis("merges made", 0, most, log=False), Axis(unit, low, high)
             title = f"{name}: {spoken}"
             described.append(Panel(f"{kind}-{phase}", title, x, y, marks, view=title))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from harness.common.units import decimals_for, ratio_text, seconds_texts, share_text
+from harness.common.units import ratio_text, seconds_texts, share_text
 from harness.results.charts.chart import (
     Axis,
     Bar,
@@ -50,7 +51,7 @@ from harness.results.charts.values import (
 from harness.results.colours import FAINT, INK, WRONG, ink_on, phase_colour
 from harness.results.legend import REUSED, UNCONFIRMED, Legend, divergence_text, failure_text
 from harness.results.notes import ONE_RUN_CANNOT_TELL
-from harness.results.rows import Row, measured_phases
+from harness.results.rows import Row, decimals_of, measured_phases
 
 TOO_WIDE = 8
 """From this ratio of the longest total to the shortest on, the shortest bar is too short to show what it is made of."""
@@ -90,10 +91,10 @@ def far_apart(rows: Sequence[Row]) -> bool:
 def totals_panel(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
     """Totals as points on a log axis: the length of a bar would mean nothing there."""
     values = [value_of(row, "total") for row in rows]
-    low, high = log_range((number for value in values for number in value.numbers), 1.6, 1.6)
+    low, high = log_range([number for value in values for number in value.numbers], 1.6, 1.6)
     # Room at the right for the text of the largest: a third of the axis, whatever its length.
     high *= (high / low) ** 0.4
-    decimals = _decimals(rows)
+    decimals = decimals_of(rows)
     marks: list[Mark] = []
     for place, (row, value, (text, _)) in enumerate(zip(rows, values, _texts(rows), strict=True)):
         if row.status != "mismatch" and value.number is None:
@@ -120,6 +121,8 @@ def phases_panel(rows: Sequence[Row], labels: Sequence[str], shares: bool) -> Pa
     """Stacked bars: seconds, or shares of the total with the seconds written in them."""
     longest = 1.0 if shares else max((row.total for row in rows if row.total), default=1.0)
     close = len(rows) >= MANY
+    colours = {phase: phase_colour(phase) for phase in measured_phases(rows)}
+    inks = {phase: ink_on(colour) for phase, colour in colours.items()}
     marks: list[Mark] = []
     for place, (row, (total, texts)) in enumerate(zip(rows, _texts(rows), strict=True)):
         if row.total is None:
@@ -127,18 +130,16 @@ def phases_panel(rows: Sequence[Row], labels: Sequence[str], shares: bool) -> Pa
             continue
         scale, start = row.total if shares else 1.0, 0.0
         for phase, text in texts.items():
-            end, colour = start + max(row.seconds[phase], 0.0) / scale, phase_colour(phase)
+            end = start + max(row.seconds[phase], 0.0) / scale
             # Nobody sees a bar of a few hundredths of an inch, and seventy rows of them make a large file.
             name = f"bar-{place}-{phase}" if end - start >= longest / (400 if close else 1000) else ""
             figures = {"phase": phase, "seconds": text, "total": total.replace(" s", "", 1)}
             if row.seconds[phase]:
-                bar = Bar(
-                    place, start, end, phase, colour, name=name, row=row, words="{phase} {seconds} s", figures=figures
-                )
-                marks.append(bar)
+                said: dict[str, Any] = {"words": "{phase} {seconds} s", "figures": figures}
+                marks.append(Bar(place, start, end, phase, colours[phase], name=name, row=row, **said))
             if end - start > (0.07 if close else 0.085) * longest:
                 middle = (start + end) / 2
-                marks.append(Text(place, text, middle, size=6.5 if close else 7.5, colour=ink_on(colour), centred=True))
+                marks.append(Text(place, text, middle, size=6.5 if close else 7.5, colour=inks[phase], centred=True))
             start = end
         if not shares:
             marks.append(Text(place, total, start, 4, 8.5))
@@ -182,16 +183,12 @@ def totals_with_runs(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
 
 def _texts(rows: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
     """Each row's total with its marks, and its phases, written as the table writes them."""
-    decimals, written = _decimals(rows), []
+    decimals, written = decimals_of(rows), []
     for row in rows:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)
         signs = (REUSED if row.counts_reused else "") + ("" if row.confirmed else UNCONFIRMED)
         written.append((f"{total} s{signs}", dict(zip(row.seconds, parts, strict=True))))
     return written
-
-
-def _decimals(rows: Sequence[Row]) -> int:
-    return decimals_for(row.total for row in rows if row.total is not None)
 
 
 def ladder(rows: Sequence[Row], request: Request) -> Chart:
@@ -224,7 +221,7 @@ def _rungs(group: Sequence[Row], request: Request) -> list[Row]:
 
 def _ladder_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]], request: Request) -> Panel:
     values = [value_of(row, request.seconds) for row in group]
-    low, high = log_range(number for value in values for number in value.numbers)
+    low, high = log_range([number for value in values for number in value.numbers])
     high *= (high / low) ** (0.09 * len(groups[:2]))  # room for the gain at the right of the slowest
     axis = Axis(f"{request.seconds}, seconds", low, high)
     return Panel(

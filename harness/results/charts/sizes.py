@@ -196,7 +196,7 @@ def panels(groups: Sequence[tuple[Sequence[Row], Sequence[Series]]], size: Size)
         points = [point for own in series for point in own.points]
         sizes = sorted({number for number, *_ in points})
         x = Axis(size.title, sizes[0] / 1.12, sizes[-1] * 1.12, unit=size.unit, measured=sizes)
-        low, high = log_range((number for *_, value in points for number in value.numbers), 1.3, 1.3)
+        low, high = log_range([number for *_, value in points for number in value.numbers], 1.3, 1.3)
         marks = [mark for line, own in enumerate(series) for mark in _marks(f"{place}-{line}", own, size)]
         if size is THREADS and (cores := _cores([row for _, row, _ in points])):
             marks.append(Rule(statistics.mode(cores), dotted=True))

@@ -9,12 +9,11 @@ reads, lines between rows would mean nothing in another order: neither is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.results.charts.chart import Axis, Band, Bar, Dots, Line, Mark, Panel, Point, Rule, Text
 from harness.results.charts.values import ESTIMATED, MEASURED, PROVED, UNITS
-from harness.results.rows import Row
 
 Spec = dict[str, Any]
 
@@ -26,11 +25,12 @@ _SOLID = {MEASURED: 1.0, ESTIMATED: 0.0}
 """How filled the marker of a form is; between the two where nobody has confirmed the merges."""
 
 
-def view_of(panels: Sequence[Panel], place_of: Callable[[Row], int]) -> Spec:
+def view_of(panels: Sequence[Panel], places: Mapping[int, int]) -> Spec:
     """The panels as one, for any of their rows: a specification of what its layers share, and each with its marks.
 
     A layer's `marks` are lists of values by its `fields`, of which `of` is the place of the row; its `words` say what a
-    mark is, with fields in braces. Of an axis the numbers are left to Vega.
+    mark is, with fields in braces. `places` are those of the rows by their `id`. Of an axis the numbers are left to
+    Vega.
     """
     first, marks = panels[0], [mark for panel in panels for mark in panel.marks]
     by_row = not isinstance(first.y, Axis)
@@ -51,12 +51,12 @@ def view_of(panels: Sequence[Panel], place_of: Callable[[Row], int]) -> Spec:
         names = {"title": None, "labelLimit": "@label_limit", "ticks": False, "domain": False}
         line = {"field": "label", "type": "nominal", "scale": {"domain": "@labels"}, "axis": names}
         spec = {"height": "@height", "encoding": encoding | {"y": line}}
-    return {"spec": spec, "layers": [_packed(layer, place_of) for layer in layers]}
+    return {"spec": spec, "layers": [_packed(layer, places) for layer in layers]}
 
 
-def _packed(layer: Spec, place_of: Callable[[Row], int]) -> Spec:
+def _packed(layer: Spec, places: Mapping[int, int]) -> Spec:
     """A layer whose marks do not repeat what all of them have: there may be thousands."""
-    marks = [mark | {"of": place_of(mark["of"])} for mark in layer["marks"]]
+    marks = [mark | {"of": places[id(mark["of"])]} for mark in layer["marks"]]
     words = {mark.get("words") for mark in marks}
     shared = {"words": words.pop()} if len(words) == 1 else {}
     fields = [name for name in dict.fromkeys(name for mark in marks for name in mark) if name not in shared]

@@ -117,8 +117,7 @@ def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
                 "name": figure.name,
                 "of_task": figure.of_task,
                 "views": [
-                    view_of([panel for panel in figure.panels if panel.view == view], lambda row: places[id(row)])
-                    for view in figure.views
+                    view_of([panel for panel in figure.panels if panel.view == view], places) for view in figure.views
                 ],
             }
             for figure in figures

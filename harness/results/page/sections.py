@@ -13,7 +13,7 @@ from harness.results.columns import mark_of
 from harness.results.legend import divergence_text, failure_text, status_text
 from harness.results.notes import told_apart
 from harness.results.page.table import PageRows
-from harness.results.rows import Row, asked
+from harness.results.rows import Row
 from harness.runs.fields import DECISIVE
 from harness.worker.calling import OWN
 
@@ -103,7 +103,7 @@ def proofs_of(page_rows: PageRows) -> list[Proof]:
     questions: dict[Any, list[int]] = {}
     for place, row in enumerate(page_rows.rows):
         if not row.counting_only and row.status in ("ok", "mismatch"):
-            questions.setdefault(asked(row), []).append(place)
+            questions.setdefault(row.asked, []).append(place)
     return [_proof(page_rows, places) for places in questions.values()]
 
 
@@ -133,10 +133,9 @@ def _state(rows: Sequence[Row], contradicted: bool) -> str:
 
 
 def _question(row: Row) -> str:
-    corpus, *fields = DECISIVE
-    sentences = [field.said(row.record) for field in fields if field.value(row.record) is not None]
+    sentences = [row.words[field.name].said for field in DECISIVE if field.name in row.words]
     return ", ".join(
-        filter(None, (str(row.corpus.get("name")), f"sha256 {str(corpus.value(row.record))[:8]}", *sentences))
+        filter(None, (str(row.corpus.get("name")), f"sha256 {str(row.corpus.get('sha256'))[:8]}", *sentences))
     )
 
 

@@ -72,8 +72,8 @@ def _task(legend: Legend, place: int) -> str:
     """A task in words: its corpus, and what else decides the work where the rows differ in it."""
     row = legend.rows[place]
     corpus = legend.columns["data"][place] if "data" in legend.columns else str(row.corpus.get("name"))
-    differing = [field for field in WORK if field.title in legend.columns and field.value(row.record) is not None]
-    return ", ".join(filter(None, (corpus, *(field.said(row.record) for field in differing))))
+    differing = [field.name for field in WORK if field in legend.differing and field.name in row.words]
+    return ", ".join(filter(None, (corpus, *(row.words[name].said for name in differing))))
 
 
 def _told_apart(labels: Sequence[str]) -> list[str]:
@@ -146,7 +146,9 @@ def columns_of(page_rows: PageRows, relative_to: str | None = None) -> list[Tabl
     status = Column("status", [_status(row) for row in rows], figures=False)
     sets = [Column("set", page_rows.sets, figures=False)] if any(page_rows.sets) else []
     figures = counting_columns(rows, relative_to) if counting_only else training_columns(rows, legend, relative_to)
-    return [_sortable(one, rows) for one in (named, *sets, *_of_settings(legend, counting_only), status, *figures)]
+    known = {name: figure.value for name, figure in figures_of(rows).items()} | _SORTED_BY
+    everything = (named, *sets, *_of_settings(legend, counting_only), status, *figures)
+    return [_sortable(one, rows, known.get(one.heading)) for one in everything]
 
 
 def _status(row: Row) -> str:
@@ -164,19 +166,17 @@ def _of_settings(legend: Legend, counting_only: bool) -> list[Column]:
     return columns
 
 
-def _sortable(one: Column, rows: Sequence[Row]) -> TableColumn:
-    heading = one.heading
-    known = {name: figure.value for name, figure in figures_of(rows).items()} | _SORTED_BY
+def _sortable(one: Column, rows: Sequence[Row], value: Callable[[Row], Any] | None) -> TableColumn:
+    """A column, sorted by a value of each row's where there is one, else by what its cells say."""
     keys: list[float | str | None]
-    if heading in known:
-        keys = [known[heading](row) for row in rows]
+    if value is not None:
+        keys = list(map(value, rows))
     elif one.figures:
         keys = [_number(cell) for cell in one.cells]
     else:
         keys = [cell.casefold() or None for cell in one.cells]
-    return TableColumn(
-        heading, _MEANINGS.get(heading, ""), one.cells, keys, heading in known or one.figures, one.figures
-    )
+    by_number = value is not None or one.figures
+    return TableColumn(one.heading, _MEANINGS.get(one.heading, ""), one.cells, keys, by_number, one.figures)
 
 
 def _number(cell: str) -> float | None:
