@@ -16,44 +16,23 @@ from typing import Any
 import pytest
 import tomllib
 import yaml
+from gating import TINY, git, new_repository, tiny_card
 from workbench import CHECKOUT, HEAP, TESTS, first_fast
 
 from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
-from harness.gate.base import NoBase, built_alike, departure, is_compiled, recipe
+from harness.gate.base import NoBase, built_alike, departure
+from harness.gate.build_inputs import is_compiled, recipe
 from harness.gate.comparing import as_described, comparisons_of
 from harness.gate.evidence import EvidenceFile
 from harness.gate.running import Asked
 from harness.gate.sides import here, installed_side, linked_side, working_side
 
-TINY = {
-    "like": "usual",
-    "corpora": {
-        "letters": {"say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]},
-        **{corpus: {"say": []} for corpus in ("ties", "runs", "smallest_ids", "smallest_characters")},
-    },
-    "time": {
-        "say": ["data=random_text", "vocab_size=290"],
-        "sizes": [2000],
-        "sample": {"least": 0.0001, "most": 60},
-        "triage": {"blocks": 6, "most": 0.9},
-        "confirm": {"blocks": 6, "most": 0.9},
-        "control": {"every": 3, "most": 0.9},
-        "fewest": 6,
-        "must_see": 0.99,
-        "memory": {"most": 0.9},
-    },
-    "limits": {"wall": 300},
-}
-"""Thresholds so wide that no machine is too slow or too busy for them: times are not what these tests are about."""
-
 
 @pytest.fixture
 def card(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump(TINY))
-    return path
+    return tiny_card(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +61,7 @@ def messages(told: dict[str, Any]) -> list[str]:
 
 
 def test_a_new_snapshot_is_accepted_held_and_drifts(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("heap", "--tiers", "identity,work", "--against", "nothing-that-git-knows")
+    arguments = ("heap", "--tiers", "identity,work", "--no-base")
     assert run(card, "heap", "--accept") == 0
     path = Path("results/counters.json")
     counted = json.loads(path.read_text())
@@ -96,6 +75,11 @@ def test_a_new_snapshot_is_accepted_held_and_drifts(card: Path, capsys: pytest.C
     assert run(card, "heap", "--accept") == 0
     assert "heap on letters: update/pair_updates" in capsys.readouterr().out
     assert run(card, *arguments) == 0
+    assert "; work (instructions were not compared): there is none, by --no-base" in capsys.readouterr().out
+    assert run(card, *arguments[:-1], "--against", "nothing-that-git-knows") == 22
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert headline.startswith("gate: could not measure; 2 of 3 checks passed; work (instructions were not compared): ")
+    assert "git knows none of nothing-that-git-knows; " in headline
 
 
 @pytest.mark.parametrize(
@@ -159,17 +143,23 @@ def test_the_same_code_is_not_timed_against_itself_unless_it_is_named(card: Path
     listed.write_text(yaml.safe_dump({**TINY, "like": str(card), "variants": ["heap"]}))
     environment = ["--base", sys.executable, "--tiers", "time"]
     assert run(listed, *environment) == 22
-    assert messages(verdict()) == ["heap, time: the same code in base and head"]
+    same = "heap, time: the same code in base and head"
+    assert sorted(messages(verdict())) == [same, f"time was not measured: {same}"]
     assert run(listed, "heap", *environment) == 0
     assert verdict()["tiers"] == {"time": "pass"}
 
 
 @pytest.mark.slow
-def test_without_a_base_times_are_not_compared_and_nothing_else_suffers(card: Path) -> None:
-    arguments = ("heap", "--against", "nothing-that-git-knows")
-    assert run(card, *arguments, "--tiers", "identity,time") == 0
-    assert any("git knows none of nothing-that-git-knows" in message for message in messages(verdict()))
-    assert run(card, *arguments, "--tiers", "time") == 22
+def test_without_a_base_times_are_not_compared_and_the_headline_says_so(
+    card: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository)
+    assert run(card, "mine:train", "--tiers", "identity,time") == 22
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert "; time (times were not compared): HEAD is the first commit there is here; --no-base " in headline
+    assert run(card, "mine:train", "--no-base") == 0
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert "; work (instructions were not compared) and time (times were not compared): there is none, " in headline
 
 
 # Two environments: what stands in the way must not be taken for one of them
@@ -191,7 +181,7 @@ def test_each_side_imports_its_own_package(
         pythons[name] = str(tmp_path / name / "bin" / "python")
     (elsewhere / "trained_here.py").write_text(wrong)
     target = "trained_here:train"
-    assert run(card, target, "--base", pythons["old"], "--head", pythons["new"], "--tiers", "identity,time") == 0
+    assert run(card, target, "--base", pythons["old"], "--head", pythons["new"], "--tiers", "identity,time") == 22
     assert any("base came to other merges" in message for message in messages(verdict()))
     assert run(card, target, "--base", pythons["new"], "--head", pythons["old"], "--tiers", "identity") == 21
     new, old = (installed_side(name, pythons[name], {"trained_here"}, tmp_path / "sides") for name in ("new", "old"))
@@ -208,6 +198,8 @@ def test_each_side_imports_its_own_package(
         (["--tiers", "speed"], "unknown tier 'speed'"),
         (["--against", "main", "--base", "python3"], "two ways to say what the base is"),
         (["--head", "python3"], "say --base"),
+        (["--no-base", "--tiers", "identity,time"], "--no-base says that there is none"),
+        (["--no-base", "--against", "main"], "two ways to say what the base is"),
         (["--accept", "--tiers", "time"], "--accept is about counts of work"),
         (["--accept", "--advisory"], "say one"),
         (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
@@ -257,22 +249,9 @@ def test_the_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
 # The base
 
 
-def git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit on main, and a trainer in it."""
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "mine.py").write_text("from variants.heap import train\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "first")
-    return folder
+    return new_repository(tmp_path / "repository")
 
 
 def test_the_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path) -> None:
@@ -408,7 +387,8 @@ def job_of_the_page() -> dict[str, Any]:
 
 def test_the_job_of_the_page_installs_this_project_and_runs_one_command() -> None:
     job = job_of_the_page()
-    assert job["steps"][0]["with"] == {"fetch-depth": 0}
+    assert job["steps"][0]["with"] == {"fetch-depth": 0, "persist-credentials": False}
+    assert "python -P -m harness.gate " in job["steps"][-2]["run"]  # nothing of the tree stands in for the gate
     install, command = [step["run"] for step in job["steps"] if "run" in step]
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     assert install == f"python -m pip install '{project['name']} @ git+{project['urls']['Repository']}'"

@@ -17,7 +17,7 @@ from harness.gate.snapshot import Snapshot, accept, changes, read_snapshot, writ
 from harness.gate.summary import as_json, lines, markdown
 from harness.gate.verdict import Finding, Verdict
 
-CARD = Card(time=TimeSaid(triage=StageSaid(8, 0.015), confirm=StageSaid(12, 0.025), fewest=8))
+CARD = Card(tiers=[], time=TimeSaid(triage=StageSaid(8, 0.015), confirm=StageSaid(12, 0.025), fewest=8))
 HEAD = {
     "card": asdict(CARD),
     "head": "the working tree",
@@ -33,6 +33,7 @@ WRONG: dict[str, Any] = {
 
 @pytest.fixture
 def evidence(tmp_path: Path) -> EvidenceFile:
+    """Of a card that asks for no tier, so that none is missing."""
     return EvidenceFile(tmp_path / "samples.jsonl", HEAD)
 
 
@@ -370,3 +371,22 @@ def test_a_file_that_is_no_card_is_refused(tmp_path: Path, content: str) -> None
     path.write_text(content.replace("mine", str(path)))
     with pytest.raises(Refusal):
         card_of(str(path))
+
+
+def test_a_tier_that_was_asked_for_and_not_measured_is_22_and_named(evidence: EvidenceFile) -> None:
+    evidence.evidence.head["card"] = asdict(Card())
+    merges(evidence, **PROVED)
+    counts(evidence, {"a": 1}, {"a": 1})
+    evidence.add(
+        "note", tier="time", variant="mine", state="absent", reason="mine, time: base was error: no such module"
+    )
+    found = judged(evidence.evidence)
+    assert found.exit_code() == 22
+    assert lines(found)[0] == (
+        "gate: could not measure; 2 of 3 checks passed; "
+        "time (time was not measured): mine, time: base was error: no such module"
+    )
+    evidence.add(
+        "note", tier="time", variant="other", state="absent", reason="other, time: the same code in base and head"
+    )
+    assert judged(evidence.evidence).exit_code() == 0  # what did not change is not slower

@@ -35,7 +35,7 @@ EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
   20  slower, larger, or more instructions, confirmed
   21  other merges than the reference, or counts of work that are not those of the snapshot
-  22  something could not be measured, or nothing was
+  22  something could not be measured, a tier that was asked for was not, or nothing was
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted
 """
@@ -122,6 +122,7 @@ def asked_of(asked: argparse.Namespace) -> Asked:
         against_variant=asked.against_variant,
         base=asked.base,
         head=asked.head,
+        no_base=asked.no_base,
         output=asked.output or Asked.output,
         accept=asked.accept,
         concurrent=asked.concurrent,
@@ -129,11 +130,13 @@ def asked_of(asked: argparse.Namespace) -> Asked:
 
 
 def refuse_contradictions(asked: argparse.Namespace) -> None:
-    ways = [name for name in ("against", "against_variant", "base") if getattr(asked, name) is not None]
+    ways = [name for name in ("against", "against_variant", "base", "no_base") if getattr(asked, name)]
     if len(ways) > 1:
         raise Refusal(f"{option(ways[0])} and {option(ways[1])} are two ways to say what the base is; say one")
     if asked.head is not None and asked.base is None:
         raise Refusal("--head is the Python of one environment; say --base for the one to compare it with")
+    if asked.no_base and "time" in (asked.tiers or "").split(","):
+        raise Refusal("times are compared with those of a base, and --no-base says that there is none; say one")
     if asked.accept and asked.tiers and "work" not in asked.tiers.split(","):
         raise Refusal("--accept is about counts of work; leave out --tiers, or name work among them")
     if asked.accept and asked.advisory:
@@ -179,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
     add("--base", metavar="PYTHON", help="the base is what this environment has installed")
     add("--head", metavar="PYTHON", help="with --base: the environment that is gated (default: this one)")
+    add("--no-base", action="store_true", help="there is no base, as at a first commit: only what needs none")
     add("--accept", action="store_true", help="write the counts of work that were measured into the snapshot")
     add("--advisory", action="store_true", help="say everything, and end with 0")
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")

@@ -12,25 +12,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
-
-import tomllib
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
+from harness.gate.build_inputs import PROJECT, is_compiled, read_by_build, recipe
 from harness.gate.card import BaseSaid
 from harness.gate.sides import Side, here, linked_side, package_of
+from harness.gate.watched import make_read_only, make_writable
 from harness.measure.source_digest import closure
-
-# Of other files only a suffix is known, so whatever is not on this list may go into a compiled module.
-NOT_COMPILED = (
-    *(".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".cff", ".html", ".css", ".js", ".svg", ".png"),
-    *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
-)
-NOT_OF_A_BUILD = ("ruff", "mypy", "pytest", "black", "isort", "coverage", "pyright")
-PROJECT = "pyproject.toml"
 
 
 class NoBase(Exception):
@@ -54,12 +46,21 @@ def base_side(targets: Sequence[str], said: BaseSaid, folder: Path) -> Iterator[
         links = {package: checkout / lies.relative_to(root) for package, lies in places.items()}
         for package, lies in links.items():
             if not lies.exists():
-                raise NoBase(f"{described} has no package {package} yet")
+                raise NoBase(f"{described} has no package {package} yet; --no-base says that this is meant")
         beside = tuple(dict.fromkeys(lies.parent for lies in links.values()))
-        yield linked_side("base", described, None, folder, links, beside)
+        compile_ahead(list(links.values()))
+        make_read_only(checkout)
+        yield replace(linked_side("base", described, None, folder, links, beside), frozen=True)
     finally:
+        make_writable(checkout)
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
+
+
+def compile_ahead(packages: Sequence[Path]) -> None:
+    """Leave compiled what Python would compile at the first import; what does not parse fails there and not here."""
+    command = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, packages)]
+    subprocess.run(command, capture_output=True, check=False)
 
 
 def repository_of(places: dict[str, Path]) -> Path:
@@ -84,10 +85,12 @@ def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
     """The merge base with the first of these names there is; of a commit that is there itself, the one before it."""
     head = commit_of(root, "HEAD")
     if head is None:
-        raise NoBase("this is the first commit; there is nothing to compare with")
+        raise NoBase("there is no commit yet, so nothing to compare with; --no-base says that this is meant")
     name = next((each for each in against if commit_of(root, each) is not None), None)
     if name is None:
-        raise NoBase(f"git knows none of {', '.join(against)}; fetch one, or say --against COMMIT")
+        raise NoBase(
+            f"git knows none of {', '.join(against)}; fetch it, say --against COMMIT, or --no-base if there is none yet"
+        )
     try:
         commit = git(root, "merge-base", "HEAD", name)
     except Refusal as error:
@@ -98,7 +101,10 @@ def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
         return commit, f"{commit[:12]} ({'HEAD' if commit == head else f'where HEAD departs from {name}'})"
     before = commit_of(root, "HEAD^")
     if before is None:
-        raise NoBase("HEAD is the first commit there is here; a shallow clone gets more with git fetch --unshallow")
+        raise NoBase(
+            "HEAD is the first commit there is here; --no-base says that this is meant, a shallow clone gets more with "
+            "git fetch --unshallow"
+        )
     return before, f"{before[:12]} (the commit before HEAD)"
 
 
@@ -121,7 +127,7 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, module
     if not modules:
         return
     check_built(root, modules)
-    if built_alike(root, checkout, commit):
+    if built_alike(root, checkout, commit, build):
         for module in modules:
             target = checkout / module.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -146,30 +152,13 @@ def check_built(root: Path, modules: Sequence[Path]) -> None:
             )
 
 
-def built_alike(root: Path, checkout: Path, commit: str) -> bool:
+def built_alike(root: Path, checkout: Path, commit: str, build: str = "") -> bool:
     """Whether the base's compiled modules come from the same sources by the same recipe as the working tree's."""
     changed = git(root, "diff", "--name-only", "-z", commit).split("\0")
-    if any(is_compiled(name) for name in changed if name):
+    scripts = read_by_build(root, build) | read_by_build(checkout, build)
+    if any(is_compiled(name) or name in scripts for name in changed if name):
         return False
     return PROJECT not in changed or recipe(root / PROJECT) == recipe(checkout / PROJECT)
-
-
-def is_compiled(name: str) -> bool:
-    """Whether a file may go into a compiled module; pyproject.toml is looked into, not at."""
-    return name == "setup.py" or not (name.endswith(NOT_COMPILED) or name == PROJECT or Path(name).suffix == "")
-
-
-def recipe(project: Path) -> Any:
-    """What of pyproject.toml decides how modules are compiled; None where there is none."""
-    try:
-        content = tomllib.loads(project.read_text())
-    except (OSError, tomllib.TOMLDecodeError):
-        return None
-    tools = {name: said for name, said in content.get("tool", {}).items() if name not in NOT_OF_A_BUILD}
-    setuptools = tools.get("setuptools")
-    if isinstance(setuptools, dict):
-        tools["setuptools"] = setuptools.get("ext-modules")
-    return content.get("build-system"), tools
 
 
 def git(folder: Path, *arguments: str) -> str:

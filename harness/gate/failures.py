@@ -93,7 +93,10 @@ class Failures:
     def gated(self, variant: VariantCard, honest: Mapping[str, int]) -> int:
         """The exit code of a gate that holds this one trainer against what the honest one counts."""
         with temporary_folder() as folder:
-            evidence = EvidenceFile(Path(folder, "samples.jsonl"), {"card": asdict(self.laboratory.card)})
+            evidence = EvidenceFile(
+                Path(folder, "samples.jsonl"),
+                {"card": asdict(replace(self.laboratory.card, tiers=["identity", "work"]))},
+            )
             tiers = Deterministic(self.laboratory, self.side, self.side, ("identity", "work"))
             tiers.snapshot = Snapshot(
                 {self.task.name: self.task.described}, {variant.name: {self.task.name: dict(honest)}}

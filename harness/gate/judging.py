@@ -15,6 +15,7 @@ from harness.gate.verdict import Finding, Verdict, verdict_of
 
 IDENTITY, WORK, TIME = "identity", "work", "time"
 PROVED = ("reference", "confirmed")
+SAME_CODE = "the same code in base and head"
 WHOLE_CALL = "whole call"
 """The phase of a tally that a trainer, as compiled ones do, tells at its end."""
 STATES = {ESCALATE: verdict.INCONCLUSIVE}
@@ -23,15 +24,35 @@ STATES = {ESCALATE: verdict.INCONCLUSIVE}
 def judged(evidence: Evidence) -> Verdict:
     """The verdict that follows from what was seen."""
     card = card_in(evidence.head)
-    return verdict_of(
-        [
-            *(merges_found(each, card.known_wrong.get(each["variant"])) for each in evidence.of("identity")),
-            *(finding for each in evidence.of("tallies") for finding in tallies(each, bool(evidence.of("accepted")))),
-            *(instructions(card, each) for each in evidence.of("instructions")),
-            *comparisons(card, evidence),
-            *(told(each) for each in evidence.of("note")),
-        ]
-    )
+    findings = [
+        *(merges_found(each, card.known_wrong.get(each["variant"])) for each in evidence.of("identity")),
+        *(finding for each in evidence.of("tallies") for finding in tallies(each, bool(evidence.of("accepted")))),
+        *(instructions(card, each) for each in evidence.of("instructions")),
+        *comparisons(card, evidence),
+        *(told(each) for each in evidence.of("note")),
+    ]
+    excused = (WORK, TIME) if evidence.head.get("no_base") else ()
+    missing = [tier for tier in card.tiers if tier not in excused and not measured(tier, findings)]
+    return verdict_of([*findings, *(unmeasured(tier, findings) for tier in missing)])
+
+
+def measured(tier: str, findings: Sequence[Finding]) -> bool:
+    """Whether a tier that was asked for said anything: the same code in base and head is an answer, too.
+
+    A tier of which it is already told that it could not be measured needs no second word.
+    """
+    states = {finding.state for finding in findings if finding.tier == tier}
+    same = any(finding.tier == tier and finding.message.endswith(SAME_CODE) for finding in findings)
+    elsewhere = any(finding.state != verdict.ABSENT for finding in findings)
+    return bool(states - {verdict.ABSENT}) or (same and elsewhere)
+
+
+def unmeasured(tier: str, findings: Sequence[Finding]) -> Finding:
+    """A tier that was asked for and has not a single figure."""
+    reasons = [finding.message for finding in findings if finding.tier == tier]
+    others = f" (and {count_text(len(reasons) - 1)} more like it)" if len(reasons) > 1 else ""
+    why = f"{reasons[0]}{others}" if reasons else "the card has no corpus for what was chosen"
+    return Finding(tier, verdict.UNMEASURED, verdict.ALL, f"{tier} was not measured: {why}")
 
 
 def told(each: Observation) -> Finding:

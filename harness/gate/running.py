@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import temporary_folder
 from harness.common.progress import Show
 from harness.common.progress import stage_bar as showing
 from harness.common.registry import VariantCard
@@ -41,6 +42,7 @@ class Asked:
     against_variant: str | None = None
     base: str | None = None
     head: str | None = None
+    no_base: bool = False
     output: Path = Path("results", "local", "gate")
     accept: bool = False
     concurrent: bool = False
@@ -77,54 +79,88 @@ class Gate:
         return not self.named and {card.name for card in self.chosen} >= set(registry.variants())
 
     def run(self) -> tuple[Evidence, list[str]]:
-        """Observe every tier; returns what was seen, and what --accept changed."""
+        """Observe every tier; returns what was seen, and what --accept changed.
+
+        The base is made before anything of head runs, and in a place that head is not told.
+        """
         head = self.head_side()
         if self.asked.base is not None:
-            self.installed_base = installed_side("base", self.asked.base, self.packages(), self.folder)
+            installed = installed_side("base", self.asked.base, self.packages(), self.folder)
+            self.installed_base = replace(installed, frozen=True)
         ours = working_side("ours", {"variants"}, self.folder)
+        self.laboratory.watched.add(ours.place)
         evidence = EvidenceFile(self.asked.output / FILE_NAME, self.described(head))
         accepted: list[str] = []
-        with showing() as show:
+        with showing() as show, self.base(head, evidence, show) as base:
             if {"identity", "work"} & set(self.card.tiers):
                 tiers = Deterministic(self.laboratory, head, ours, self.card.tiers)
                 tiers.observe(self.chosen, self.whole, evidence, show)
-                if self.asked.accept:
+                if self.asked.accept and not self.changed(evidence):
                     accepted = tiers.accept(self.chosen, self.whole)
                     evidence.add("accepted", changes=accepted)
                     return evidence.evidence, accepted
-            if {"work", "time"} & set(self.card.tiers):
-                self.compare(head, ours, evidence, show)
+            if base is not None:
+                self.compare(head, base, ours, evidence, show)
+            self.changed(evidence)
         return evidence.evidence, accepted
 
-    def compare(self, head: Side, ours: Side, evidence: EvidenceFile, show: Show) -> None:
-        """What needs a base: instructions, and time."""
-        show("the base", "", 0, 0)
+    @contextlib.contextmanager
+    def base(self, head: Side, evidence: EvidenceFile, show: Show) -> Iterator[Side | None]:
+        """The base where a tier needs it and there is one; why there is none is told."""
         with contextlib.ExitStack() as stack:
-            try:
-                base = stack.enter_context(self.base_side(head))
-            except (NoBase, Refusal) as reason:
-                for tier in ("work", "time"):
-                    if tier in self.card.tiers:
-                        self.note(evidence, tier, reason)
-                return
-            evidence.add("base", described=base.described)
-            compared = comparisons_of(self.chosen, base, head, self.against, self.params)
-            if "work" in self.card.tiers:
-                observe_instructions(self.laboratory, compared, evidence, show)
-            if "time" in self.card.tiers:
+            base = None
+            if self.asked.no_base:
+                self.note(evidence, NoBase("there is none, by --no-base"), verdict.ABSENT)
+            elif {"work", "time"} & set(self.card.tiers) and not self.asked.accept:
+                show("the base", "", 0, 0)
                 try:
-                    with lock.timing(self.asked.concurrent):
-                        Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
-                except Refusal as reason:  # somebody else is measuring; what was seen before stays
-                    self.note(evidence, "time", reason)
+                    base = stack.enter_context(self.base_side(head))
+                except (NoBase, Refusal) as reason:
+                    self.note(evidence, reason)
+                else:
+                    evidence.add("base", described=base.described)
+                    for place in base.untouchable():
+                        self.laboratory.watched.add(place)
+            yield base
 
-    def note(self, evidence: EvidenceFile, tier: str, reason: NoBase | Refusal) -> None:
-        """Say why a tier was not compared: a base that cannot be is no fault, one that could not be made is."""
+    def compare(self, head: Side, base: Side, ours: Side, evidence: EvidenceFile, show: Show) -> None:
+        """What needs a base: instructions, and time."""
+        compared = comparisons_of(self.chosen, base, head, self.against, self.params)
+        if "work" in self.card.tiers:
+            observe_instructions(self.laboratory, compared, evidence, show)
+        if "time" in self.card.tiers:
+            try:
+                with lock.timing(self.asked.concurrent):
+                    Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
+            except Refusal as reason:  # somebody else is measuring; what was seen before stays
+                self.note(evidence, reason, tiers=("time",))
+
+    def changed(self, evidence: EvidenceFile) -> bool:
+        """Whether the base, the words or the judges are not what they were; then nothing that was seen is believed."""
+        changed = self.laboratory.watched.changed()
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        for tier in self.card.tiers if changed else ():
+            reason = (
+                f"{changed[0]}{more}, of the base or of what the gate compares by, was changed while head's code ran"
+            )
+            said = f"what was seen is not believed: {reason}"
+            evidence.add("note", tier=tier, variant=verdict.ALL, state=verdict.UNMEASURED, reason=said)
+        return bool(changed)
+
+    def note(
+        self,
+        evidence: EvidenceFile,
+        reason: NoBase | Refusal,
+        state: str = verdict.UNMEASURED,
+        tiers: Sequence[str] = ("work", "time"),
+    ) -> None:
+        """Say why the tiers that are wanted and need a base were not compared with one."""
         if isinstance(reason, Refusal) and reason.exit_code != UNMEASURED:
             raise reason
-        state = verdict.UNMEASURED if isinstance(reason, Refusal) else verdict.ABSENT
-        said = f"{'instructions' if tier == 'work' else 'times'} were not compared: {reason}"
-        evidence.add("note", tier=tier, variant="all", state=state, reason=said)
+        for tier in tiers:
+            if tier in self.card.tiers:
+                said = f"{'instructions' if tier == 'work' else 'times'} were not compared: {reason}"
+                evidence.add("note", tier=tier, variant=verdict.ALL, state=state, reason=said)
 
     def cards(self) -> list[VariantCard]:
         return [*self.chosen, *([self.against] if self.against else [])]
@@ -144,7 +180,8 @@ class Gate:
         elif self.installed_base is not None:
             yield self.installed_base
         else:
-            with base_side([card.target for card in self.cards()], self.card.base, self.folder) as side:
+            targets = [card.target for card in self.cards()]
+            with temporary_folder() as folder, base_side(targets, self.card.base, folder) as side:
                 yield side
 
     def described(self, head: Side) -> dict[str, Any]:
@@ -155,6 +192,7 @@ class Gate:
             "said": list(self.asked.said),
             "head": head.described,
             "concurrent": self.asked.concurrent,
+            "no_base": self.asked.no_base,
             "card": asdict(self.card),
             "host": host(known),
             "environment": known,

@@ -39,10 +39,19 @@ class Side:
     interpreter: str | None
     place: Path
     beside: tuple[Path, ...] = ()
+    frozen: bool = False
+    """Nothing may be written in it, so that Python keeps nothing that it compiles there."""
 
     @property
     def places(self) -> list[str]:
         return [str(self.place), *map(str, self.beside)]
+
+    def untouchable(self) -> list[Path]:
+        """The folders of a frozen side that have to stay as they are; what measures is not its own."""
+        packages = [each.resolve() for each in self.place.iterdir()] if self.frozen else []
+        above = [Path(PACKAGES), *(each.resolve() for each in self.beside)]
+        own = [package for package in packages if not set(above) & set(package.parents)]
+        return [self.place, *self.beside, *own] if self.frozen else []
 
     def digest(self, variant: VariantCard) -> str | None:
         """The digest of the code behind a variant on this side; None where it cannot be read."""

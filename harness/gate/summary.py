@@ -30,7 +30,17 @@ def headline(found: Verdict) -> str:
     passed = sum(finding.state == PASS for finding in found.findings)
     bad = sum(finding.state not in (PASS, ABSENT) for finding in found.findings)
     counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed"
-    return f"gate: {HEADINGS[found.state()]}; {counts}"
+    return "; ".join([f"gate: {HEADINGS[found.state()]}", counts, *without(found)])
+
+
+def without(found: Verdict) -> list[str]:
+    """Which tiers, or parts of them, were not measured, and why: those of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for finding in found.findings:
+        if finding.variant == verdict.ALL:
+            what, _, reason = finding.message.partition(": ")
+            by_reason.setdefault(reason, []).append(f"{finding.tier} ({what})")
+    return [f"{' and '.join(what)}: {reason}" for reason, what in by_reason.items()]
 
 
 def lines(found: Verdict) -> list[str]:

@@ -16,6 +16,7 @@ from harness.common.registry import VariantCard
 from harness.gate.card import Card
 from harness.gate.rule import Timed
 from harness.gate.sides import Side
+from harness.gate.watched import Watched
 from harness.measure.instructions import measure_instructions
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import record_of
@@ -73,6 +74,7 @@ class Laboratory:
         self.folder = folder
         self.tasks: dict[str, Task] = {}
         self.number = 0
+        self.watched = Watched()
 
     def task(self, name: str, say: Sequence[str], wall: float | None = None, threads: int = 1) -> Task:
         """The task that these overrides describe, its words counted here and now by the definition."""
@@ -90,6 +92,7 @@ class Laboratory:
                 words = cell.reading.file.path
             else:
                 word_store.write(words, registry.definition_counter()(cell.reading.corpus))
+                self.watched.add(words)
             self.tasks[key] = Task(name, cell, words)
         task = self.tasks[key]
         return replace(task, cell=replace(task.cell, count=replace(task.cell.count, threads=threads)))
@@ -98,21 +101,34 @@ class Laboratory:
         self, arm: Arm, task: Task, *, phased: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Sampled:
         """Run a variant once in a fresh process; `phased` names its tallies by their phases."""
-        # Compiled once, for all samples of the gate, whatever the user's own settings are.
-        compiled = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings={**compiled, **environment})
+        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings=environment)
 
     def instructions(self, arm: Arm, task: Task, layout: int = 0) -> Sampled:
         """Run a variant once under callgrind."""
         return self._run(arm, task, measure_instructions, {}, layout=layout)
 
-    def _run(self, arm: Arm, task: Task, run: Any, further: dict[str, Any], **how: Any) -> Sampled:
+    def compiled(self, side: Side) -> dict[str, str]:
+        """Where Python keeps what it compiles, whatever the user's own settings are: once for all samples of a side."""
+        if side.frozen:
+            return {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        return {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled" / side.name), "PYTHONDONTWRITEBYTECODE": ""}
+
+    def _run(
+        self,
+        arm: Arm,
+        task: Task,
+        run: Any,
+        further: dict[str, Any],
+        settings: Mapping[str, str] = MappingProxyType({}),
+        **how: Any,
+    ) -> Sampled:
         self.number += 1
         output = self.folder / "samples" / str(self.number)
         output.parent.mkdir(parents=True, exist_ok=True)
         job = train_job(task.cell, arm.variant, task.cell.num_merges, task.words, arm.side.interpreter) | further
         try:
-            answer = run(job, output, task.cell.limits, places=arm.side.places, **how)
+            settings = {**self.compiled(arm.side), **settings}
+            answer = run(job, output, task.cell.limits, places=arm.side.places, settings=settings, **how)
             return Sampled(answer, read_merges(output, answer))
         finally:
             shutil.rmtree(output, ignore_errors=True)

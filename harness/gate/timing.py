@@ -14,6 +14,7 @@ from harness.gate import verdict
 from harness.gate.card import TimeSaid
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, EvidenceFile, blocks_of, sample_line
+from harness.gate.judging import SAME_CODE
 from harness.gate.references import Settled, settle
 from harness.gate.rule import ESCALATE, decide
 from harness.gate.sides import Side
@@ -45,7 +46,7 @@ class Timing:
         """Every comparison at every width; the same code is left out unless it was named or the card wants it."""
         for comparison in compared:
             if comparison.same_code and not all_named and self.said.unchanged == "skip":
-                self.note(comparison, verdict.ABSENT, "the same code in base and head")
+                self.note(comparison, verdict.ABSENT, SAME_CODE)
                 continue
             for threads in self.said.threads:
                 if time.monotonic() > self.until:

@@ -22,7 +22,8 @@ CODES = {
     INCONCLUSIVE: errors.INCONCLUSIVE,
 }
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
-NOTHING = "nothing was measured"
+ALL = "all"
+"""In the place of a variant: the finding is about a whole tier."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from harness.common.progress import Show
 from harness.gate import verdict
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import BASE, EvidenceFile
-from harness.gate.judging import surplus
+from harness.gate.judging import SAME_CODE, surplus
 from harness.gate.tasks import Arm, Laboratory, Task, why
 
 
@@ -31,7 +31,7 @@ def observe_instructions(
     said = laboratory.card.work.instructions
     for place, comparison in enumerate(compared):
         if comparison.same_code:
-            note(evidence, comparison, verdict.ABSENT, "the same code in base and head")
+            note(evidence, comparison, verdict.ABSENT, SAME_CODE)
             continue
         task = laboratory.task("instructions", said.say, wall=said.wall)
         bases: list[int] = []

@@ -16,11 +16,11 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.measure.process import Answer, Limits, OnProgress, measure
+from harness.measure.process import NO_SETTINGS, Answer, Limits, OnProgress, measure
 
 MARKED_FUNCTION = "ctermid"
 OF_THE_CALL = 2
@@ -48,10 +48,11 @@ def measure_instructions(
     limits: Limits,
     on_progress: OnProgress = lambda _: None,
     *,
+    settings: Mapping[str, str] = NO_SETTINGS,
     places: Sequence[str] | None = None,
     layout: int = 0,
 ) -> Answer:
-    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For `places` see measure.
+    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For the rest see measure.
 
     `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
     """
@@ -65,7 +66,7 @@ def measure_instructions(
         limits,
         on_progress,
         under=command(valgrind, output),
-        settings={**SETTINGS, PADDING: "x" * (layout * STEP)},
+        settings={**settings, **SETTINGS, PADDING: "x" * (layout * STEP)},
         places=places,
     )
     for name in NOT_UNDER_VALGRIND:

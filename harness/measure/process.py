@@ -53,6 +53,11 @@ STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 GUARD = str(Path(__file__).resolve().with_name("guard.py"))
+# The worker, as by -m, but nothing that lies in the current folder can stand in for what it imports.
+START = (
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
+    "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
+)
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 # What a process has to know before it is told its job; the job's words are not among it.
 TO_START = (
@@ -136,11 +141,11 @@ def run(
             **os.environ,
             **private.environment(),
             **settings,
-            "PYTHONPATH": os.pathsep.join(usual if places is None else places),
+            "PYTHONPATH": os.pathsep.join(usual if places is None else places[:1]),
             MARK: str(output),
         }
-        command = [*under, interpreter, "-m", "harness.worker"]
-        with Guarded.start(command, environment, places[0] if places else None, private, group, stderr) as guarded:
+        command = [*under, interpreter, "-c", START, "harness.worker"]
+        with Guarded.start(command, environment, private, group, stderr) as guarded:
             if guarded.failure is not None:
                 reason = f"cannot start {interpreter}: {guarded.failure}"
                 return {"status": "error", "reason": reason}, Witness(0)
@@ -150,7 +155,7 @@ def run(
                 "output": str(output),
                 "channel": guarded.channel,
                 "memory_limit": limits.memory_bytes,
-                "import_from": import_from() if places is None else [],
+                "import_from": import_from() if places is None else list(places),
                 "folder": private.working,
                 **found_from_elsewhere(job),
             }
@@ -263,7 +268,6 @@ class Guarded:
         cls,
         command: Sequence[str],
         environment: Mapping[str, str],
-        folder: str | None,
         private: PrivateFolders,
         group: ControlGroup,
         stderr: BinaryIO,
@@ -281,7 +285,6 @@ class Guarded:
                 stderr=stderr.fileno(),
                 pass_fds=[hearing, near.fileno(), far.fileno()],
                 start_new_session=True,
-                cwd=folder,
                 env=dict(environment),
             )
         except BaseException:
