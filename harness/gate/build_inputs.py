@@ -16,7 +16,7 @@ from typing import Any
 
 import tomllib
 
-from harness.measure.source_digest import imported, syntax
+from harness.measure.source_digest import imported
 
 # Of other files only a suffix is known, so whatever is not on this list may go into a compiled module.
 NOT_COMPILED = (
@@ -65,19 +65,23 @@ def backend_files(root: Path) -> list[Path]:
 
 def named_in(file: Path, root: Path) -> Iterator[Path]:
     """The files that a script may read: modules that it imports, and what its strings name, also by a pattern."""
-    modules = list(imported(file, file.stem, file.stem == "__init__"))
-    for node in syntax(file):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < LONGEST_NAME:
-            text = node.value
-            if "\0" in text or "\n" in text or text.startswith("/"):
-                continue
-            modules.append(text)
-            for place in (root, file.parent):
-                if "*" in text and ".." not in text:
-                    with contextlib.suppress(ValueError):  # no pattern after all
-                        yield from list(place.glob(text))
-                else:
-                    yield place / text
+    try:
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):  # no build will read it either
+        return
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = list(imported(imports, file.stem, file.stem == "__init__"))
+    for node in nodes:
+        text = node.value if isinstance(node, ast.Constant) else None
+        if not isinstance(text, str) or not 0 < len(text) < LONGEST_NAME or "\0" in text or text.startswith("/"):
+            continue
+        modules.append(text)
+        for place in (root, file.parent):
+            if "*" in text and ".." not in text:
+                with contextlib.suppress(ValueError):  # no pattern after all
+                    yield from list(place.glob(text))
+            else:
+                yield place / text
     for module in modules:
         parts = module.split(".")
         if all(part.isidentifier() for part in parts):
