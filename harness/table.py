@@ -38,7 +38,7 @@ from harness.results.legend import Legend
 from harness.results.pairs import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
 from harness.results.rows import Row, rows
-from harness.results.tables import main_sheet, notes_of, series_sheet, work_sheet
+from harness.results.tables import main_sheet, notes_of, only, series_sheet, work_sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +53,7 @@ examples:
   python -m harness.table --format csv > times.csv    raw seconds and bytes
   python -m harness.table --output times.html         a page of its own, or to be put into another
   python -m harness.table --relative-to NAME          ratios, with intervals where there are blocks
+  python -m harness.table --columns variant,total,memory,proof --sort total
   python -m harness.table --pivot variant data --value MB/s
   python -m harness.table --pivot variant threads --relative-to NAME
   python -m harness.table --series --runs             the series' columns, three runs as a/b/c
@@ -85,6 +86,8 @@ def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
     for asked, needed in (("value", "pivot"), ("unlike", "compare")):
         if _said(arguments, asked) and not _said(arguments, needed):
             parser.error(f"--{asked} goes with --{needed}")
+    if arguments.columns is not None and arguments.format == "csv":
+        parser.error("--columns does not go with --format csv: CSV has every column")
     if _said(arguments, "compare") and arguments.paths != [DEFAULT_RESULTS]:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
     arguments.value = arguments.value or "total"
@@ -92,10 +95,11 @@ def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
 
 
 _APART = {
-    "compare": ("pivot", "against", "relative_to", "work", "runs", "series", "sort"),
-    "pivot": ("against", "work", "runs", "series"),
-    "against": ("relative_to", "work", "runs", "series", "sort"),
-    "series": ("relative_to", "work"),
+    "compare": ("pivot", "against", "relative_to", "work", "runs", "series", "sort", "columns"),
+    "pivot": ("against", "work", "runs", "series", "columns"),
+    "against": ("relative_to", "work", "runs", "series", "sort", "columns"),
+    "series": ("relative_to", "work", "columns"),
+    "columns": ("work",),
 }
 
 
@@ -123,6 +127,11 @@ def table_parser(prog: str) -> argparse.ArgumentParser:
         "--relative-to",
         metavar="VARIANT",
         help="a column: how many times the total of that variant; of counters, as fast as those named",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="these alone, such as variant,total,memory,proof; ratio is that of --relative-to",
     )
     parser.add_argument("--runs", action="store_true", help="a column: the total of every run, as a/b/c")
     parser.add_argument("--series", action="store_true", help="the columns of the series; with --runs all as a/b/c")
@@ -281,6 +290,8 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
         return Shown([pivot_sheet(laid)], lambda: pivot_frame(laid), code)
     if arguments.series:
         sheets = [series_sheet(shown, arguments.runs)]
+    elif arguments.columns is not None:
+        sheets = [only(main_sheet(shown, arguments.relative_to, arguments.runs), arguments.columns.split(","))]
     else:
         sheets = _sheets(shown, arguments.work, arguments.relative_to, arguments.runs)
     return Shown(sheets, lambda: frame_of(shown, arguments.relative_to), code)

@@ -10,7 +10,8 @@ import pytest
 from matplotlib.patches import Rectangle
 from measured import Record, measured
 
-from harness.results.charts.chart import Chart, Panel, Point, Request, Text
+from harness.common.errors import Refusal
+from harness.results.charts.chart import Bar, Chart, Panel, Point, Request, Text
 from harness.results.charts.kinds import KINDS
 from harness.results.charts.layout import figure_of
 from harness.results.charts.values import ESTIMATED, PROVED
@@ -56,7 +57,7 @@ def marks_of_page(panel: Panel, shown: list[Row], shape: str) -> list[dict[str, 
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("growth", "published")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("race", "growth", "published")])
 def test_a_picture_and_a_page_have_each_figure_at_the_same_place(kind: str) -> None:
     shown, chart = described(kind)
     figure = figure_of(chart)
@@ -87,6 +88,23 @@ def test_bars_of_a_page_are_those_of_the_picture() -> None:
     bars = sorted((bar["x"], bar["x2"] - bar["x"]) for bar in marks_of_page(panel, shown, "bar"))
     assert len(drawn) == len(bars) == 6
     assert [number for bar in bars for number in bar] == pytest.approx([number for bar in drawn for number in bar])
+
+
+def test_a_race_is_sorted_and_its_bars_are_the_totals() -> None:
+    _, chart = described("race")
+    (panel,) = chart.panels
+    assert panel.y == ["heap", "naive"]
+    assert [mark.end for mark in panel.marks if isinstance(mark, Bar)] == pytest.approx([1.1, 80.5])
+    assert [mark.text for mark in panel.marks if isinstance(mark, Text)] == ["1.1 s", "80 s  ×73.2"]
+    (axes,) = figure_of(chart).axes
+    ends = [patch.get_x() + patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert ends == pytest.approx([1.1, 80.5])
+
+
+def test_what_was_asked_different_things_is_no_race() -> None:
+    shown = rows([*records("race"), measured("heap", 2.0, vocab_size=500)])
+    with pytest.raises(Refusal, match="one corpus and one vocabulary"):
+        KINDS["race"].describe(shown, Request())
 
 
 def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:

@@ -563,3 +563,17 @@ def test_a_trainer_that_counts_by_itself_has_no_ratio_to_a_row_without_counting(
     itself = measured("file_trainer", {"other": 3.0}, counting="itself")
     table = markdown_table([itself, KEPT_COUNTS], relative_to="file_trainer")
     assert table[1]["total / file_trainer"] == "not comparable"
+
+
+def test_columns_are_chosen_by_name_and_units_are_those_of_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(RECORDS / "repeats.jsonl")
+    assert main([path, "--columns", "variant,memory,ratio", "--relative-to", "heap", "--format", "markdown"]) == OK
+    said = capsys.readouterr().out
+    assert "\n| variant | memory | total / heap |\n" in said
+    assert "MB/s: of the corpus" not in said
+    assert "memory: at its peak" in said
+    assert main([path, "--columns", "variant,nonesuch"]) == 2
+    assert "the table has no column 'nonesuch'; it has variant, " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([path, "--columns", "variant", "--format", "csv"])
+    assert "CSV has every column" in capsys.readouterr().err

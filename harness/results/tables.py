@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
+from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import (
     count_text,
@@ -38,11 +40,25 @@ from harness.results.rows import Row, decimals_of
 from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
 
+RATIO = "ratio"
+"""What the column of ratios is called where columns are chosen."""
+
 
 def main_sheet(shown: Sequence[Row], relative_to: str | None = None, every_run: bool = False) -> Sheet:
     """The table of times: of trainers, or of word counters where nothing else was measured."""
     sheet = _counting_sheet if all(row.counting_only for row in shown) else _training_sheet
     return sheet(shown, relative_to, every_run)
+
+
+def only(sheet: Sheet, headings: Sequence[str]) -> Sheet:
+    """The sheet with these columns alone, in this order; `ratio` is that of totals. Raises Refusal for one it lacks."""
+    there = {RATIO if column.heading.startswith("total / ") else column.heading: column for column in sheet.columns}
+    if lacking := [heading for heading in headings if heading not in there]:
+        raise Refusal(f"the table has no column {lacking[0]!r}; it has {', '.join(there)}")
+    kept = [there[heading] for heading in headings]
+    before, after = (units_note([column.heading for column in columns]) for columns in (sheet.columns, kept))
+    notes = [after if note == before else note for note in sheet.notes]
+    return replace(sheet, columns=kept, notes=[note for note in notes if note])
 
 
 def notes_of(legend: Legend, relative_to: str | None = None, columns: Sequence[Column] = ()) -> list[str]:

@@ -195,7 +195,7 @@ class Chart:
     """Panels in columns, under a title and a caption, above notes.
 
     `widths` are the columns' shares of the page; `step` the inches of a line of names, `height` those of a panel that
-    has none; `margin` the inches that texts need at the right of each panel.
+    has none; `margin` the inches that texts need at the right of each panel; `width` the inches of the page.
     """
 
     title: str
@@ -207,6 +207,7 @@ class Chart:
     step: float = 0.27
     height: float = 3.4
     margin: float = 0.1
+    width: float = 9.6
 
 
 FORMS_EXPLAINED = {

@@ -10,6 +10,7 @@ from harness.results.charts.chart import Chart, Request
 from harness.results.charts.compared import paired, published
 from harness.results.charts.costs import counting, memory, work
 from harness.results.charts.merging import growth
+from harness.results.charts.race import race
 from harness.results.charts.seconds import ladder, phases
 from harness.results.rows import Row
 
@@ -25,6 +26,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "phases": Kind("seconds stacked by phase, a bar for each row", phases),
     "ladder": Kind("seconds on a log axis, and each rung's gain over the one before", ladder),
+    "race": Kind("total seconds, sorted, outside trainers in a colour of their own; narrow, for a front page", race),
     "size": Kind("seconds against the size of the corpus, log-log, with fitted exponents", sizes.along(sizes.CORPUS)),
     "vocabulary": Kind("the same against the size of the vocabulary", sizes.along(sizes.VOCABULARY)),
     "threads": Kind("the same against the number of threads", sizes.along(sizes.THREADS)),

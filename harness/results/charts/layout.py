@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 9.6
 LINE_HEIGHT = 0.19
 EDGE = 0.15
 _TITLE, _TICKS = 0.3, 0.55
@@ -45,9 +44,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def wrapped(lines: Sequence[str], size: float) -> list[str]:
+def wrapped(lines: Sequence[str], size: float, width: float) -> list[str]:
     """The lines, those that are wider than the page broken."""
-    letters = max(20, int((WIDTH - 2 * EDGE) / (LETTER * size)))
+    letters = max(20, int((width - 2 * EDGE) / (LETTER * size)))
     return [part for line in lines for part in textwrap.wrap(line, letters)]
 
 
@@ -60,22 +59,22 @@ def figure_of(chart: Chart, theme: Theme = LIGHT) -> Figure:
 def _drawn(chart: Chart, theme: Theme) -> Figure:
     from matplotlib.figure import Figure
 
-    grid = Grid(chart)
-    caption, notes = wrapped(chart.caption, 8.5), wrapped(chart.notes, 8)
+    grid, page = Grid(chart), chart.width
+    caption, notes = wrapped(chart.caption, 8.5, page), wrapped(chart.notes, 8, page)
     key = key_marks(chart.key, theme)
     widest = max((text_width(entry.text, 8) for entry in chart.key), default=0.0) + 0.42
-    key_columns = max(1, min(len(key), int((WIDTH - 2 * EDGE) / widest)))
+    key_columns = max(1, min(len(key), int((page - 2 * EDGE) / widest)))
     key_height = 1.05 * LINE_HEIGHT * -(-len(key) // key_columns)
     above = LINE_HEIGHT * (len(caption) + 2.4) + (key_height + 0.08 if key else 0)
     below = LINE_HEIGHT * (len(notes) + 0.9) if notes else 0.1
     height = above + grid.height + below
-    figure = Figure(figsize=(WIDTH, height), facecolor=theme.of(CARD))
+    figure = Figure(figsize=(page, height), facecolor=theme.of(CARD))
 
     def write(lines: Sequence[str], top: float, size: float, colour: Colour, weight: str = "normal") -> None:
         """Lines of text from `top`, in inches from the figure's lower edge, downwards."""
         for number, line in enumerate(lines):
             y = (top - number * LINE_HEIGHT) / height
-            figure.text(EDGE / WIDTH, y, line, fontsize=size, color=theme.of(colour), weight=weight, va="center")
+            figure.text(EDGE / page, y, line, fontsize=size, color=theme.of(colour), weight=weight, va="center")
 
     write([chart.title], height - LINE_HEIGHT, 12, INK, "bold")
     write(caption, height - 2.3 * LINE_HEIGHT, 8.5, FAINT)
@@ -84,7 +83,7 @@ def _drawn(chart: Chart, theme: Theme) -> Figure:
         legend = figure.legend(
             handles=key,
             loc="upper left",
-            bbox_to_anchor=(EDGE / WIDTH - 0.004, (height - above + key_height + 0.12) / height),
+            bbox_to_anchor=(EDGE / page - 0.004, (height - above + key_height + 0.12) / height),
             ncols=key_columns,
             frameon=False,
             fontsize=8,
@@ -96,7 +95,7 @@ def _drawn(chart: Chart, theme: Theme) -> Figure:
         )
         legend.set_gid("key")
     for panel, (left, top, wide, high) in zip(chart.panels, grid.places, strict=True):
-        bounds = (left / WIDTH, (height - above - top - high) / height, wide / WIDTH, high / height)
+        bounds = (left / page, (height - above - top - high) / height, wide / page, high / height)
         axes = figure.add_axes(bounds, facecolor=theme.of(CARD))
         _dress(axes, panel, theme, grid.label_size)
         beside = len(chart.widths) > 1 and not isinstance(panel.y, Axis) and panel.named and not grid.shared
@@ -140,7 +139,7 @@ class Grid:
         self.label_size = 8.5 if chart.step > 0.17 else 7.0
         self.lefts = [self._left(panels[column::columns], columns) for column in range(columns)]
         rights = [chart.margin + _room_of_names(panels[column::columns]) for column in range(columns)]
-        room = WIDTH - 2 * EDGE - sum(self.lefts) - sum(rights)
+        room = chart.width - 2 * EDGE - sum(self.lefts) - sum(rights)
         widths = [room * share / sum(chart.widths) for share in chart.widths]
         self.places: list[tuple[float, float, float, float]] = []
         top = 0.0

@@ -87,9 +87,9 @@ def grouped(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]
     return groups
 
 
-def one_question(rows: Sequence[Row], kind: str) -> list[Row]:
-    """The rows, if all were asked the same. Raises Refusal if not."""
-    groups = questions(rows)
+def one_question(rows: Sequence[Row], kind: str, without: Sequence[str] = ()) -> list[Row]:
+    """The rows, if all were asked the same, but for `without`. Raises Refusal if not."""
+    groups = questions(rows, without)
     if len(groups) > 1:
         first = groups[0][0]
         choice = f"--where data={first.corpus.get('name')} --where vocab_size={first.record.get('vocab_size')}"
