@@ -102,16 +102,20 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 3) return 0;
     Setting& made = setting();
-    const reference::Expression* const patterns[] = {&made.patterns->gpt2, &made.patterns->gpt4,     &made.patterns->o200k,
-                                                     &made.patterns->line, &made.patterns->document, nullptr};
-    const int pattern = data[0] % 6;
-    const std::vector<std::string>& specials = special_tokens[data[0] / 6 % special_tokens.size()];
+    const reference::Expression* const patterns[] = {
+        &made.patterns->gpt2,     &made.patterns->gpt4, &made.patterns->o200k,    &made.patterns->line,
+        &made.patterns->document, nullptr,              &made.patterns->superbpe, &made.patterns->superbpe_words};
+    const int pattern = data[0] % static_cast<int>(std::size(patterns));
+    const std::vector<std::string>& specials = special_tokens[data[0] / std::size(patterns) % special_tokens.size()];
     const std::size_t buffer = buffers[data[1] % std::size(buffers)], width = widths[data[2] % std::size(widths)];
     const std::string content(reinterpret_cast<const char*>(data) + 3, size - 3);
     const reference::Counted want = reference::Counter(patterns[pattern], specials).count(content);
 
+    // A document goes whole, whatever is in it.
+    const auto asked = static_cast<scanner::Pattern>(pattern);
+    const bool cuttable = asked != scanner::Pattern::document && asked != scanner::Pattern::bytes;
     std::vector<std::int64_t> bounds = {0};
-    for (std::size_t part = 1; part < width && pattern < 4; ++part) {
+    for (std::size_t part = 1; part < width && cuttable; ++part) {
         const std::int64_t from = static_cast<std::int64_t>(content.size() * part / width);
         const std::int64_t place = scanner::first_cut_in(content, from, pattern, specials, made.numbers, made.pages);
         if (place > bounds.back() && place < static_cast<std::int64_t>(content.size())) bounds.push_back(place);

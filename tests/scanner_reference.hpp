@@ -70,7 +70,7 @@ inline Class negated(Class wanted) {
 }
 
 struct Patterns {
-    Expression gpt2, gpt4, o200k, line, document;
+    Expression gpt2, gpt4, o200k, line, document, superbpe, superbpe_words;
 
     explicit Patterns(const scanner::Classes& classes) {
         const auto of = [&classes](unsigned bits) -> Class {
@@ -104,6 +104,25 @@ struct Patterns {
         const Class end = only({'\n'});
         line = either({in_a_row({any(negated(end)), one(end)}), some(negated(end))});
         document = some([](Character) { return true; });
+        const Class in_line = negated(end), return_or_slash = only({'\r', '/'});
+        const Expression line_end = repeated(end, 0, 1);
+        superbpe_words =
+            either({in_a_row({perhaps(before_word), any(upper), some(lower)}),
+                    in_a_row({perhaps(before_word), some(upper), any(lower)}), repeated(number, 1, 3),
+                    in_a_row({perhaps(blank), some(other), any(return_or_slash), line_end}),
+                    in_a_row({any([=](Character each) { return space(each) && in_line(each); }), one(newline)}), trailing,
+                    some(space)});
+        const Expression signs = in_a_row({perhaps(blank), repeated(other, 2, SIZE_MAX)});
+        const Expression alone = either(
+            {repeated(number, 1, 3), in_a_row({signs, any(return_or_slash), line_end}),
+             in_a_row({some(blank), not_before(negated(space))})});
+        const auto found = [=](const Text& text, std::size_t at) { return alone(text, at, [](std::size_t) { return true; }); };
+        const Expression between = [=](const Text& text, std::size_t at, const Rest& rest) {
+            std::size_t to = at;
+            while (to < text.size() && in_line(text[to]) && !found(text, to)) ++to;
+            return to > at && line_end(text, to, rest);
+        };
+        superbpe = either({alone, between, one(end)});
     }
 };
 

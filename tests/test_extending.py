@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.gpt2_form import read_spelling
 from variants import heap, naive, vetoes
-from variants.contract import Merge, TieBreak, Veto, WordCounts
+from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
+from variants.counting import native
 
 Train = Callable[..., "list[Merge]"]
 SHARED = next(
@@ -135,21 +135,6 @@ def spelled(file: Path) -> list[Merge]:
     return [(read_spelling(left), read_spelling(right)) for left, right in pairs]
 
 
-ISOLATED = regex.compile(r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)")
-
-
-def pieces_of(text: str) -> WordCounts:
-    """Line by line: what the pattern matches stands alone, and what lies between two matches is one long piece."""
-    counted: Counter[str] = Counter()
-    for line in regex.findall(r"[^\n]*\n|[^\n]+", text):
-        at = 0
-        for match in ISOLATED.finditer(line):
-            counted.update(filter(None, [line[at : match.start()], match.group()]))
-            at = match.end()
-        counted.update(filter(None, [line[at:]]))
-    return WordCounts.from_items((piece.encode(), count) for piece, count in counted.items())
-
-
 @pytest.mark.parametrize(
     ("name", "text", "size"),
     [
@@ -157,23 +142,20 @@ def pieces_of(text: str) -> WordCounts:
         pytest.param("novels", "en_novels.txt", 999_555, marks=pytest.mark.slow),
     ],
 )
-def test_the_list_of_the_original_is_reached_merge_for_merge(name: str, text: str, size: int) -> None:
-    folder, corpus = SHARED / "superwords", SHARED / "corpora" / text
+def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: str, size: int, tmp_path: Path) -> None:
+    folder, corpus, beginning = SHARED / "superwords", SHARED / "corpora" / text, tmp_path / "beginning.txt"
     if not (folder.is_dir() and corpus.is_file()):
         pytest.skip(f"needs {folder} and {corpus}")
-    want = spelled(folder / f"{name}.txt")
     with corpus.open("rb") as file:
-        words = pieces_of(file.read(size).decode())
-    first_stage = spelled(folder / f"{name}.stage1.txt")
-    got = heap.train(
-        words,
-        len(want),
-        tie_break=TieBreak.HUGGINGFACE,
-        inherited=first_stage,
-        inheriting="met",
-        veto=vetoes.superbpe,
+        beginning.write_bytes(file.read(size))
+    words, pieces = (
+        native.native(Corpus(str(beginning), (), registry.cards("pattern")[pattern]["regex"]))
+        for pattern in ("superbpe_words", "superbpe")
     )
-    assert got == want
+    first, both = spelled(folder / f"{name}.stage1.txt"), spelled(folder / f"{name}.txt")
+    train = functools.partial(heap.train, tie_break=TieBreak.HUGGINGFACE)
+    assert train(words, len(first)) == first
+    assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
 
 
 @pytest.mark.parametrize("name", ["udhr", "novels"])

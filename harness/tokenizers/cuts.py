@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from harness.common import registry
 from harness.tokenizers.dialects import PART
 
 LastCut = Callable[[str, int, int], int]
 """The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
 
-_LINES = {r"[^\n]*\n|[^\n]+"}
+_OF_LINES = ("line", "superbpe", "superbpe_words")
+"""The patterns, by the names of their cards, of which no match goes on over a line end."""
 
 # Contractions; a sign and letters; digits; signs; white space. As OpenAI and those who follow it write them.
 _BLANK_FIRST = re.compile(
@@ -36,7 +38,7 @@ def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None where no cut is known to be safe."""
     if pattern is None:
         return None
-    if pattern in _LINES:
+    if pattern in [registry.cards("pattern")[name]["regex"] for name in _OF_LINES]:
         return _after_line_end
     if all(_BLANK_FIRST.fullmatch(alternative) for alternative in alternatives(pattern)):
         return _before_blank

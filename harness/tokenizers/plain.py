@@ -86,7 +86,7 @@ class Tokenizer:
     def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
         """The ids of a text that comes in parts, one by one: those of the parts joined, wherever they were divided.
 
-        Memory stays bounded by the longest document, and with the patterns of GPT-2, GPT-4, o200k and `line` by a
+        Memory stays bounded by the longest document, and with every pattern here but `document` and `bytes` by a
         window of a million characters. Raises Refusal, when it gets there, for a part that has no UTF-8.
         """
         return chain.from_iterable(self._batches(_joined(texts)))

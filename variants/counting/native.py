@@ -1,8 +1,9 @@
 """Counting by a compiled scanner: the definition's words at the speed of the memory rather than of an interpreter.
 
-The patterns of GPT-2, GPT-4 (cl100k), o200k, `line`, `document` and `bytes` are compiled in, and are known by their
-text; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of characters come from
-the installed `regex`. Words are in the order of their first occurrence at every width, as `serial` has them.
+The patterns of GPT-2, GPT-4 (cl100k), o200k, SuperBPE's two stages, `line`, `document` and `bytes` are compiled in, and
+are known by their text; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of
+characters come from the installed `regex`. Words are in the order of their first occurrence at every width, as `serial`
+has them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ KNOWN = {
     r"[^\n]*\n|[^\n]+": "line",
     r"(?s:.+)": "document",
     None: "bytes",
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
+    r"|(?:(?!\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S))[^\n])+\n?|\n": "superbpe",
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r/]*\n?|[^\S\n]*[\r\n]|\s+(?!\S)|\s+": "superbpe_words",
 }
 """The patterns that are compiled in. Two spellings are the same only if they match the same at every place."""
 

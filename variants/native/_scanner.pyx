@@ -54,7 +54,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
     int64_t first_cut_in(string window, int64_t from_, int pattern, vector[string] specials,
                          string numbers, string pages) except +
 
-PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes")
+PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes", "superbpe", "superbpe_words")
 PATHS = {
     "portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "vaes": Path.vaes, "neon": Path.neon,
 }

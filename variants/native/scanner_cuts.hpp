@@ -15,7 +15,7 @@ namespace scanner {
 
 // Whether a cut is safe before the character at `at`; both neighbours are whole characters.
 inline bool safe_cut(const Classes& classes, Pattern pattern, const byte* text, std::size_t before, std::size_t at) {
-    if (pattern == Pattern::line) return text[at - 1] == '\n';
+    if (of_lines(pattern)) return text[at - 1] == '\n';
     if (pattern == Pattern::document || pattern == Pattern::bytes) return false;
     const byte left = classes.at(text + before), right = classes.at(text + at);
     if (left & space) return false;

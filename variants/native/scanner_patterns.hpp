@@ -37,6 +37,16 @@ struct Reader {
         return at;
     }
 
+    // [\r\n/]* and \s* where the text ends behind the first \n.
+    std::size_t newlines_and_slashes_in_line(std::size_t at) const {
+        while (more(at) && (text[at] == '\r' || text[at] == '/')) ++at;
+        return more(at) && text[at] == '\n' ? at + 1 : at;
+    }
+    std::size_t spaces_in_line(std::size_t at) const {
+        while (more(at) && text[at] != '\n' && (class_at(at) & space)) at = after(at);
+        return more(at) && text[at] == '\n' ? at + 1 : at;
+    }
+
     // The length of '(?:[sdmt]|ll|ve|re), or of '(?i:[sdmt]|ll|ve|re), at an apostrophe; 0 if it is not one.
     std::size_t contraction(std::size_t at, bool either_case) const {
         return more(at) && text[at] == '\'' ? contraction_in(text + at, stop - at, either_case) : 0;
@@ -101,7 +111,9 @@ struct Gpt4 {
     }
 };
 
-struct O200k {
+// o200k's, or SuperBPE's first stage: the same without contractions, on every line by itself.
+template <bool superbpe>
+struct O200kLike {
     static std::size_t end_of_word(const Reader& reader, std::size_t at) {
         const byte kind = reader.class_at(at);
         if (kind & number) return reader.up_to_three_numbers(at);
@@ -113,14 +125,16 @@ struct O200k {
         if (!word) word = lower_word(reader, at);
         if (!word && optional) word = reader.run(next, upper_like) > next ? reader.run(next, upper_like) : 0;
         if (!word && (kind & upper_like)) word = reader.run(at, upper_like);
-        if (word) return word + reader.contraction(word, true);
+        if (word) return superbpe ? word : word + reader.contraction(word, true);
         const std::size_t others = reader.run_of_others(reader.text[at] == ' ' ? next : at);
         if (others > next || !(kind & space)) {
             std::size_t end = others;
+            if (superbpe) return reader.newlines_and_slashes_in_line(end);
             while (reader.more(end) && (reader.is_newline(end) || reader.text[end] == '/')) ++end;
             return end;
         }
-        const std::size_t end = reader.run(at, space), newline = reader.through_last_newline(at, end);
+        const std::size_t end = superbpe ? reader.spaces_in_line(at) : reader.run(at, space);
+        const std::size_t newline = reader.through_last_newline(at, end);
         return newline > at ? newline : reader.spaces(at, end);
     }
 
@@ -136,6 +150,43 @@ struct O200k {
         }
         const std::size_t lower = reader.run(end, lower_like);
         return lower > end ? lower : both;  // UPPER* gives back what LOWER+ needs
+    }
+};
+
+using O200k = O200kLike<false>;
+using SuperBpeWords = O200kLike<true>;
+
+// SuperBPE's second stage, on every line by itself. \p{N}{1,3}, two or more signs with what may stand around them, and
+// \x20+(?!\S) stand alone, and all between two of these, or to the end of the line, is one piece.
+struct SuperBpe {
+    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
+        if (stands_alone(reader, at)) return end_of_alone(reader, at);
+        do {
+            if (reader.text[at] == '\n') return at + 1;
+            at = reader.after(at);
+        } while (reader.more(at) && !stands_alone(reader, at));
+        return at;
+    }
+
+  private:
+    static bool is_sign(const Reader& reader, std::size_t at) {
+        return reader.more(at) && !(reader.class_at(at) & (letter | number | space));
+    }
+    static bool stands_alone(const Reader& reader, std::size_t at) {
+        if (reader.class_at(at) & number) return true;
+        const bool blank = reader.text[at] == ' ';
+        const std::size_t next = blank ? at + 1 : at;
+        if (blank && (!reader.more(next) || (reader.class_at(next) & space))) return true;
+        return is_sign(reader, next) && is_sign(reader, reader.after(next));
+    }
+    static std::size_t end_of_alone(const Reader& reader, std::size_t at) {
+        if (reader.class_at(at) & number) return reader.up_to_three_numbers(at);
+        const bool blank = reader.text[at] == ' ';
+        if (!blank || is_sign(reader, at + 1))
+            return reader.newlines_and_slashes_in_line(reader.run_of_others(blank ? at + 1 : at));
+        std::size_t end = at;
+        while (reader.more(end) && reader.text[end] == ' ') ++end;
+        return reader.more(end) && !(reader.class_at(end) & space) ? end - 1 : end;
     }
 };
 
@@ -158,7 +209,12 @@ void find_starts(const Classes& classes, const byte* text, std::size_t from, std
 
 using FindStarts = void (*)(const Classes&, const byte* text, std::size_t from, std::size_t to, Starts&);
 
-enum class Pattern { gpt2, gpt4, o200k, line, document, bytes };
+enum class Pattern { gpt2, gpt4, o200k, line, document, bytes, superbpe, superbpe_words };
+
+// Whether a text is a line with its end, so that no pre-token goes on over one.
+inline bool of_lines(Pattern pattern) {
+    return pattern == Pattern::line || pattern == Pattern::superbpe || pattern == Pattern::superbpe_words;
+}
 
 inline FindStarts portable(Pattern pattern) {
     switch (pattern) {
@@ -166,6 +222,8 @@ inline FindStarts portable(Pattern pattern) {
         case Pattern::gpt4: return find_starts<Gpt4>;
         case Pattern::o200k: return find_starts<O200k>;
         case Pattern::line: return find_starts<Line>;
+        case Pattern::superbpe: return find_starts<SuperBpe>;
+        case Pattern::superbpe_words: return find_starts<SuperBpeWords>;
         case Pattern::document:
         case Pattern::bytes: break;
     }
