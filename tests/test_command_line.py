@@ -241,6 +241,8 @@ def test_a_likely_name_is_suggested() -> None:
     ("arguments", "told"),
     [
         (["nonsense"], "'nonsense' is not of the form NAME=VALUE"),
+        (["heap"], "'heap' is not of the form NAME=VALUE; did you mean variant=heap?"),
+        (["sotu"], "did you mean data=sotu?"),
         (["variant", "=", "naive"], "'variant' is not of the form NAME=VALUE"),
         (["--variant=naive"], "there is no option --variant=naive"),
         (["-x"], "there is no option -x"),

@@ -179,6 +179,8 @@ def sentence(error: BaseException, data: str = "") -> str:
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
     if match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):
         said = f"{match[1]!r} is not of the form NAME=VALUE"
+        if group := next((group for group in GROUPS if match[1] in existing(group)), None):
+            return f"{said}; did you mean {group}={match[1]}?"
     elif match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
         said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", said):
