@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +17,16 @@ from local_server import Server, serving
 from harness.common import files
 from harness.corpora import python_files
 from harness.measure import lock
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew."""
+    if sys.dont_write_bytecode and config.cache is not None:
+        kept = config.cache.mkdir("bytecode")
+        shutil.rmtree(kept.joinpath(*Path(tempfile.gettempdir()).parts[1:]), ignore_errors=True)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(kept)
+        sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")
