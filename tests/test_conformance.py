@@ -16,8 +16,8 @@ import pytest
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.conformance import check_trainer, check_word_counter, trainer_checks
-from harness.proof.checks import Check, CheckSkipped, outcome_of
+from harness.conformance import check_word_counter, trainer_checks
+from harness.proof.checks import Check, CheckFailed, CheckSkipped, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.extension import extends, extension_checks
 from harness.proof.trainer import properties
@@ -31,11 +31,17 @@ REQUIRED = {name for name in ASKED if name in registry.counters()} | {
 }
 TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = counter_checks()
+QUICK_COUNTER_CHECKS = [check for check in COUNTER_CHECKS if check.group != "large files"]
+LARGE_FILES_AT_ONE_WIDTH = [check for check in counter_checks([3]) if check.group == "large files"]
 # What trains from a file has no words to be checked with; tests/test_peers.py has its checks.
 ON_WORDS = [card.name for card in registry.variants().values() if "from_file" not in card.tags]
 PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
 VARIANTS = [name for name in ON_WORDS if name not in PRESETS]
 QUICK = {"flat"}
+LATE = "what begins late"
+QUICK_CHECKS = [check for check in TRAINER_CHECKS if check.group != LATE]
+LATE_CHECKS = [check for check in TRAINER_CHECKS if check.group == LATE]
+CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
     "cpp_updater",
     "cpp_omp_v1_hash",
@@ -83,17 +89,19 @@ def present(name: str) -> bool:
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
+    """The checks of a group are one test: thousands of tests that take a moment each take a minute to be told of."""
+    groups = {group: [check for check in checks if check.group == group] for group in [check.group for check in checks]}
     return [
-        pytest.param(name, check, id=f"{name}-{check.name}", marks=marks(name, check))
+        pytest.param(name, group, id=f"{name}-{title}".replace(" ", "-"), marks=marks(name, title))
         for name in names
         if present(name)
-        for check in checks
+        for title, group in groups.items()
     ]
 
 
-def marks(name: str, check: Check) -> list[Any]:
+def marks(name: str, group: str) -> list[Any]:
     """What begins late takes slow trainers long, each some seconds."""
-    late = check.group == "what begins late" and name not in QUICK
+    late = group == LATE and name not in QUICK
     return [pytest.mark.slow] if late else []
 
 
@@ -103,13 +111,28 @@ def skip(name: str, reason: str) -> None:
     pytest.skip(reason)
 
 
-def make(check: Check, name: str, card: Any) -> None:
-    try:
-        check(bound(card))
-    except CheckSkipped as reason:
-        pytest.skip(str(reason))
-    except Unavailable as reason:
-        skip(name, str(reason))
+def make(checks: list[Check], name: str, card: Any) -> None:
+    """Make every check, also after one has failed; the test is skipped only if none applies."""
+    failed, skipped = [], []
+    for check in checks:
+        try:
+            check(bound(card))
+        except CheckFailed as failure:
+            failed.append(f"{check.name}: {failure}")
+        except CheckSkipped as reason:
+            skipped.append(str(reason))
+        except Unavailable as reason:
+            skip(name, str(reason))
+    assert not failed, "\n".join(failed)
+    if len(skipped) == len(checks):
+        pytest.skip(skipped[0])
+
+
+def passing(checks: list[Check], train: Callable[..., Any]) -> list[str]:
+    """Make every check, and fail with what fails; returns which were skipped."""
+    outcomes = [outcome_of(check, train) for check in checks]
+    assert not [outcome for outcome in outcomes if outcome.status == "failed"]
+    return [outcome.check for outcome in outcomes if outcome.status == "skipped"]
 
 
 @pytest.mark.parametrize("name", [*ON_WORDS, *registry.counters()])
@@ -123,9 +146,9 @@ def test_what_must_run_here_is_in_the_registry(name: str) -> None:
     assert name in registry.counters() or registry.select([name])
 
 
-@pytest.mark.parametrize(("name", "check"), cases(VARIANTS, TRAINER_CHECKS))
-def test_a_variant_conforms(name: str, check: Check) -> None:
-    make(check, name, registry.variants()[name])
+@pytest.mark.parametrize(("name", "checks"), cases(VARIANTS, TRAINER_CHECKS))
+def test_a_variant_conforms(name: str, checks: list[Check]) -> None:
+    make(checks, name, registry.variants()[name])
 
 
 @pytest.mark.parametrize("name", [name for name in ON_WORDS if "extends" in registry.variants()[name].tags])
@@ -151,19 +174,29 @@ def test_a_variant_can_extend_if_its_card_says_so(name: str) -> None:
 def test_a_preset_of_the_grid_conforms(name: str) -> None:
     if reason := why_not_here(name):
         skip(name, reason)
-    outcomes = check_trainer(bound(registry.variants()[name]))
-    assert [outcome.check for outcome in outcomes if outcome.status == "skipped"] in ([], ["check_equals_cs336"])
+    assert passing(QUICK_CHECKS, bound(registry.variants()[name])) in ([], ["check_equals_cs336"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_of_the_grid_conforms_late(name: str) -> None:
+    if reason := why_not_here(name):
+        skip(name, reason)
+    assert passing(LATE_CHECKS, bound(registry.variants()[name])) == []
 
 
 def test_the_fast_presets_are_presets() -> None:
     assert set(PRESETS) >= FAST_PRESETS
 
 
-@pytest.mark.parametrize(("name", "check"), cases(list(registry.counters()), COUNTER_CHECKS))
-def test_a_word_counter_conforms(name: str, check: Check) -> None:
-    make(check, name, registry.counters()[name])
+@pytest.mark.parametrize(
+    ("name", "checks"), cases(list(registry.counters()), QUICK_COUNTER_CHECKS + LARGE_FILES_AT_ONE_WIDTH)
+)
+def test_a_word_counter_conforms(name: str, checks: list[Check]) -> None:
+    make(checks, name, registry.counters()[name])
 
 
+@pytest.mark.parametrize("checks", [QUICK_CHECKS, pytest.param(LATE_CHECKS, marks=pytest.mark.slow)], ids=["", "late"])
 @pytest.mark.parametrize(
     ("train", "parameters"),
     [
@@ -176,16 +209,26 @@ def test_a_word_counter_conforms(name: str, check: Check) -> None:
     ],
     ids=lambda value: value.__module__ if callable(value) else "-".join(map(str, value.values())),
 )
-def test_parameters_change_the_way_and_not_the_merges(train: Callable[..., Any], parameters: dict[str, Any]) -> None:
-    check_trainer(train, parameters=parameters)
+def test_parameters_change_the_way_and_not_the_merges(
+    train: Callable[..., Any], parameters: dict[str, Any], checks: list[Check]
+) -> None:
+    passing(checks, functools.partial(train, **parameters))
 
 
-@pytest.mark.parametrize("tie_break", list(TieBreak), ids=lambda tie_break: str(tie_break.value))
-@pytest.mark.parametrize("name", [name for name in [*VARIANTS, *sorted(FAST_PRESETS)] if present(name)])
+def under_other_tie_breaks(names: list[str]) -> list[Any]:
+    """All of them but the first, under which the whole suite is run; of presets all but one are slow tests."""
+    return [
+        pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] if slow else [])
+        for name in names
+        if present(name)
+        for tie_break in list(TieBreak)[1:]
+        for slow in [name in FAST_PRESETS and tie_break is not TieBreak.RAW_BYTES]
+    ]
+
+
+@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks([*VARIANTS, *sorted(FAST_PRESETS)]))
 def test_a_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
-    train = bound(registry.variants()[name])
-    outcomes = [outcome_of(check, train) for check in properties(tie_break)]
-    assert not [outcome for outcome in outcomes if outcome.status == "failed"]
+    passing(properties(tie_break), bound(registry.variants()[name]))
 
 
 @pytest.mark.parametrize(("case", "slices"), [("eleven_pairs", 4), ("first_pair_greatest", 3)])
@@ -194,13 +237,13 @@ def test_the_parallel_maximum_keeps_every_pair(case: str, slices: int) -> None:
     check(functools.partial(multiprocess.train, parallel_max=slices))
 
 
-@pytest.mark.parametrize(
-    "check", [pytest.param(check, id=check.name) for check in counter_checks([3]) if check.group == "worked files"]
-)
-def test_the_smallest_ranges_change_no_count(check: Check) -> None:
+@pytest.mark.parametrize("case", CUTS)
+def test_the_smallest_ranges_change_no_count(case: str) -> None:
+    (check,) = [check for check in counter_checks([3]) if check.name == f"check_worked_file[{case}]"]
     check(functools.partial(processes, smallest_range=1))
 
 
 @pytest.mark.slow
-def test_the_smallest_ranges_change_no_count_at_any_width() -> None:
-    check_word_counter(processes, parameters={"smallest_range": 1})
+@pytest.mark.parametrize("parameters", [{}, {"smallest_range": 1}], ids=str)
+def test_processes_conform_at_any_width(parameters: dict[str, Any]) -> None:
+    check_word_counter(processes, parameters=parameters)

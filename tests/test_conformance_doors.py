@@ -14,9 +14,12 @@ import pytest
 import sabotaged
 import sabotaged_counters
 
+from harness import conformance
 from harness.common import errors
-from harness.conformance import check_trainer, check_word_counter, main, parametrize_with_checks
+from harness.conformance import check_trainer, check_word_counter, main, parametrize_with_checks, trainer_checks
+from harness.proof import differential
 from harness.proof.checks import Check, CheckFailed, CheckSkipped, Outcome
+from harness.proof.counter import counter_checks
 from harness.proof.printed import report
 from harness.proof.trainer import worked_examples
 from variants import naive
@@ -46,6 +49,18 @@ def train(word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool =
 def count(corpus: Corpus) -> WordCounts:
     """A word counter, for the shell."""
     return sabotaged_counters.honest(corpus)
+
+
+@pytest.fixture(autouse=True)
+def without_what_begins_late(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A door needs not the checks that take seconds; slow tests have them all."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr(conformance, "trainer_checks", lambda *asked: quick_ones(trainer_checks(*asked)))
+        monkeypatch.setattr(conformance, "counter_checks", lambda *asked: quick_ones(counter_checks(*asked)))
+
+
+def quick_ones(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.group not in ("what begins late", "large files")]
 
 
 # From Python.
@@ -97,13 +112,26 @@ def test_a_word_counter_is_asked_at_the_widths_given() -> None:
         check_word_counter(sabotaged_counters.cuts_anywhere, widths=[1, 2])
 
 
-@pytest.mark.slow
 def test_without_hypothesis_the_search_is_skipped_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    (searched,) = [outcome for outcome in check_trainer(plain) if outcome.check == "check_searched_words"]
-    assert (searched.status, "pip install hypothesis" in searched.message) == ("skipped", True)
+    monkeypatch.setattr(differential, "searched_words", differential.searched_words.__wrapped__)
+    (searched,) = [check for check in trainer_checks() if check.name == "check_searched_words"]
+    with pytest.raises(CheckSkipped, match="pip install hypothesis"):
+        searched(plain)
+
+
+def test_a_trainer_that_fails_once_only_has_failed_all_the_same() -> None:
+    calls = []
+
+    def fails_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+        calls.append(word_counts)
+        return [(b"x", b"y")] if len(calls) == 60 else sabotaged.honest(word_counts, num_merges)
+
+    (searched,) = [check for check in trainer_checks() if check.name == "check_searched_words"]
+    with pytest.raises(CheckFailed, match="first difference"):
+        searched(fails_once)
 
 
 def test_neither_pytest_nor_hypothesis_is_needed_to_import_the_suite() -> None:
@@ -114,7 +142,7 @@ def test_neither_pytest_nor_hypothesis_is_needed_to_import_the_suite() -> None:
 # From a test file.
 
 
-@parametrize_with_checks(
+FLOAT_TRAINER = parametrize_with_checks(
     [sabotaged.counts_in_float],
     tie_breaks=[TieBreak.GREATEST_BYTES],
     expected_failures={
@@ -122,14 +150,37 @@ def test_neither_pytest_nor_hypothesis_is_needed_to_import_the_suite() -> None:
         "check_worked_example[near_2_to_63]": "a float holds 53 bits",
     },
 )
+COUNTERS = parametrize_with_checks([sabotaged_counters.honest, sabotaged_counters.always_cuts_at_endoftext], widths=[1])
+
+
+def only(decorator: pytest.MarkDecorator, *names: str) -> pytest.MarkDecorator:
+    """The decorator with the checks of these names alone."""
+    parameters, cases = decorator.args
+    kept = [case for case in cases if case.id.partition("-")[2] in names]
+    return pytest.mark.parametrize(parameters, kept)
+
+
+@only(FLOAT_TRAINER, *(f"check_worked_example[{name}]" for name in ("C01", "past_2_to_53", "near_2_to_63")))
 def test_a_known_failure_is_expected(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
     check(trainer)
 
 
-@parametrize_with_checks([sabotaged_counters.honest, sabotaged_counters.always_cuts_at_endoftext], widths=[1])
+@only(COUNTERS, "check_worked_file[F01]", "check_words_are_distinct", "check_equals_definition[1]")
 def test_word_counters_are_told_by_their_first_parameter(
     counter: Callable[..., Any], check: Callable[..., None]
 ) -> None:
+    check(counter)
+
+
+@pytest.mark.slow
+@FLOAT_TRAINER
+def test_a_known_failure_is_expected_and_no_other(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
+    check(trainer)
+
+
+@pytest.mark.slow
+@COUNTERS
+def test_word_counters_pass_every_check(counter: Callable[..., Any], check: Callable[..., None]) -> None:
     check(counter)
 
 

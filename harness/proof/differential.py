@@ -207,16 +207,54 @@ def check_many_calls(tie_break: TieBreak, train: Train) -> None:
 
 
 def check_searched_words(tie_break: TieBreak, train: Train) -> None:
-    """Lets Hypothesis look for words on which a trainer parts from the definition, and shrink what it finds."""
+    """Lets Hypothesis look for words on which a trainer parts from the definition, and shrink what it finds.
+
+    It looks at the same words for every trainer, so they are made once; it starts anew where a trainer fails them.
+    """
+    advice = "\nthese are the smallest words found"
+    for words in searched_words():
+        try:
+            expect_definition(train, words, to_exhaustion(words), tie_break)
+        except CheckFailed:
+            _search(tie_break, train, advice)
+            raise
+
+
+@functools.cache
+def searched_words() -> list[dict[bytes, int]]:
+    """The words that Hypothesis looks at as long as nothing fails. Raises CheckSkipped where it is not installed."""
+    looked_at: list[dict[bytes, int]] = []
+    _with_hypothesis(looked_at.append)
+    return looked_at
+
+
+def _search(tie_break: TieBreak, train: Train, advice: str) -> None:
+    """Raises CheckFailed with the smallest words found, if a trainer fails again."""
+    wrong: set[tuple[tuple[bytes, int], ...]] = set()
+    give_up = math.inf
+
+    def agrees_with_the_definition(words: dict[bytes, int]) -> None:
+        nonlocal give_up
+        known = tuple(sorted(words.items()))
+        if time.monotonic() > give_up and known not in wrong:
+            return  # no smaller ones are looked for any more
+        try:
+            expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
+        except CheckFailed:
+            if not wrong:
+                give_up = time.monotonic() + counterexamples.SHRINKING_SECONDS
+            wrong.add(known)
+            raise
+
+    _with_hypothesis(agrees_with_the_definition)
+
+
+def _with_hypothesis(look_at: Callable[[dict[bytes, int]], None]) -> None:
     try:
         import hypothesis
         from hypothesis import strategies
     except ImportError:
         raise CheckSkipped("hypothesis is not installed; pip install hypothesis to have failures made small") from None
-
-    advice = "\nthese are the smallest words found"
-    wrong: set[tuple[tuple[bytes, int], ...]] = set()
-    give_up = math.inf
 
     @hypothesis.settings(
         max_examples=HYPOTHESIS_EXAMPLES,
@@ -233,21 +271,11 @@ def check_searched_words(tie_break: TieBreak, train: Train) -> None:
             max_size=6,
         )
     )
-    def agrees_with_the_definition(words: dict[bytes, int]) -> None:
-        nonlocal give_up
-        known = tuple(sorted(words.items()))
-        if time.monotonic() > give_up and known not in wrong:
-            return  # no smaller ones are looked for any more
-        try:
-            expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
-        except CheckFailed:
-            if not wrong:
-                give_up = time.monotonic() + counterexamples.SHRINKING_SECONDS
-            wrong.add(known)
-            raise
+    def search(words: dict[bytes, int]) -> None:
+        look_at(words)
 
     try:
-        agrees_with_the_definition()
+        search()
     except hypothesis.errors.Flaky as error:
         raise CheckFailed(f"the same words gave other merges when they were tried again: {error}") from error
 
