@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from exploring import register_profiles
 from fetched import CONTENT
 from local_server import Server, serving
 
 from harness.common import files
 from harness.corpora import python_files
 from harness.measure import lock
+
+register_profiles()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exploring import examples
 from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from workbench import first_fast
@@ -91,7 +92,7 @@ def book(tmp_path: Path) -> str:
 @given(any_text.filter(lambda text: text != "null"))
 @example("-rf ~/a,b (c)='d'\\${HOME}\\")
 @example("\\'")
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_said_is_the_text_that_is_meant(text: str) -> None:
     arguments = [f"{name}={text}" for name in ("data.path", "save", "results", "pattern.regex")]
     config = composed(*arguments, f"special_tokens=<{text}>")
@@ -102,7 +103,7 @@ def test_any_text_said_is_the_text_that_is_meant(text: str) -> None:
 
 @given(st.lists(any_text, min_size=1, max_size=100))
 @example([*NASTY, *map("".join, itertools.product(NASTY[:26], repeat=2))])
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_quoted_text_gets_through_hydra_as_it_is(texts: list[str]) -> None:
     config = composed(f"variant.params.texts=[{','.join(map(quoted, texts))}]")
     assert config["variant"]["params"]["texts"] == texts

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 import sabotaged
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as some
 from sanitizers import HERE, case_text, sanitized
 
@@ -114,7 +115,7 @@ few_words = some.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150, suppress_health_check=[HealthCheck.too_slow])
 @given(table=few_words, choices=some.lists(some.integers(0, 10**6), max_size=14), tie_break=some.sampled_from(TieBreak))
 def test_any_choice_of_pairs_is_judged_as_all_counts_judge_it(
     table: dict[bytes, int], choices: list[int], tie_break: TieBreak

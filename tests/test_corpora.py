@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from harness import corpora
@@ -230,7 +231,7 @@ def test_less_than_a_character_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "二", " ", "\n", END]), max_size=30).map("".join), st.integers(1, 120))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_slice_and_what_is_skipped_for_it_never_overlap(text: str, place: int) -> None:
     content = text.encode()
     assert bounds(content, [END], 0, place, None)[1] <= place
@@ -269,7 +270,7 @@ def test_a_first_document_too_long_is_cut_at_a_character(tmp_path: Path) -> None
     st.none() | st.integers(1, 120),
     st.none() | st.integers(1, 4),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_slice_of_text_is_text_within_its_bounds(
     text: str, skip: int, length: int | None, documents: int | None
 ) -> None:
@@ -286,7 +287,7 @@ def test_a_slice_of_text_is_text_within_its_bounds(
 
 
 @given(st.lists(st.sampled_from(["a", " ", "\n", END]), max_size=30).map("".join), st.integers(1, 5))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_as_many_documents_as_the_counts_will_say(tmp_path: Path, text: str, documents: int) -> None:
     path = tmp_path / "documents.txt"
     path.write_text(text)

@@ -154,7 +154,7 @@ def test_parts_that_are_left_out_are_never_all() -> None:
     assert all(stop - start < 9 for start, stop in cuts(9))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(some.dictionaries(some.binary(min_size=1, max_size=8), some.integers(1, 2**40), max_size=5))
 def test_every_smaller_table_is_one_of_words_and_smaller_at_last(words: dict[bytes, int]) -> None:
     for smaller in smaller_words(words):
@@ -163,7 +163,6 @@ def test_every_smaller_table_is_one_of_words_and_smaller_at_last(words: dict[byt
     assert shrunk(words, smaller_words, lambda _: True) == ({} if words else words)
 
 
-@settings(deadline=None)
 @given(some.binary(max_size=40))
 def test_what_must_stay_stays(content: bytes) -> None:
     def fails(text: bytes) -> bool:

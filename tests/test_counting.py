@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
@@ -54,7 +55,7 @@ BROKEN = [
 
 valid_files = st.lists(st.sampled_from(PIECES), max_size=40).map(b"".join)
 any_files = st.lists(st.sampled_from(PIECES + BROKEN), max_size=40).map(b"".join)
-one_call = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+one_call = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def file_of(folder: Path, content: bytes) -> str:
@@ -252,7 +253,7 @@ def test_a_pattern_that_matches_nothing_is_noticed_before_all_is_counted(tmp_pat
 @given(
     any_files, st.sampled_from(SPECIALS), st.integers(2, 9), st.integers(1, 9), st.sampled_from(["strict", "replace"])
 )
-@settings(one_call, max_examples=400)
+@examples(400, parent=one_call)
 def test_ranges_give_what_the_whole_file_gives(
     tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], number: int, chunk_bytes: int, errors: str
 ) -> None:

@@ -52,7 +52,7 @@ def test_how_far_lists_are_apart_is_counted() -> None:
     }
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     some.dictionaries(
         some.lists(some.sampled_from(differential.ALPHABET), min_size=1, max_size=10).map(bytes),

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from local_server import (
     Behaviour,
@@ -251,7 +252,7 @@ BEHAVIOURS = st.one_of(
 
 @pytest.mark.slow
 @given(st.lists(st.lists(BEHAVIOURS, max_size=5), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_server_does_a_file_is_one_version_whole(
     tmp_path_factory: pytest.TempPathFactory, calls: list[list[Behaviour]]
 ) -> None:

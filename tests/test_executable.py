@@ -105,7 +105,7 @@ def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path
 # The two files
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=some.dictionaries(some.binary(min_size=1, max_size=9), some.integers(1, 2**40), max_size=5))
 def test_words_are_written_as_a_table_of_words_is_read(tmp_path: Path, words: dict[bytes, int]) -> None:
     from harness.corpora.word_tables import from_text

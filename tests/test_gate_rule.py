@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 import pytest
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.comparison import Sample
@@ -71,7 +72,7 @@ def odd(number: int) -> st.SearchStrategy[list[float]]:
     return st.lists(RATIOS, min_size=number, max_size=number)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(triage=odd(9), confirm=st.one_of(st.just([]), odd(13)), control=st.one_of(st.just([]), odd(9)))
 def test_the_rule_decides_as_the_plain_reference_does(
     triage: list[float], confirm: list[float], control: list[float]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common import registry
@@ -103,7 +104,7 @@ def test_a_choice_never_takes_what_weighs_nothing(weights: list[int], seed: int)
 
 
 @given(st.integers(1, 400), st.sampled_from([1, 2, 4, 16]), st.integers(1, 48), st.integers(0, 20))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: int, shift: int) -> None:
     numerator = min(denominator + above, 4 * denominator)
     counts = ZipfCounts(words, numerator, denominator, shift).counts(1, words + 1).tolist()

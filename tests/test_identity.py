@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 
@@ -81,7 +82,7 @@ def test_a_reason_makes_other_merges_different_by_design_and_right_ones_not() ->
     assert identity(pairs("ef"), 1, "it merges the rarest").kind == IDENTICAL
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.dictionaries(st.binary(min_size=1, max_size=8), st.integers(1, 4), min_size=1, max_size=6),
     st.sampled_from(list(TieBreak)),
@@ -121,7 +122,7 @@ def test_a_text_without_a_fault_has_no_smallest() -> None:
     assert told == []
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.text("ab ", max_size=12), st.text("ab ", max_size=12))
 def test_what_is_told_always_has_the_fault(before: str, after: str) -> None:
     told: list[str] = []

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from harness.common.errors import Refusal, extra
@@ -184,7 +185,7 @@ pieces = st.lists(st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", 
 
 
 @given(st.lists(pieces, min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, documents: list[str]) -> None:
     members = [tmp_path / f"{number}" for number in range(len(documents))]
     for member, document in zip(members, documents, strict=True):

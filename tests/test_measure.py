@@ -18,7 +18,7 @@ import pytest
 from workbench import BRIEF, CHECKOUT, TESTS, is_running, limits_wait, wait_until
 
 from harness.measure.control_group import ControlGroup
-from harness.measure.process import Answer, Limits, measure
+from harness.measure.process import Answer, Attended, Limits, measure
 from harness.worker import word_store
 from harness.worker.__main__ import Measured
 from harness.worker.calling import arguments_for, packed
@@ -327,8 +327,16 @@ def test_no_process_is_left_behind(
 ) -> None:
     limits_wait(monkeypatch, lambda _: bool(started_in(tmp_path)))
     hangs = trainer.endswith("hangs")
+    attend, ended_by = Attended.attend, []
+
+    def attended_to(attended: Attended, *rest: Any) -> None:
+        attend(attended, *rest)
+        ended_by.append(attended.stopped_by)
+
+    monkeypatch.setattr(Attended, "attend", attended_to)
     answer, _ = measured(trainer, BRIEF if hangs else None)
     assert answer["status"] == ("timeout" if hangs else "ok")
+    assert ended_by == ["wall" if hangs else None]
     (child,) = started_in(tmp_path)
     wait_until(lambda: not is_running(child), f"the end of the process that {trainer}")
 

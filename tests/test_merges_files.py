@@ -78,7 +78,7 @@ def test_a_file_of_no_merges_holds_none(tmp_path: Path, content: str) -> None:
     assert read_merges_file(written(tmp_path, content)).merges == []
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     some.dictionaries(
         some.lists(some.sampled_from([0, 10, 32, 97, 98, 173, 255]), min_size=1, max_size=12).map(bytes),

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from workbench import first_fast
 
@@ -82,7 +83,7 @@ def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, bloc
         expect_definition_of_random_content(file, seed)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=60).map("".join),
     special_tokens=st.sampled_from(SPECIAL_TOKENS),
@@ -97,7 +98,7 @@ def test_any_text_is_counted_as_the_definition_counts_it(
     expect_definition(file, content, special_tokens, pattern, threads=threads, buffer=buffer, smallest_range=1)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.binary(max_size=120), pattern=st.sampled_from(COMPILED), errors=st.sampled_from(("strict", "replace"))
 )

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from workbench import wait_until
 
@@ -108,7 +109,7 @@ def test_merges_of_the_worked_files_are_identical(name: str, rule: TieBreak, cas
 
 
 @pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8))
 def test_merges_of_random_documents_are_identical(
     name: str, rule: TieBreak, tmp_path: Path, documents: list[str]
@@ -170,7 +171,7 @@ def test_what_takes_the_first_pair_is_right_up_to_ties_on_the_worked_files(
 
 
 @pytest.mark.parametrize("name", FIRST_MET)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents=st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8))
 def test_what_takes_the_first_pair_is_right_up_to_ties_on_random_documents(
     name: str, tmp_path: Path, documents: list[str]
@@ -180,7 +181,7 @@ def test_what_takes_the_first_pair_is_right_up_to_ties_on_random_documents(
     assert replayed_class(name, Corpus(str(path), ("<|e|>",)), **FIRST_MET[name]) in (IDENTICAL, UP_TO_TIES)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents=st.lists(st.text("ab 1\n'", max_size=12), max_size=4))
 def test_the_baseline_takes_the_pairs_that_tiktoken_takes(tmp_path: Path, documents: list[str]) -> None:
     train, path = trainer("peer_tiktoken"), tmp_path / "text.txt"
@@ -285,7 +286,7 @@ def test_what_a_package_leaves_to_other_threads_is_waited_for(monkeypatch: pytes
 # Its own words for its merges.
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 9)), min_size=1, max_size=8))
 def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> None:
     merges = heap.train(WordCounts.from_items(words), 40, tie_break=TieBreak.RAW_BYTES)

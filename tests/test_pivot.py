@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from harness.common.errors import MISMATCH, OK, USAGE, Refusal
@@ -140,7 +141,7 @@ FIELDS = [("variant", "threads"), ("threads", "variant"), ("vocab_size", "tie_br
 
 
 @given(st.lists(VARIED, min_size=1, max_size=10), st.sampled_from(FIELDS), st.sampled_from(["total", "memory", "max"]))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_row_stands_once_and_where_its_fields_say(
     changes: list[Record], named: tuple[str, str], value: str
 ) -> None:

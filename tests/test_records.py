@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_record_is_said(
     assert found == [] if complaint is None else any(complaint in each for each in found), found
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(["schema", "status", "seconds", "proof", "started", "variant", "tallies", "environment"]),
@@ -274,7 +274,7 @@ def test_a_column_has_its_type_where_every_value_is_null(made: list[Line], tmp_p
         assert failed.field(column).type == whole.field(column).type
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()))))
 def test_any_column_has_one_type_and_keeps_its_length(values: list[Any]) -> None:
     kind, held = records.typed(values)

@@ -23,7 +23,7 @@ Words = dict[bytes, int]
 GREATEST = TieBreak.GREATEST_BYTES
 TEXT = "low low low low low lower lower widest widest widest newest newest newest newest newest newest"
 
-patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patiently = settings(suppress_health_check=[HealthCheck.too_slow])
 words_of_few_letters = some.dictionaries(
     some.lists(some.sampled_from(differential.ALPHABET), min_size=1, max_size=12).map(bytes),
     some.integers(1, 6) | some.integers(2**40, 2**40 + 2),

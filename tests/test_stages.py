@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from variants import fine_grained, heap, incremental, multiprocess, naive, python_heap, seg_status
@@ -48,7 +49,7 @@ def dna(length: int) -> WordCounts:
 
 
 @given(tables, st.sampled_from([0, 0.3, 0.9, 1]), st.integers(1, 4), st.sampled_from(TieBreak))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_compressing_position_lists_never_changes_the_merges(
     word_counts: WordCounts, threshold: float, min_count: int, tie_break: TieBreak
 ) -> None:
@@ -66,7 +67,7 @@ def test_compressing_visits_stale_positions_once_and_not_again() -> None:
 
 
 @given(tables, st.booleans(), st.sampled_from(["words", "occurrences"]), st.sampled_from(TieBreak))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_both_ideas_of_part_8_keep_the_merges(
     word_counts: WordCounts, coarse_on_repeat: bool, index: str, tie_break: TieBreak
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
@@ -84,7 +84,6 @@ def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:
 
 
 @given(word_counts=words)
-@settings(deadline=None)
 def test_a_training_word_is_encoded_as_training_left_it(word_counts: dict[bytes, int]) -> None:
     merges = train(word_counts)
     tokenizer = made(merges, pattern=None)
@@ -93,7 +92,6 @@ def test_a_training_word_is_encoded_as_training_left_it(word_counts: dict[bytes,
 
 
 @given(word_counts=words, text=st.text(st.sampled_from("ab the's\n\x00é") | st.characters(codec="utf-8")))
-@settings(deadline=None)
 def test_encoding_is_replaying_the_merges_in_every_pre_token(word_counts: dict[bytes, int], text: str) -> None:
     merges = [*MERGES, *(merge for merge in train(word_counts) if merge not in MERGES)]
     ids = {token: number for number, token in vocab_of(merges).items()}
@@ -207,7 +205,6 @@ def test_the_manifest_says_where_a_tokenizer_comes_from(tmp_path: Path) -> None:
 
 
 @given(word_counts=words, specials=st.lists(st.text(min_size=1, max_size=3), unique=True, max_size=3))
-@settings(deadline=None)
 def test_what_was_saved_is_loaded(
     tmp_path_factory: pytest.TempPathFactory, word_counts: dict[bytes, int], specials: list[str]
 ) -> None:

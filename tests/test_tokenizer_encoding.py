@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given, settings
+from exploring import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
@@ -113,7 +114,7 @@ def test_long_pre_tokens_are_merged_by_a_heap_and_come_back() -> None:
 @given(text=texts, cut_at=st.lists(st.integers(0, 200), max_size=12), bytewise=st.booleans())
 @example(text="x <|e|>x y", cut_at=[8], bytewise=False)
 @example(text="é一", cut_at=[1, 3], bytewise=True)
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at: list[int], bytewise: bool) -> None:
     one = Tokenizer(*learned(pattern, SPECIALS))
@@ -129,7 +130,7 @@ def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at
 
 @pytest.mark.parametrize("pattern", CUTTABLE)
 @given(text=texts)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_a_text_cut_where_it_is_said_to_be_safe_has_the_same_pre_tokens(pattern: str, text: str) -> None:
     last_cut = last_cut_of(pattern)
     assert last_cut is not None

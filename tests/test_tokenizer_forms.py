@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from exploring import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, spelled_twice
 
@@ -208,7 +209,7 @@ def merge_lists(draw: st.DrawFn) -> list[Merge]:
 
 
 @given(merges=merge_lists(), words=st.lists(st.text("abc", min_size=1, max_size=14).map(str.encode), max_size=20))
-@settings(deadline=None, max_examples=80)
+@examples(80)
 def test_the_two_ways_to_merge_agree_exactly_where_no_token_is_spelled_otherwise(
     merges: list[Merge], words: list[bytes]
 ) -> None:
@@ -228,7 +229,6 @@ def test_the_two_ways_to_merge_agree_exactly_where_no_token_is_spelled_otherwise
 @example(  # cccccc is made from cccc, whose rank is higher than its own
     merges=[(b"c", b"c"), (b"c", b"cc"), (b"ccc", b"ccc"), (b"a", b"a"), (b"cc", b"cc")]
 )
-@settings(deadline=None)
 def test_ranks_from_elsewhere_are_encoded_as_tiktoken_does(merges: list[Merge]) -> None:
     """Whatever two pairs spell, and with tokens that only whole pre-tokens are."""
     ids = {token: number for number, token in vocab_of(merges).items()}

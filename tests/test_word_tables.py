@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from exploring import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -68,7 +69,7 @@ tables = st.lists(
 
 
 @given(tables, st.sampled_from(["text", "binary", "large_binary"]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str) -> None:
     path = tmp_path / "table"
     if form == "text":

@@ -212,6 +212,7 @@ def main() -> None:
     leader = start(command, standard_input, theirs, group)
     os.close(standard_input)
     os.close(theirs)
+    os.set_blocking(channel, False)  # a process that the measured one left may hold the other end, and say nothing
     guard = Guard(channel, leader)
     tell(b"started %d" % leader)
     finished = guard.attend(woken)

@@ -1,0 +1,31 @@
+"""How many random examples a test looks at: a share of what is thorough, so that everybody's run stays short.
+
+`--hypothesis-profile` says which share (tests/conftest.py registers the profiles): `quick` is what everybody runs,
+`thorough` what .ci/run adds, `explore` what a scheduled workflow does, with new examples each time.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import settings
+
+THOROUGH = 100
+LEAST = 5
+PROFILES = {"quick": 25, "thorough": THOROUGH, "explore": 3000}
+
+
+def register_profiles() -> None:
+    """Where the environment variable CI is set, examples are the same each time: a commit is not to fail by chance."""
+    for name, number in PROFILES.items():
+        same = bool(os.environ.get("CI")) and name != "explore"
+        settings.register_profile(name, max_examples=number, deadline=None, derandomize=same, print_blob=True)
+    settings.load_profile("quick")
+
+
+def examples(number: int, **others: Any) -> settings:
+    """Settings for a test for which `number` examples are thorough."""
+    assert settings.default is not None
+    share = number * settings.default.max_examples // THOROUGH
+    return settings(max_examples=max(share, min(number, LEAST)), **others)
