@@ -34,6 +34,7 @@ def command(arguments: Sequence[str]) -> int:
     if composed is None:
         return OK
     from harness.common.files import temporary_folder
+    from harness.common.media import terminal_text
     from harness.common.sheet import PatientConsole
     from harness.runs.running import plan_of, run_plan
 
@@ -44,7 +45,7 @@ def command(arguments: Sequence[str]) -> int:
 
         render(records, console, work=any(record["tallies"] for record in records if record["cell"] == "train"))
         for note in notes:
-            console.print(note, soft_wrap=True, markup=False, highlight=False)
+            console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 
     with temporary_folder() as folder:
         return run_plan(plan_of(composed), folder, show, console)

@@ -24,6 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import errors, registry
 from harness.common.errors import Refusal
+from harness.common.streams import Parser, say
 from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import pasted
@@ -207,15 +208,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             checks = trainer_checks(tie_breaks, extending=extending)
             return report(checks, subject, asked.target, trainer_checks_of(tie_breaks, extending=extending))
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)  # noqa: T201
+        say("interrupted")
         return errors.INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.conformance",
         description="Check that a trainer or a word counter computes what is defined.",
         epilog="Exit code 0: all passed; 21: a check failed; 22: the target cannot run here; 2: no such target.",

@@ -26,9 +26,11 @@ from harness import table
 from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
+from harness.common.media import terminal_text
 from harness.common.progress import Display
 from harness.common.registry import CounterCard
 from harness.common.sheet import PatientConsole
+from harness.common.streams import Parser
 from harness.measure import lock
 from harness.measure.process import Answer
 from harness.results.chosen import DEFAULT_RESULTS
@@ -44,7 +46,7 @@ LOCALE = "C.UTF-8"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.counting_benchmark",
         description="Measure word counters, interleaved, and print MB/s and how many times as fast each is.",
         epilog="exit code: 0; 21 if counters differ in their words; 22 if one could not be measured.",
@@ -83,7 +85,7 @@ def command(asked: argparse.Namespace) -> int:
             store.append(records := benchmark.records())
     table.render(records, console := PatientConsole(), relative_to=asked.relative_to or known_baselines(records))
     for sentence in dict.fromkeys(benchmark.run.disagreements):
-        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+        console.print(terminal_text(sentence), soft_wrap=True, markup=False, highlight=False)
     if benchmark.run.disagreements:
         return MISMATCH
     return OK if all(record["status"] in ("ok", "skipped") for record in records) else UNMEASURED

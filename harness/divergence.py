@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.common.errors import MISMATCH, OK, guarded
+from harness.common.streams import Parser, tell
 from harness.common.units import count_text, share_text, times_text
 from harness.proof.divergence import BY_TIES, ENDS, EQUAL, Divergence, divergence, drift_of
 from harness.proof.shown import as_row, by_tie_break, choices, rest, shown, some_merges
@@ -42,7 +43,7 @@ variant came to no merges."""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.divergence",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -74,7 +75,7 @@ def command(asked: argparse.Namespace) -> int:
         json.dump(as_json(a, b, words, parted), sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in described(a, b, words, parted)))
+        tell("\n".join(described(a, b, words, parted)))
     return OK if parted.cause == EQUAL else MISMATCH
 
 

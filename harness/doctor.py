@@ -27,8 +27,10 @@ from harness.common.choices import at_least
 from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.errors import OK, guarded
 from harness.common.files import temporary_folder
+from harness.common.media import json_text, terminal_text
 from harness.common.progress import Display
 from harness.common.sheet import Column, Sheet, print_sheet
+from harness.common.streams import Parser
 from harness.common.units import count_text, share_text
 from harness.measure import lock
 from harness.measure.checkup import DISTURBS, UNKNOWN, Finding, Machine, findings
@@ -72,7 +74,7 @@ def command(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             show_resolution(told["resolution"], arguments.repeat, console)
     if arguments.json:
-        print(json.dumps(told, ensure_ascii=False))  # noqa: T201
+        print(json_text(told))  # noqa: T201
     return OK
 
 
@@ -105,9 +107,10 @@ def resolution(compared: SelfComparison, pairs: Sequence[Twins], repeat: int) ->
 def show(seen: Sequence[Finding], console: Console) -> None:
     """What was found, with what can be done in the line below it."""
     for finding in seen:
-        console.print(f"{_SIGNS.get(finding.state, ' ')} {finding.name:<19}{finding.what}", soft_wrap=True)
+        what = terminal_text(finding.what)
+        console.print(f"{_SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
         if finding.advice:
-            console.print(f"  {'':<19}-> {finding.advice}", soft_wrap=True)
+            console.print(f"  {'':<19}-> {terminal_text(finding.advice)}", soft_wrap=True)
     bad = sum(finding.state == DISTURBS for finding in seen)
     console.print(f"{bad} of {len(seen)} disturb timing (!); ? is what cannot be seen or is not there", soft_wrap=True)
 
@@ -178,7 +181,7 @@ def _said(arguments: argparse.Namespace) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.doctor",
         description=(__doc__ or "").partition("\n")[0],
         epilog=(__doc__ or "").partition("\n\n")[2]

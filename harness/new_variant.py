@@ -20,6 +20,7 @@ from pathlib import Path
 
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
+from harness.common.streams import Parser, tell
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 ABOUT = "what it changes against the stage before"
@@ -72,7 +73,7 @@ python -m harness variants=[{name},heap]"""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.new_variant",
         description="Write variants/NAME.py, conf/variant/NAME.yaml and tests/test_NAME.py into this checkout: a stage "
         "that is the definition until it is edited, and passes conformance, ruff and mypy.",
@@ -97,7 +98,7 @@ def command(asked: argparse.Namespace) -> int:
     files = files_of(asked.name, checked_about(asked.about))
     check_name(asked.name, [root / path for path in files])
     write(root, files)
-    print("\n".join([*files, "", "edit the first, then:", NEXT.format(name=asked.name)]))  # noqa: T201
+    tell("\n".join([*files, "", "edit the first, then:", NEXT.format(name=asked.name)]))
     return OK
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.common.streams import Parser, say, tell
 from harness.results.charts.chart import Request
 from harness.results.charts.files import check_suffix, save
 from harness.results.charts.kinds import KINDS
@@ -54,17 +55,17 @@ def _draw_all(records: Records, folder: Path, request: Request, where: Sequence[
         try:
             save(draw(records, kind, request, where), path, follow)
         except Refusal as refusal:
-            print(f"no {kind}: {refusal}", file=sys.stderr)  # noqa: T201
+            say(f"no {kind}: {refusal}")
             continue
         drawn += 1
-        print(f"wrote {path}")  # noqa: T201
+        tell(f"wrote {path}")
     return OK if drawn else UNMEASURED
 
 
 def _parser() -> argparse.ArgumentParser:
     kinds = "\n".join(f"  {name:<11} {kind.shows}" for name, kind in KINDS.items())
     about = textwrap.fill(", ".join(FIELDS), 100)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.plot",
         description="Draw records. A time is drawn only where the merges were right; what is estimated, cut short or\n"
         "wrong has marks of its own, and what has no time is named below the picture.",
@@ -120,9 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _draw_all(records, output, asked, arguments.where, follow) or exit_code(records)
         save(draw(records, arguments.kind, asked, arguments.where), output, follow)
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
-    print(f"wrote {output}")  # noqa: T201
+    tell(f"wrote {output}")
     return exit_code(records)
 
 

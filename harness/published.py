@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from harness.common.errors import OK, Refusal
 from harness.common.sheet import sheet_to_markdown
+from harness.common.streams import Parser, say
 from harness.results.published import mapping
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     description = "Which variant each program of the series is here, as a table in Markdown."
-    argparse.ArgumentParser(prog="python -m harness.published", description=description).parse_args(argv)
+    Parser(prog="python -m harness.published", description=description).parse_args(argv)
     try:
         sys.stdout.write(sheet_to_markdown(mapping()))
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
     return OK
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
-from harness.common.media import csv_text, terminal_text, well_formed
+from harness.common.media import csv_text, well_formed
+from harness.common.streams import Parser, tell
 from harness.results.chosen import DEFAULT_RESULTS
 from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, report
 from harness.runs.record_keys import (
@@ -47,12 +48,12 @@ def check(paths: Sequence[Path]) -> int:
         seen += 1
         broken += line.record is None
         for complaint in line.complaints:
-            say(f"{line.path}, line {line.number}: {complaint}")
+            tell(f"{line.path}, line {line.number}: {complaint}")
         unknown.update(unknown_keys(line.record) if line.record is not None else ())
     for name, times in unknown.items():
-        say(f"{name} is not described in this version; let be in {numbered(times, 'record')}")
+        tell(f"{name} is not described in this version; let be in {numbered(times, 'record')}")
     wanting = f"{broken} of them broken" if broken else "none broken"
-    say(f"{numbered(seen, 'line')} in {numbered(len(files_in(paths)), 'file')}, {wanting}")
+    tell(f"{numbered(seen, 'line')} in {numbered(len(files_in(paths)), 'file')}, {wanting}")
     return UNMEASURED if broken else OK
 
 
@@ -62,7 +63,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
         raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     for path in given_again(paths):
-        say(f"{path} is given more than once, and read once")
+        tell(f"{path} is given more than once, and read once")
     found = readable(paths)
     target = folder / name
     already = readable([file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)])
@@ -75,7 +76,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
             fresh.append(record)
     RecordFile(folder, name).append(fresh)
     twice = len(found) - len(fresh)
-    say(f"{target}: {numbered(len(already), 'record')} before, {len(fresh)} added, {twice} there or given twice")
+    tell(f"{target}: {numbered(len(already), 'record')} before, {len(fresh)} added, {twice} there or given twice")
     return OK
 
 
@@ -86,7 +87,7 @@ def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
     if not records:
         raise Refusal(f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED)
     write(records, output, form)
-    say(f"{output}: {numbered(len(records), 'record')}")
+    tell(f"{output}: {numbered(len(records), 'record')}")
     return OK
 
 
@@ -141,10 +142,6 @@ def numbered(number: int, name: str) -> str:
     ('1 record', '0 lines')
     """
     return f"{number} {name}{'' if number == 1 else 's'}"
-
-
-def say(sentence: str) -> None:
-    print(terminal_text(sentence))  # noqa: T201
 
 
 # Exports: one row a record, nested keys joined by dots. A column has one type. Numbers, texts and lists of texts stay
@@ -282,7 +279,7 @@ def json_text(value: Any) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.records",
         description="Join, check and export files of records.",
         epilog="A folder stands for its records.jsonl (or .jsonl.gz), or, if it has none, for all of those below it.\n"

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.common.errors import MISMATCH, OK, Refusal, guarded
 from harness.common.progress import bar
+from harness.common.streams import Parser, tell
 from harness.common.units import count_text
 from harness.proof.shown import COLUMNS, TOLD, as_row, by_tie_break, rest, shown, some_merges, step_described
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
@@ -41,7 +42,7 @@ SHOWN = 10
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.replay",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -76,7 +77,7 @@ def command(asked: argparse.Namespace) -> int:
     found = objections(replayed, words)
     if asked.format == "terminal":
         lines = [*described(asked.merges, read, words, replayed, asked.show), *found, verdict(replayed, found)]
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        tell("\n".join(lines))
     elif asked.format == "json":
         json.dump(as_json(asked.merges, read, words, replayed, found), sys.stdout, indent=1)
         sys.stdout.write("\n")

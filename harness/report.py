@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import write_whole
+from harness.common.streams import Parser, say, tell
 from harness.results.chosen import (
     DEFAULT_RESULTS,
     add_compare_arguments,
@@ -30,7 +31,7 @@ from harness.table import exit_code
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="python -m harness.report",
         description="Make one page of HTML about records: table, charts, commands, proofs. It opens without a network.",
         epilog="exit code: 0; 2 if two sets are unlike; 21 if merges are wrong or rows contradict each other;\n"
@@ -60,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A name that is no text, such as a file's in another encoding, is told by escapes.
         write_whole(arguments.output, content.encode(errors="backslashreplace"))
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
-    print(f"wrote {arguments.output}")  # noqa: T201
+    tell(f"wrote {arguments.output}")
     return code
 
 

@@ -8,7 +8,6 @@ page is not what its commands print or a picture not what they draw.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import re
@@ -21,6 +20,7 @@ from pathlib import Path
 from harness import plot, published, table
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import write_whole
+from harness.common.streams import Parser, say
 from harness.gate import __main__ as gate
 from harness.results.charts.files import alike
 
@@ -80,7 +80,7 @@ def stale_pictures(page: Path, content: str) -> list[Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m harness.splice", description=(__doc__ or "").partition("\n")[0])
+    parser = Parser(prog="python -m harness.splice", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path, help="a Markdown file")
     parser.add_argument("--check", action="store_true", help="write nothing; 21 if the page is stale")
     arguments = parser.parse_args(argv)
@@ -93,15 +93,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if before != after and not arguments.check:
             write_whole(arguments.page, after.encode(), "it is as it was")
     except OSError as error:
-        print(f"cannot read {arguments.page} ({error.strerror})", file=sys.stderr)  # noqa: T201
+        say(f"cannot read {arguments.page} ({error.strerror})")
         return 2
     except Refusal as refusal:
-        print(refusal, file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
     if arguments.check and (before != after or stale):
         what = ", ".join(map(str, [*([arguments.page] if before != after else []), *stale]))
         verb = "is" if what.count(", ") == 0 else "are"
-        print(f"{what} {verb} stale; python -m harness.splice {arguments.page} mends it", file=sys.stderr)  # noqa: T201
+        say(f"{what} {verb} stale; python -m harness.splice {arguments.page} mends it")
         return MISMATCH
     return OK
 

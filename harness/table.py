@@ -22,8 +22,9 @@ from rich.console import Console
 
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import write_whole
-from harness.common.media import csv_text, terminal_text
+from harness.common.media import csv_text
 from harness.common.sheet import Sheet, print_sheet, sheet_to_markdown, sheets_to_html
+from harness.common.streams import Parser, say
 from harness.results import published
 from harness.results.chosen import (
     DEFAULT_RESULTS,
@@ -108,7 +109,7 @@ def _said(arguments: argparse.Namespace, name: str) -> bool:
 
 
 def table_parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Print records as a table. A time is shown only where the merges were right.",
         epilog=_EPILOG,
@@ -271,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shown = _asked_for(arguments)
         _deliver(shown, arguments.format, arguments.output)
     except Refusal as refusal:
-        print(terminal_text(str(refusal)), file=sys.stderr)  # noqa: T201
+        say(refusal)
         return refusal.exit_code
     return shown.exit_code
 

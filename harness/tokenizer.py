@@ -25,6 +25,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
+from harness.common.streams import Parser, tell
 from harness.common.units import bytes_text, count_text, parse_bytes
 from harness.tokenizers import checking, statistics
 from harness.tokenizers.engines import engines, version_of
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.tokenizer",
         description="Use a tokenizer that python -m harness save=FOLDER has written, or anyone else's.",
         epilog=EPILOG,
@@ -160,7 +161,7 @@ def _encode(asked: argparse.Namespace) -> int:
         text = _data(asked.data, asked.set)
         with bar(f"encoding {text.name}", text.size, "bytes") as show:
             ids = tokenizer.encode_file(text.path, asked.output, on_progress=show)
-        print(f"{asked.output}: {count_text(len(ids))} ids, {ids.dtype}")  # noqa: T201
+        tell(f"{asked.output}: {count_text(len(ids))} ids, {ids.dtype}")
         return OK
     if asked.data is not None:
         parts: Iterable[str | bytes] = _data(asked.data, asked.set).blocks()
@@ -218,7 +219,7 @@ def _convert(asked: argparse.Namespace) -> int:
         raise Refusal(f"{asked.tokenizer} is no folder; say --output FOLDER")
     folder = asked.output or (source if source.is_dir() else source.parent)
     for line in convert(found, asked.to, folder, _name_of_pattern(found.learned.pattern), asked.overwrite):
-        print(line)  # noqa: T201
+        tell(line)
     return OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import re
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from measured import measured, stopped
 
 from harness import records, table
-from harness.common.media import csv_text, html_text, markdown_text, terminal_text
+from harness.common.media import csv_text, html_text, markdown_text, terminal_lines, terminal_text, workflow_command
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-HOSTILE = "=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"
+HOSTILE = "##[group]=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"
+QUOTED = "'" + HOSTILE.replace("'", "") + "'"
 NAMED = measured(HOSTILE, {"update": 1.0, HOSTILE: 1e-7}, params={"push": HOSTILE}, tallies={HOSTILE: 3}, host=HOSTILE)
 RECORDS = [
     {**NAMED, "pattern": HOSTILE, "special_tokens": [HOSTILE], "data": {**NAMED["data"], "name": HOSTILE}},
@@ -75,12 +77,65 @@ def test_a_broken_line_is_told_without_what_it_holds(tmp_path: Path, capsys: pyt
     assert OBEYED.search(capsys.readouterr().err) is None
 
 
+COMMANDS = {
+    "__main__": [["variant=" + QUOTED], ["data.path=" + QUOTED]],
+    "conformance": [["no_such_module:" + HOSTILE], [HOSTILE], ["raises_when_imported:train"]],
+    "corpora.__main__": [["info", HOSTILE], ["path", HOSTILE], [HOSTILE]],
+    "counting_benchmark": [[HOSTILE]],
+    "divergence": [[HOSTILE, "heap", "--data", HOSTILE]],
+    "doctor": [["--replay", HOSTILE]],
+    "gate.__main__": [
+        [HOSTILE.replace(":", "")],
+        ["heap", "--tiers", HOSTILE],
+        ["--replay", HOSTILE],
+        ["heap", "--card", HOSTILE],
+    ],
+    "new_variant": [[HOSTILE], ["name", HOSTILE]],
+    "plot": [[HOSTILE, "--output", "a.svg"], [HOSTILE, "--output", HOSTILE], ["--kind", HOSTILE]],
+    "published": [[HOSTILE]],
+    "records": [["check", HOSTILE], ["export", HOSTILE, "--output", HOSTILE]],
+    "replay": [[HOSTILE, "--data", HOSTILE]],
+    "report": [[HOSTILE, "--output", HOSTILE]],
+    "splice": [[HOSTILE]],
+    "table": [[HOSTILE], ["--where", HOSTILE]],
+    "tokenizer": [["check", HOSTILE], ["convert", HOSTILE, "--to", HOSTILE], ["stats", HOSTILE]],
+}
+
+
+@pytest.mark.parametrize(("command", "arguments"), [(name, each) for name in COMMANDS for each in COMMANDS[name]])
+def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
+    command: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raises_when_imported.py").write_text(f"raise ValueError({HOSTILE!r})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        code = importlib.import_module(f"harness.{command}").main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code in (2, 22), code
+    said = capfd.readouterr()
+    assert said.err
+    assert OBEYED.search(said.out + said.err) is None
+    assert not [line for line in (said.out + said.err).splitlines() if line.lstrip().startswith("::")]
+    assert "##[" not in said.out + said.err
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_every_medium_has_what_was_said_and_nothing_that_is_obeyed(text: str) -> None:
     for written in (terminal_text(text), markdown_text(text), html_text(text), csv_text(text)):
         assert OBEYED.search(written) is None
         written.encode()
+    assert OBEYED.search(terminal_lines(text)) is None
+    for line in (*terminal_lines(text).split("\n"), workflow_command("", text)[4:]):
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line
+    assert "\n" not in workflow_command("error", text)
     assert "\n" not in terminal_text(text) + markdown_text(text) + html_text(text)
     assert not csv_text(text).startswith(("=", "+", "-", "@"))
-    if text.isprintable():
+    if text.isprintable() and "::" not in text and "##[" not in text:
         assert terminal_text(text) == text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from harness.common.media import terminal_text
+from harness.common.streams import say
 
 OK = 0
 USAGE = 2
@@ -95,8 +94,3 @@ def interrupt(number: int, _: FrameType | None) -> None:
     for each in ENDING:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-def say(sentence: str) -> None:
-    with contextlib.suppress(OSError):  # nobody listens
-        print(terminal_text(sentence), file=sys.stderr)  # noqa: T201

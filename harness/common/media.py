@@ -1,15 +1,19 @@
 """What others wrote, as it may be put before a reader: names, messages and parameters come from anyone's records.
 
 One function for each medium. Everywhere, what a terminal would obey and what would turn a line round is shown by its
-escape instead: control characters (C0 and C1), marks of direction, and halves of characters that no file can hold.
+escape instead: control characters (C0 and C1), marks of direction, and halves of characters that no file can hold. So
+is what the log of a hosted build would take for a command of its own: `::name::`, and `##[name]`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from html import escape
+from typing import Any
 
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
 _LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -21,6 +25,16 @@ def terminal_text(text: str) -> str:
     a\x1b[2Jb\u202ec d
     """
     return _escaped(text.translate(_LINE_ENDS))
+
+
+def terminal_lines(text: str) -> str:
+    r"""The same for text of several lines, which stay lines.
+
+    >>> print(terminal_lines("a\x1b[2J\n  ::stop-commands::b"))
+    a\x1b[2J
+      \x3a:stop-commands::b
+    """
+    return "\n".join(map(_escaped, text.split("\n")))
 
 
 def markdown_text(text: str) -> str:
@@ -48,10 +62,29 @@ def csv_text(text: str) -> str:
     return "\n".join(map(_escaped, harmless.split("\n")))
 
 
+def json_text(value: Any) -> str:
+    r"""One line of JSON, in which everything that a terminal would obey is an escape.
+
+    >>> print(json_text({"name": "a\x9b2J\x7f"}))
+    {"name": "a\u009b2J\u007f"}
+    """
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def workflow_command(name: str, message: str) -> str:
+    r"""A command to the log of a hosted build: what it is told stays in its one line.
+
+    >>> print(workflow_command("error", "a\n::stop-commands::b 5%"))
+    ::error::a \x3a:stop-commands::b 5%25
+    """
+    return f"::{name}::{terminal_text(message).replace('%', '%25')}"
+
+
 def well_formed(text: str) -> str:
     """Text that is UTF-8: half of a character, as in the name of a file in another encoding, becomes an escape."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _escaped(text: str) -> str:
-    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+    shown = _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)

@@ -17,6 +17,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from harness.common.media import terminal_text
 from harness.common.units import duration_text, rate_text
 
 
@@ -59,7 +60,7 @@ def bar(label: str, total: int, unit: str, console: Console | None = None) -> It
     )
     # Few pictures a second, and the bar is gone when the work is over: the table comes after it.
     with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
-        task = progress.add_task(label, total=total or None, rate="")
+        task = progress.add_task(terminal_text(label), total=total or None, rate="")
         yield lambda done: update(progress, task, done, unit)
 
 
@@ -87,7 +88,7 @@ def download_bar(label: str) -> Iterator[Callable[[int, int | None], None]]:
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
-        task = progress.add_task(label, total=None)
+        task = progress.add_task(terminal_text(label), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
@@ -123,8 +124,8 @@ def stage_by_stage(progress: Progress, task: TaskID) -> Show:
     def show(stage: str, detail: str, done: int, of: int) -> None:
         nonlocal now
         if stage != now:
-            progress.reset(task, total=of or None, description=stage)
+            progress.reset(task, total=of or None, description=terminal_text(stage))
             now = stage
-        progress.update(task, completed=done, detail=detail)
+        progress.update(task, completed=done, detail=terminal_text(detail))
 
     return show

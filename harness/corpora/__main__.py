@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.common.errors import OK, extra, guarded, say
+from harness.common.errors import OK, extra, guarded
+from harness.common.streams import Parser, say, tell
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards
 from harness.corpora.exporting import write_parquet
@@ -44,7 +45,7 @@ def list_all(arguments: argparse.Namespace) -> int:
 
 
 def info(arguments: argparse.Namespace) -> int:
-    sys.stdout.write(described(card_of(arguments.name)) + "\n")
+    tell(described(card_of(arguments.name)))
     return OK
 
 
@@ -56,13 +57,13 @@ def fetch_all(arguments: argparse.Namespace) -> int:
 
 def verify_one(arguments: argparse.Namespace) -> int:
     lines, code = verify(card_of(arguments.name))
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    tell("\n".join(lines))
     return code
 
 
 def path(arguments: argparse.Namespace) -> int:
     card = card_of(arguments.name)
-    sys.stdout.write(f"{prepare(card, card['special_tokens']).path}\n")
+    tell(str(prepare(card, card["special_tokens"]).path))
     return OK
 
 
@@ -84,7 +85,7 @@ def export(arguments: argparse.Namespace) -> int:
     words = counted_words([f"data={arguments.name}", *arguments.set])
     word_counts, manifest = word_store.read(words)
     write_parquet(arguments.parquet, word_counts, manifest["sha256"])
-    print(  # noqa: T201
+    tell(
         f"{arguments.parquet}: {manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens, "
         f"sha256 of the counts {manifest['sha256']}"
     )
@@ -92,7 +93,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.corpora",
         description="Data sets: what there is, and getting, checking and finding their files.",
         epilog=EPILOG,

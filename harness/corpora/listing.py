@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.common.media import csv_text, terminal_text
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text
 from harness.corpora.sources import FETCHED, FIND
@@ -50,7 +51,7 @@ def print_list(cards: Iterable[Card], console: Console) -> None:
         table.add_column(heading, justify="right" if heading == "bytes" else "left", no_wrap=heading != "licence")
     table.add_column(HEADINGS[-1], min_width=20)
     for card in cards:
-        table.add_row(*map(Text, row(card)), style="" if state(card) != "no" else "dim")
+        table.add_row(*map(Text, map(terminal_text, row(card))), style="" if state(card) != "no" else "dim")
     if not console.is_terminal:
         table.width = console.measure(table, options=console.options.update(max_width=10**6)).maximum
     console.print(table, crop=False)
@@ -69,7 +70,7 @@ def list_as_csv(cards: Iterable[Card]) -> str:
     writer.writerow(HEADINGS)
     for card in cards:
         cells = dict(zip(HEADINGS, row(card), strict=True)) | {"bytes": card["facts"].get("bytes", "")}
-        writer.writerow("" if cell == UNKNOWN else cell for cell in cells.values())
+        writer.writerow("" if cell == UNKNOWN else csv_text(str(cell)) for cell in cells.values())
     return text.getvalue()
 
 

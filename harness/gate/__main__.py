@@ -23,6 +23,8 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
+from harness.common.media import json_text
+from harness.common.streams import Parser, tell
 from harness.gate import verdict
 from harness.gate.card import TIERS, USUAL, card_in
 from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence, readable
@@ -88,11 +90,11 @@ def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, out
     code = found.exit_code(asked.treat_inconclusive, asked.advisory)
     told = as_json(found, evidence, code)
     if asked.json:
-        print(json.dumps(told, ensure_ascii=False))  # noqa: T201
+        print(json_text(told))  # noqa: T201
     else:
         say(lines(found))
         if os.environ.get("GITHUB_ACTIONS") == "true":
-            say(github_lines(found, "warning" if asked.advisory else "error"))
+            print(*github_lines(found, "warning" if asked.advisory else "error"), sep="\n")  # noqa: T201
         if asked.advisory and found.state() not in (verdict.PASS, verdict.ABSENT):
             say(["advisory: the exit code is 0 all the same"])
     if output is not None:
@@ -163,11 +165,11 @@ def option(name: str) -> str:
 
 def say(sentences: Sequence[str]) -> None:
     for sentence in sentences:
-        print(sentence)  # noqa: T201
+        tell(sentence)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m harness.gate",
         description=(__doc__ or "").partition("\n")[0].partition(": ")[2],
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,

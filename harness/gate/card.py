@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -182,7 +183,7 @@ def _merged(where: str, layers: Sequence[DictConfig], overrides: Sequence[str]) 
     try:
         merged = OmegaConf.merge(OmegaConf.structured(Card), *layers, OmegaConf.from_dotlist(list(overrides)))
         card = OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
         raise Refusal(f"{where}: {' '.join(str(error).split())}") from error
     assert isinstance(card, Card)
     _check(card)

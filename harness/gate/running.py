@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
@@ -212,14 +214,15 @@ def chosen(targets: Sequence[str]) -> list[VariantCard]:
 
 def parameters(said: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """The parameters of variants among the overrides, as YAML reads them, and the other overrides."""
-    import yaml
-
     params: dict[str, Any] = {}
     others = []
     for each in said:
         name, equals, value = each.partition("=")
         if name.startswith("variant.params.") and equals:
-            params[name.removeprefix("variant.params.")] = yaml.safe_load(value)
+            try:
+                params[name.removeprefix("variant.params.")] = yaml.safe_load(value)
+            except yaml.YAMLError as error:
+                raise Refusal(f"--set {each} is not YAML: {' '.join(str(error).split())}") from error
         else:
             others.append(each)
     return params, others

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from harness.common.media import markdown_text, workflow_command
 from harness.common.units import count_text
 from harness.gate import verdict
 from harness.gate.evidence import Evidence
@@ -97,35 +98,26 @@ def condensed(absent: Sequence[Finding]) -> list[Finding]:
 def markdown(found: Verdict, evidence: Evidence) -> str:
     """The summary of a pull request."""
     sign = {PASS: "✅", verdict.INCONCLUSIVE: "❔", ABSENT: "❔"}.get(found.state(), "❌")
-    said = [f"### {sign} {headline(found)}", ""]
+    said = [f"### {sign} {markdown_text(headline(found))}", ""]
     said += ["| tier | passed | not passed | not measured |", "|---|---:|---:|---:|"]
     for tier in found.tiers():
         passed, absent = found.number(tier, PASS), found.number(tier, ABSENT)
         total = sum(finding.tier == tier for finding in found.findings)
         said.append(f"| {tier} | {passed} | {total - passed - absent} | {absent} |")
     said.append("")
-    said += [f"- **{finding.state}** {escaped(finding.message)}" for finding in listed(found)]
+    said += [f"- **{finding.state}** {markdown_text(finding.message)}" for finding in listed(found)]
     machine = evidence.head["environment"]
     base = next((each["described"] for each in evidence.of("base")), "none")
-    said += ["", f"Base: {base}; head: {evidence.head['head']}. {machine['cpu']}, {machine['cores']} processors, "]
-    said[-1] += f"{machine['python']}, {evidence.head['started'][:10]}."
+    base, head, cpu = map(markdown_text, (base, evidence.head["head"], machine["cpu"]))
+    known = f"{machine['cores']} processors, {markdown_text(machine['python'])}, {evidence.head['started'][:10]}."
+    said += ["", f"Base: {base}; head: {head}. {cpu}, {known}"]
     return "\n".join(said) + "\n"
-
-
-def escaped(text: str) -> str:
-    r"""
-    >>> print(escaped("a|b <c> *d* f_g @h"))
-    a\|b \<c\> \*d\* f\_g &#64;h
-    """
-    for sign in "\\|<>*_`[]":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("@", "&#64;")
 
 
 def github_lines(found: Verdict, how: str) -> list[str]:
     """What GitHub shows beside a change, a line for each finding that did not pass."""
     bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
-    return [f"::{how}::{finding.message}" for finding in bad[:MOST_LISTED]]
+    return [workflow_command(how, finding.message) for finding in bad[:MOST_LISTED]]
 
 
 def as_json(found: Verdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from harness.common import errors
+from harness.common.streams import tell
 from harness.proof.checks import Check, Outcome, outcome_of
 from harness.proof.counterexamples import pasted
 
@@ -90,4 +91,4 @@ def _skips(outcomes: Sequence[Outcome], told: set[str]) -> Iterator[str]:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201
+    tell(line)

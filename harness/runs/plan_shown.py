@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from harness.common.media import terminal_text
 from harness.common.units import duration_text
 from harness.runs import store
 from harness.runs.cells import CountCell, TrainCell
@@ -23,7 +24,7 @@ def show_plan(cells: Sequence[TrainCell], settings: Settings, machine: str, cons
     lines = [count_line(cell, settings, machine) for cell in counters]
     lines += [f"{cell_line(cell)}: {cost_text(cell, cost)}" for cell, cost in zip(cells, costs, strict=True)]
     for line in [*lines, summary(cells, costs, settings)]:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.print(terminal_text(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def took_text(seconds: float) -> str:

@@ -12,14 +12,13 @@ import io
 import json
 import marshal
 import os
-import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.media import terminal_text
+from harness.common.streams import say
 from harness.runs.record_keys import complaints
 
 SCHEMA = 1
@@ -146,7 +145,7 @@ def exactly(value: Any) -> bytes:
 def report(line: Line) -> None:
     """Say which line is skipped, and why."""
     skipped = f"{line.path}, line {line.number}: skipped, {'; '.join(line.complaints)}"
-    print(terminal_text(skipped), file=sys.stderr)  # noqa: T201
+    say(skipped)
 
 
 def read_records(paths: Sequence[Path | str]) -> list[Record]:

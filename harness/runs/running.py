@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.streams import say
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
 from harness.runs import journal as resume
@@ -273,10 +273,6 @@ def quicker_later(cell: TrainCell, run: Run) -> str | None:
         f"{cell.variant.name} used {spent[0]:.2f} s of CPU time in its first block and {min(spent[1:]):.2f} s in a "
         "later one; it may keep results between its processes"
     )
-
-
-def say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)  # noqa: T201
 
 
 def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
