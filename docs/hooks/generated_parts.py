@@ -16,8 +16,10 @@ import record_meanings
 import rooms
 import timing_rules
 
+import harness
 from harness.common import registry
 from harness.common.configuration import keys_beside
+from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, file_cases
 from harness.results.charts.kinds import KINDS
 from harness.runs import record_keys
@@ -273,6 +275,11 @@ def rules_of_timing(clock: str, *folders: str) -> str:
     return timing_rules.table(studies, clock, number=10, planted=0.05)
 
 
+def gate_job() -> str:
+    """The job that gates somebody's own trainer, as `--workflow` prints it for a release."""
+    return f"```yaml\n{workflow('my_package.my_module:train', f'{PACKAGE}=={harness.__version__}')}```"
+
+
 GENERATORS: dict[str, Callable[..., str]] = {
     "variants": variants,
     "counters": counters,
@@ -291,6 +298,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "file-cases": file_word_cases,
     "tie-breaks": tie_breaks,
     "rules-of-timing": rules_of_timing,
+    "gate-job": gate_job,
     "rooms-picture": rooms.drawn_for_a_page,
     "rooms-table": rooms.table,
 }

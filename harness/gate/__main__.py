@@ -4,6 +4,7 @@ python -m harness.gate                                    every variant against 
 python -m harness.gate heap flat --tiers identity,work    some of it
 python -m harness.gate my_package.my_module:train         your own trainer, in your own git checkout
 python -m harness.gate my_package.my_module:train --base old/bin/python --head new/bin/python
+python -m harness.gate my_package.my_module:train --workflow   the CI job that does it for every pull request
 python -m harness.gate heap_opt --against-variant heap    one variant against another
 python -m harness.gate --accept                           acknowledge changed counts of work
 python -m harness.gate --replay results/local/gate        the verdict again, from what was stored
@@ -21,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.common.errors import UNMEASURED, Refusal, guarded
+from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
 from harness.common.media import json_text
 from harness.common.streams import Parser, tell
@@ -32,6 +33,7 @@ from harness.gate.judging import judged
 from harness.gate.running import Asked, Gate
 from harness.gate.summary import as_json, github_lines, lines, markdown
 from harness.gate.verdict import TREATED, Verdict
+from harness.gate.workflow import workflow
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
@@ -58,6 +60,10 @@ def command(asked: argparse.Namespace) -> int:
     refuse_contradictions(asked)
     if asked.summary is not None:
         append(asked.summary, "")  # or it would be refused when everything has been measured
+    if asked.workflow is not None:
+        refuse_meaningless(asked, "--workflow", ("workflow", "target"))
+        print(workflow(one_trainer(asked.target), asked.workflow or None), end="")  # noqa: T201
+        return OK
     if asked.self_test or asked.quick:
         from harness.gate.self_test import self_test
 
@@ -70,6 +76,12 @@ def command(asked: argparse.Namespace) -> int:
     if asked.accept:
         say(accepted or [f"{gate.card.work.counters} is as it was"])
     return concluded(judged(evidence), evidence, asked, gate.asked.output)
+
+
+def one_trainer(targets: Sequence[str]) -> str:
+    if len(targets) != 1 or ":" not in targets[0]:
+        raise Refusal("--workflow is for one trainer of your own; name it as package.module:function")
+    return targets[0]
 
 
 def replayed(asked: argparse.Namespace) -> int:
@@ -190,6 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
     add("--replay", type=Path, metavar="FILE", help="the verdict from stored samples, measuring nothing")
     add("--output", type=Path, metavar="FOLDER", help=f"of samples and verdict (default: {Asked.output})")
+    add("--workflow", nargs="?", const="", metavar="REQUIREMENT", help="print the CI job that gates a trainer of yours")
     add("--json", action="store_true", help="the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")
     add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
