@@ -11,22 +11,21 @@ from setuptools import Extension, find_packages, setup
 NATIVE = "variants/native"
 
 
-def headers(*prefixes: str) -> list[str]:
-    """What a module is compiled again for: the headers and declarations whose names begin so."""
-    return sorted(
-        str(file)
-        for prefix in prefixes
-        for kind in ("hpp", "pxd", "pxi")
-        for file in Path(NATIVE).glob(f"{prefix}*.{kind}")
-    )
+def headers(*beginnings: str) -> list[str]:
+    """What a module is compiled again for: the headers and declarations whose paths begin so."""
+    kinds = ("hpp", "pxd", "pxi")
+    return sorted(str(file) for begins in beginnings for kind in kinds for file in Path().glob(f"{begins}*.{kind}"))
 
 
-def module(name: str, source: str, *depends: str, cpp: str = "", **further: Any) -> Extension:
-    """A module of variants/native; `cpp` holds the compiler's options where it is C++."""
+def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **further: Any) -> Extension:
+    """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options where it is C++."""
+    folders = list(dict.fromkeys([folder, NATIVE]))
     if cpp:
         arguments = ["-std=c++17", *cpp.split()]
-        further = {"language": "c++", "include_dirs": [NATIVE], "extra_compile_args": arguments, **further}
-    return Extension(f"variants.native.{name}", [f"{NATIVE}/{source}"], depends=headers(*depends), **further)
+        further = {"language": "c++", "include_dirs": folders, "extra_compile_args": arguments, **further}
+    beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
+    name = f"{folder.replace('/', '.')}.{name}"
+    return Extension(name, [f"{folder}/{source}"], depends=headers(*beginnings), **further)
 
 
 def grid(library: str, options: str = "-O2", **further: Any) -> Extension:
@@ -34,14 +33,6 @@ def grid(library: str, options: str = "-O2", **further: Any) -> Extension:
     return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", "job", cpp=options, **further)
 
 
-REPLAY = Extension(
-    "harness.proof.native._replay",
-    ["harness/proof/native/_replay.pyx"],
-    include_dirs=["harness/proof/native", NATIVE],
-    extra_compile_args=["-std=c++17", "-O3"],
-    language="c++",
-    depends=[*sorted(str(file) for file in Path("harness/proof/native").glob("*.hpp")), f"{NATIVE}/job.hpp"],
-)
 CARDS = sorted({file.parent.name for file in Path("conf").glob("*/*.yaml")})
 
 setup(
@@ -66,6 +57,6 @@ setup(
         grid("openmp", "-O2 -fopenmp", extra_link_args=["-fopenmp"], optional=True),
         grid("boost"),
         grid("absl", libraries=["absl_raw_hash_set", "absl_hash"], optional=True),
-        REPLAY,
+        module("_replay", "_replay.pyx", "replay", "job", cpp="-O3", folder="harness/proof/native"),
     ],
 )

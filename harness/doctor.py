@@ -115,13 +115,13 @@ def show(seen: Sequence[Finding], console: Console) -> None:
     console.print(f"{bad} of {len(seen)} disturb timing (!); ? is what cannot be seen or is not there", soft_wrap=True)
 
 
-def show_resolution(told: dict[str, Any], repeat: int, console: Console) -> None:
+def show_resolution(study: dict[str, Any], repeat: int, console: Console) -> None:
     """What the machine resolves, and the sentence for the chosen repeats."""
-    compared, found = told["compared"], told["detectable"]
+    compared, found = study["compared"], study["detectable"]
     counts = list(next(iter(found.values())))
     caption = (
-        f"A/A run: {compared['variant']} against itself on {compared['data']['name']}, {told['pairs']} pairs, a sample "
-        f"takes {1000 * told['sample_seconds']:.0f} ms"
+        f"A/A run: {compared['variant']} against itself on {compared['data']['name']}, {study['pairs']} pairs, "
+        f"a sample takes {1000 * study['sample_seconds']:.0f} ms"
     )
     columns = [Column("smallest difference found", list(found), figures=False)]
     columns += [Column(f"repeat={count}", [_smallest(found[way][count]) for way in found]) for count in counts]

@@ -24,7 +24,7 @@ from harness.results.charts.chart import Request
 from harness.results.charts.files import check_suffix, save
 from harness.results.charts.kinds import KINDS
 from harness.results.charts.layout import figure_of
-from harness.results.charts.questions import FIELDS, chosen
+from harness.results.charts.questions import CONDITIONS, chosen
 from harness.results.charts.values import QUANTITIES
 from harness.results.chosen import DEFAULT_RESULTS, add_record_arguments, chosen_records
 from harness.results.colours import DARK, LIGHT
@@ -64,7 +64,7 @@ def _draw_all(records: Records, folder: Path, request: Request, where: Sequence[
 
 def _parser() -> argparse.ArgumentParser:
     kinds = "\n".join(f"  {name:<11} {kind.shows}" for name, kind in KINDS.items())
-    about = textwrap.fill(", ".join(FIELDS), 100)
+    about = textwrap.fill(", ".join(CONDITIONS), 100)
     parser = Parser(
         prog="python -m harness.plot",
         description="Draw records. A time is drawn only where the merges were right; what is estimated, cut short or\n"

@@ -25,8 +25,8 @@ from harness.results.chosen import (
     chosen_records,
     records_of,
 )
+from harness.results.matches import side_by_side
 from harness.results.page.page import library, page
-from harness.results.pairs import side_by_side
 from harness.table import exit_code
 
 

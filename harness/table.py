@@ -36,7 +36,7 @@ from harness.results.chosen import (
 from harness.results.fairness import given_sheet, outside
 from harness.results.frame import frame_of
 from harness.results.legend import Legend
-from harness.results.pairs import comparison_frame, comparison_sheet, side_by_side
+from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
 from harness.results.rows import Row, rows
 from harness.results.tables import main_sheet, notes_of, only, series_sheet, work_sheet

@@ -98,5 +98,5 @@ def test_runs_that_were_pressed_are_left_out_of_wall_times() -> None:
     compared = compare_runs(ours + pressed, theirs)
     assert compared is not None
     assert compared.ratio == pytest.approx(2)
-    assert (compared.left_out, compared.clock, compared.pairs) == (1, "wall", 4)
+    assert (compared.left_out, compared.clock, compared.blocks) == (1, "wall", 4)
     assert compare_runs(pressed, theirs).different is None  # type: ignore[union-attr]

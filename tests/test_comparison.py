@@ -121,7 +121,7 @@ def test_only_samples_of_the_same_block_of_the_same_run_are_paired() -> None:
         [*samples([1.0]), *samples([50.0], run="other")],
     )
     assert compared is not None
-    assert compared.pairs == 2
+    assert compared.blocks == 2
     assert compared.ratio == pytest.approx(2)
 
 
@@ -156,13 +156,13 @@ def test_wall_times_under_pressure_are_left_out_and_cpu_times_are_not() -> None:
     calm, busy = [1.0] * 6, [3.0] * 4
     by_wall = compare(samples(calm + busy, threads=2, pressure=pressure), samples([1.0] * 10, threads=2))
     assert by_wall is not None
-    assert (by_wall.pairs, by_wall.left_out, by_wall.ratio, by_wall.different) == (6, 4, 1, False)
+    assert (by_wall.blocks, by_wall.left_out, by_wall.ratio, by_wall.different) == (6, 4, 1, False)
     by_cpu = compare(samples(calm + busy, pressure=pressure), samples([1.0] * 10))
     assert by_cpu is not None
-    assert (by_cpu.pairs, by_cpu.left_out) == (10, 0)
+    assert (by_cpu.blocks, by_cpu.left_out) == (10, 0)
     never_calm = compare(samples([3.0] * 8, threads=2, pressure=[0.5] * 8), samples([1.0] * 8, threads=2))
     assert never_calm is not None
-    assert (never_calm.pairs, never_calm.left_out, never_calm.different) == (0, 8, None)
+    assert (never_calm.blocks, never_calm.left_out, never_calm.different) == (0, 8, None)
     assert never_calm.ratio == pytest.approx(3)
 
 

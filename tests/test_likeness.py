@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.results.pairs import NAMES, Pairing, paired, require_alike
+from harness.results.matches import NAMES, Matching, matched, require_alike
 from harness.results.rows import rows
 from harness.runs.record import Record, read_records
 
@@ -29,12 +29,12 @@ def changed(**changes: Any) -> Record:
     return {**HEAP, **changes}
 
 
-def pairing_of(left: Sequence[Record], right: Sequence[Record]) -> Pairing:
-    return paired(rows(left), rows(right))
+def pairing_of(left: Sequence[Record], right: Sequence[Record]) -> Matching:
+    return matched(rows(left), rows(right))
 
 
-def unlike_in(pairing: Pairing) -> list[list[str]]:
-    return [[difference.condition for difference in pair.differences] for pair in pairing.pairs]
+def unlike_in(pairing: Matching) -> list[list[str]]:
+    return [[difference.condition for difference in pair.differences] for pair in pairing.matches]
 
 
 def refusal(left: Sequence[Record], right: Sequence[Record], allowed: Sequence[str] = ()) -> Refusal:
@@ -45,7 +45,7 @@ def refusal(left: Sequence[Record], right: Sequence[Record], allowed: Sequence[s
 
 def test_a_set_is_like_itself() -> None:
     both = pairing_of([HEAP, changed(variant="naive"), changed(threads=2)], [changed(threads=2), HEAP])
-    assert [(pair.left.name, pair.left.record["threads"]) for pair in both.pairs] == [("heap", 1), ("heap", 2)]
+    assert [(pair.left.name, pair.left.record["threads"]) for pair in both.matches] == [("heap", 1), ("heap", 2)]
     assert unlike_in(both) == [[], []]
     assert [row.name for row in both.only_left] == ["naive"]
     require_alike(both, ("old", "new"))
@@ -108,7 +108,7 @@ def test_the_nearest_rows_are_put_side_by_side() -> None:
     left = [changed(vocab_size=size) for size in (1000, 2000)]
     right = [changed(vocab_size=size, **ELSEWHERE) for size in (2000, 1000)]
     both = pairing_of(left, right)
-    assert [pair.right.record["vocab_size"] for pair in both.pairs] == [1000, 2000]
+    assert [pair.right.record["vocab_size"] for pair in both.matches] == [1000, 2000]
     assert unlike_in(both) == [["host"], ["host"]]
 
 
@@ -130,7 +130,7 @@ def test_what_was_not_known_when_a_record_was_made_is_unlike_nothing() -> None:
 
 
 def test_merges_may_differ_where_the_question_does() -> None:
-    same, other = (pairing_of([HEAP], [changed(**change)]).pairs[0] for change in (ELSEWHERE, {"min_count": 2}))
+    same, other = (pairing_of([HEAP], [changed(**change)]).matches[0] for change in (ELSEWHERE, {"min_count": 2}))
     assert same.same_question
     assert not other.same_question
 
@@ -153,14 +153,14 @@ SMALL = st.fixed_dictionaries(
 @given(st.lists(SMALL, max_size=6), st.lists(SMALL, max_size=6))
 def test_every_row_stands_in_one_place_and_those_alike_stand_together(left: list[Record], right: list[Record]) -> None:
     here, there = (rows([changed(**change) for change in changes]) for changes in (left, right))
-    both = paired(here, there)
+    both = matched(here, there)
     for given_rows, placed in (
-        (here, [pair.left for pair in both.pairs] + list(both.only_left)),
-        (there, [pair.right for pair in both.pairs] + list(both.only_right)),
+        (here, [pair.left for pair in both.matches] + list(both.only_left)),
+        (there, [pair.right for pair in both.matches] + list(both.only_right)),
     ):
         assert sorted(map(id, placed)) == sorted(map(id, given_rows))
     cells = [{(row.name, *map(row.record.get, SETTINGS)) for row in side} for side in (here, there)]
-    alike = {(pair.left.name, *map(pair.left.record.get, SETTINGS)) for pair in both.pairs if not pair.differences}
+    alike = {(pair.left.name, *map(pair.left.record.get, SETTINGS)) for pair in both.matches if not pair.differences}
     assert alike == cells[0] & cells[1]
 
 

@@ -162,7 +162,10 @@ def test_only_rows_that_meet_every_condition_are_drawn(tmp_path: Path, capsys: p
     assert "no row has variant=nobody; there are: naive, " in capsys.readouterr().err
     for bad in ("heap", "colour=red"):
         assert main([*line, "--where", bad]) == USAGE
-        assert f"--where {bad} is no condition; write NAME=VALUE with one of data, bytes" in capsys.readouterr().err
+        assert (
+            f"--where {bad} is no condition; write NAME=VALUE with one of cell, variant, family, data, "
+            in capsys.readouterr().err
+        )
 
 
 def test_all_kinds_that_records_support_are_drawn_and_the_others_named(

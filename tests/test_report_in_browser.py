@@ -65,7 +65,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, records in {**sets, "hundreds": several_hundred()}.items():
         made[name] = folder / f"{name}.html"
         made[name].write_text(page({"": records}, library()), encoding="utf-8")
-    from harness.results.pairs import side_by_side
+    from harness.results.matches import side_by_side
 
     left, right = sets["sweep"], slower(sets["sweep"], 1.5)
     beside = side_by_side(left, right, ("old", "new"), None)

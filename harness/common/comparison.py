@@ -56,7 +56,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The median over `pairs` blocks of one time by the other; `low` and `high` are None where blocks are too few.
+    """The median over `blocks` of one time by the other; `low` and `high` are None where blocks are too few.
 
     `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it, and
     `ratios` those of the others.
@@ -65,7 +65,7 @@ class Comparison:
     ratio: float
     low: float | None
     high: float | None
-    pairs: int
+    blocks: int
     left_out: int
     clock: str
     ratios: tuple[float, ...] = field(default=(), compare=False, repr=False)
@@ -197,7 +197,7 @@ def spread(values: Sequence[float]) -> float | None:
 def compare_runs(samples: Sequence[Sample], baseline: Sequence[Sample]) -> Comparison | None:
     """How many times the baseline's time the samples take: within blocks that both ran in, else by all of both.
 
-    The number of pairs of a comparison of different runs is that of the fewer samples.
+    A comparison of different runs counts the fewer samples as its blocks.
     """
     if not samples or not baseline:
         return None

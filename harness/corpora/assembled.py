@@ -14,7 +14,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.corpora.compressed import READERS, blocks_of
-from harness.corpora.files import Part, identity_of
+from harness.corpora.files import Part, state_of
 from harness.corpora.tables import kind_of, texts_of
 
 TEXT, PARTS = "text", "parts.json"
@@ -29,8 +29,8 @@ class Recipe:
     column: str
 
     def key(self) -> str:
-        identities = [[str(member), identity_of(member)] for member in self.members]
-        listed = json.dumps([identities, self.separator, self.column])
+        states = [[str(member), state_of(member)] for member in self.members]
+        listed = json.dumps([states, self.separator, self.column])
         return hashlib.sha256(listed.encode()).hexdigest()[:32]
 
 
@@ -56,11 +56,11 @@ def write(recipe: Recipe, place: Path, show: Callable[[int], None]) -> list[Part
     end, before = recipe.separator.encode(), 0
     with place.open("wb") as text:
         for member in recipe.members:
-            identity = identity_of(member)
+            state = state_of(member)
             parts.append(Part(text.tell(), str(member), 0, made_of(member)))
             for document in documents_in(member, recipe.column, lambda read: show(before + read)):  # noqa: B023
                 append(text, document, end)
-            if identity_of(member) != identity:
+            if state_of(member) != state:
                 raise Refusal(f"{member} was changed while it was read; run the same again", UNMEASURED)
             before += member.stat().st_size
     return parts

@@ -18,20 +18,20 @@ OF_THE_FILE = ("bytes", "sha256")
 OF_THE_COUNT = ("documents", "pre_tokens", "words")
 
 
-def check_fact(name: str, path: Path, card: Card, fact: str, found: int | str) -> None:
+def check_fact(name: str, path: Path, card: Card, fact: str, value: int | str) -> None:
     """Raises Refusal if the card says otherwise."""
     expected = card["facts"].get(fact)
-    if expected is not None and found != expected:
+    if expected is not None and value != expected:
         raise Refusal(
-            f"data={name}: {path} has {fact_text(fact, found)}, its card says {expected}; {ADVICE}", UNMEASURED
+            f"data={name}: {path} has {fact_text(fact, value)}, its card says {expected}; {ADVICE}", UNMEASURED
         )
 
 
 ADVICE = "it is another file or damaged, get it again, or use it as a file of its own with data=file"
 
 
-def fact_text(fact: str, found: int | str) -> str:
-    return f"{found} bytes" if fact == "bytes" else f"{fact} {found}"
+def fact_text(fact: str, value: int | str) -> str:
+    return f"{value} bytes" if fact == "bytes" else f"{fact} {value}"
 
 
 def facts_of(path: Path) -> dict[str, int | str]:
@@ -39,9 +39,9 @@ def facts_of(path: Path) -> dict[str, int | str]:
     return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
 
 
-def differing(card: Card, found: Mapping[str, int | str]) -> list[str]:
+def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
     """The facts that the card states otherwise."""
-    return [fact for fact in OF_THE_FILE if card["facts"].get(fact, found[fact]) != found[fact]]
+    return [fact for fact in OF_THE_FILE if card["facts"].get(fact, facts[fact]) != facts[fact]]
 
 
 # The cards of data sets, whole: what a card leaves out has the value that a run would give it.

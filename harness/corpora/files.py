@@ -121,12 +121,10 @@ def remember(path: Path, digest: str) -> None:
 
 def memory_of(path: Path) -> Path:
     """Where the digest is kept of this file as it is."""
-    return (
-        files.cache_folder("digests") / hashlib.sha256(identity_of(path).encode(errors="surrogateescape")).hexdigest()
-    )
+    return files.cache_folder("digests") / hashlib.sha256(state_of(path).encode(errors="surrogateescape")).hexdigest()
 
 
-def identity_of(path: Path) -> str:
+def state_of(path: Path) -> str:
     """Changes when the file does. The last of the times cannot be set back, unlike that of modification."""
     status = path.stat()
     times = status.st_mtime_ns, status.st_ctime_ns

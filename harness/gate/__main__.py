@@ -97,24 +97,24 @@ def replayed(asked: argparse.Namespace) -> int:
     return concluded(readable(judged, evidence, asked.replay), evidence, asked, asked.output)
 
 
-def concluded(found: Verdict, evidence: Evidence, asked: argparse.Namespace, output: Path | None) -> int:
+def concluded(conclusion: Verdict, evidence: Evidence, asked: argparse.Namespace, output: Path | None) -> int:
     """Say the verdict, write what is to be written, and return the exit code."""
-    code = found.exit_code(asked.treat_inconclusive, asked.advisory)
-    told = as_json(found, evidence, code)
+    code = conclusion.exit_code(asked.treat_inconclusive, asked.advisory)
+    told = as_json(conclusion, evidence, code)
     if asked.json:
         print(json_text(told))  # noqa: T201
     else:
-        say(lines(found))
+        say(lines(conclusion))
         if os.environ.get("GITHUB_ACTIONS") == "true":
-            print(*github_lines(found, "warning" if asked.advisory else "error"), sep="\n")  # noqa: T201
-        if asked.advisory and found.state() not in (verdict.PASS, verdict.ABSENT):
+            print(*github_lines(conclusion, "warning" if asked.advisory else "error"), sep="\n")  # noqa: T201
+        if asked.advisory and conclusion.state() not in (verdict.PASS, verdict.ABSENT):
             say(["advisory: the exit code is 0 all the same"])
     if output is not None:
         content = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
         write_whole(output / VERDICT, content.encode(), exit_code=UNMEASURED)
-        write_whole(output / SUMMARY, markdown(found, evidence).encode(), exit_code=UNMEASURED)
+        write_whole(output / SUMMARY, markdown(conclusion, evidence).encode(), exit_code=UNMEASURED)
     if asked.summary is not None:
-        append(asked.summary, markdown(found, evidence))
+        append(asked.summary, markdown(conclusion, evidence))
     return code
 
 

@@ -55,29 +55,39 @@ def unmeasured(tier: str, findings: Sequence[Finding]) -> Finding:
     return Finding(tier, verdict.UNMEASURED, verdict.ALL, f"{tier} was not measured: {why}")
 
 
-def told(each: Observation) -> Finding:
+def told(observation: Observation) -> Finding:
     """What was not even tried, and why."""
-    return Finding(each["tier"], each["state"], each["variant"], each["reason"], each.get("corpus"))
+    return Finding(
+        observation["tier"],
+        observation["state"],
+        observation["variant"],
+        observation["reason"],
+        observation.get("corpus"),
+    )
 
 
-def merges_found(each: Observation, known_wrong: str | None = None) -> Finding:
+def merges_found(observation: Observation, known_wrong: str | None = None) -> Finding:
     """One variant's merges on one corpus; wrong ones of an outside trainer that is known for them are told only."""
-    name, corpus = each["variant"], each["corpus"]
+    name, corpus = observation["variant"], observation["corpus"]
     subject = f"{name} on {corpus}"
-    if each["status"] == "skipped":
-        return Finding(IDENTITY, verdict.ABSENT, name, f"{subject}: {each['reason']}", corpus)
-    if each["status"] != "ok":
-        return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: {each['status']}: {each['reason']}", corpus)
-    proof = each["proof"]
+    if observation["status"] == "skipped":
+        return Finding(IDENTITY, verdict.ABSENT, name, f"{subject}: {observation['reason']}", corpus)
+    if observation["status"] != "ok":
+        return Finding(
+            IDENTITY, verdict.UNMEASURED, name, f"{subject}: {observation['status']}: {observation['reason']}", corpus
+        )
+    proof = observation["proof"]
     if proof["state"] == "mismatch" and known_wrong is not None:
-        message = f"{subject}: {divergence(each['first_divergence'])}; known: {known_wrong}"
+        message = f"{subject}: {divergence(observation['first_divergence'])}; known: {known_wrong}"
         return Finding(IDENTITY, verdict.ABSENT, name, message, corpus, details={"known": known_wrong})
     if proof["state"] == "mismatch":
-        return Finding(IDENTITY, verdict.MISMATCH, name, f"{subject}: {divergence(each['first_divergence'])}", corpus)
+        return Finding(
+            IDENTITY, verdict.MISMATCH, name, f"{subject}: {divergence(observation['first_divergence'])}", corpus
+        )
     if proof["state"] not in PROVED:
-        why = each["reason"] or "no trainer of another family came to the same merges"
+        why = observation["reason"] or "no trainer of another family came to the same merges"
         return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: unconfirmed, {why}", corpus)
-    message = f"{subject}: {count_text(each['merges'])} merges are those of the reference"
+    message = f"{subject}: {count_text(observation['merges'])} merges are those of the reference"
     return Finding(IDENTITY, verdict.PASS, name, message, corpus)
 
 
@@ -92,9 +102,14 @@ def divergence(first: Mapping[str, Any] | None) -> str:
     return f"merge {count_text(first['merge'])} is {got}, the reference has {want}"
 
 
-def tallies(each: Observation, accepted: bool = False) -> Iterator[Finding]:
+def tallies(observation: Observation, accepted: bool = False) -> Iterator[Finding]:
     """The counts of work of one variant on one corpus against the snapshot, unless they have become the snapshot."""
-    name, corpus, counted, expected = each["variant"], each["corpus"], each["tallies"], each["expected"]
+    name, corpus, counted, expected = (
+        observation["variant"],
+        observation["corpus"],
+        observation["tallies"],
+        observation["expected"],
+    )
     if accepted:
         yield Finding(WORK, verdict.PASS, name, f"{name}: its counts of work are acknowledged", corpus)
         return
@@ -104,14 +119,14 @@ def tallies(each: Observation, accepted: bool = False) -> Iterator[Finding]:
         return
     subject = f"{name} on {corpus}"
     if expected is None:
-        state = verdict.DRIFT if each["snapshot"] else verdict.ABSENT
-        missing = "no counts of it in the snapshot" if each["snapshot"] else "there is no snapshot of its counts"
+        state = verdict.DRIFT if observation["snapshot"] else verdict.ABSENT
+        missing = "no counts of it in the snapshot" if observation["snapshot"] else "there is no snapshot of its counts"
         if not counted:
             yield Finding(WORK, verdict.ABSENT, name, f"{subject}: the trainer counts nothing of its work", corpus)
         else:
             yield Finding(WORK, state, name, f"{subject}: {missing}; --accept writes them", corpus)
         return
-    if each.get("other_corpus"):
+    if observation.get("other_corpus"):
         message = f"{subject}: the corpus is another than the snapshot's; --accept writes its counts"
         yield Finding(WORK, verdict.DRIFT, name, message, corpus)
         return
@@ -132,14 +147,14 @@ def drift(name: str, corpus: str, tally: str, before: int | None, after: int | N
     return Finding(WORK, verdict.DRIFT, name, message, corpus, phase, metric, before, after, share)
 
 
-def instructions(card: Card, each: Observation) -> Finding:
+def instructions(card: Card, observation: Observation) -> Finding:
     """Instructions of head against those of base; counted in several layouts of memory, the least against the most."""
-    name = each["variant"]
-    if not each["base"] or not each["head"]:
-        message = f"{name}, instructions: {each['reason']}"
-        return Finding(WORK, each["state"], name, message, metric="instructions")
-    before, after, layouts = max(each["base"]), min(each["head"]), len(each["head"])
-    share, most = surplus(each["base"], each["head"]), card.work.instructions.most
+    name = observation["variant"]
+    if not observation["base"] or not observation["head"]:
+        message = f"{name}, instructions: {observation['reason']}"
+        return Finding(WORK, observation["state"], name, message, metric="instructions")
+    before, after, layouts = max(observation["base"]), min(observation["head"]), len(observation["head"])
+    share, most = surplus(observation["base"], observation["head"]), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = f", the most and the least in {layouts} layouts of memory" if layouts > 1 else ""
     message = f"{name}, {WHOLE_CALL}, instructions: {change}{ranges}, at most {signed(most)}"

@@ -76,14 +76,14 @@ def parts_of(only: str | None) -> list[str]:
     return parts
 
 
-def seconds_of(said: str) -> float:
+def seconds_of(duration: str) -> float:
     """
     >>> seconds_of("20min"), seconds_of("1.5h")
     (1200.0, 5400.0)
     """
-    found = DURATION.fullmatch(said.strip())
+    found = DURATION.fullmatch(duration.strip())
     if found is None:
-        raise Refusal(f"--limit {said} is no duration; it is written 90s, 20min or 2h")
+        raise Refusal(f"--limit {duration} is no duration; it is written 90s, 20min or 2h")
     return float(found[1]) * SECONDS[found[2]]
 
 

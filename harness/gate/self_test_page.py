@@ -100,10 +100,10 @@ def rate(some: int, of: int) -> str:
     return f"{share_text(some / of)} ({share_text(low)} to {share_text(high)})"
 
 
-def resolved(head: Mapping[str, Any], found: Runs) -> list[str]:
+def resolved(head: Mapping[str, Any], runs: Runs) -> list[str]:
     """The smallest slow-down that is caught nearly always, from A/A blocks with a slow-down added to their figures."""
     said = []
-    for condition, (blocks, _) in found.items():
+    for condition, (blocks, _) in runs.items():
         smallest, number = detectable(card_in(head), blocks)
         length = [block[BASE].cpu_seconds or 0.0 for block in blocks]
         told = "none up to 20 %" if smallest is None else f"+{share_text(smallest)}"
@@ -149,10 +149,10 @@ def aims_missed(folder: Path, head: Mapping[str, Any]) -> list[str]:
     return missed_by(runs_of(folder, head), read_failures(folder / "failures.jsonl"))
 
 
-def missed_by(found: Runs, ended: Mapping[str, list[int]]) -> list[str]:
+def missed_by(runs: Runs, ended: Mapping[str, list[int]]) -> list[str]:
     """The same of what has been read: the runs, and with what each failure ended."""
     missed = []
-    for condition, (_, kinds) in found.items():
+    for condition, (_, kinds) in runs.items():
         for kind in kinds:
             least, most = AIMS.get(kind.name, (0.0, 1.0))
             if kind.states:

@@ -26,51 +26,51 @@ MOST_LISTED = 40
 MOST_ABSENT = 12
 
 
-def headline(found: Verdict) -> str:
+def headline(conclusion: Verdict) -> str:
     """The verdict in a few words, with how much was looked at."""
-    passed = sum(finding.state == PASS for finding in found.findings)
-    bad = sum(finding.state not in (PASS, ABSENT) for finding in found.findings)
+    passed = sum(finding.state == PASS for finding in conclusion.findings)
+    bad = sum(finding.state not in (PASS, ABSENT) for finding in conclusion.findings)
     counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed"
-    return "; ".join([f"gate: {HEADINGS[found.state()]}", counts, *without(found)])
+    return "; ".join([f"gate: {HEADINGS[conclusion.state()]}", counts, *without(conclusion)])
 
 
-def without(found: Verdict) -> list[str]:
+def without(conclusion: Verdict) -> list[str]:
     """Which tiers, or parts of them, were not measured, and why: those of one reason together."""
     by_reason: dict[str, list[str]] = {}
-    for finding in found.findings:
+    for finding in conclusion.findings:
         if finding.variant == verdict.ALL:
             what, _, reason = finding.message.partition(": ")
             by_reason.setdefault(reason, []).append(f"{finding.tier} ({what})")
     return [f"{' and '.join(what)}: {reason}" for reason, what in by_reason.items()]
 
 
-def lines(found: Verdict) -> list[str]:
+def lines(conclusion: Verdict) -> list[str]:
     """For a terminal: the headline, a line for each tier, then what did not pass, the gravest first."""
-    said = [headline(found)]
-    for tier in found.tiers():
+    said = [headline(conclusion)]
+    for tier in conclusion.tiers():
         counts = [
             f"{count_text(number)} {HEADINGS[state] if state != ABSENT else 'not measured'}"
             for state in verdict.STATES
-            if (number := found.number(tier, state))
+            if (number := conclusion.number(tier, state))
         ]
         said.append(f"  {tier:<9}{', '.join(counts)}")
-    return [*said, *(f"{finding.state:<13}{finding.message}" for finding in listed(found))]
+    return [*said, *(f"{finding.state:<13}{finding.message}" for finding in listed(conclusion))]
 
 
-def listed(found: Verdict) -> list[Finding]:
+def listed(conclusion: Verdict) -> list[Finding]:
     """What did not pass, which variants are absent from a tier, a line for each reason, and the times that passed."""
-    bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
-    elsewhere = {(finding.tier, finding.variant) for finding in found.findings if finding.state != ABSENT}
+    bad = [finding for finding in conclusion.findings if finding.state not in (PASS, ABSENT)]
+    elsewhere = {(finding.tier, finding.variant) for finding in conclusion.findings if finding.state != ABSENT}
     absent = condensed(
         [
             finding
-            for finding in found.findings
+            for finding in conclusion.findings
             if finding.state == ABSENT
             and (finding.details or finding.metric or (finding.tier, finding.variant) not in elsewhere)
         ]
     )
     rest = [_more(bad[MOST_LISTED:])] if len(bad) > MOST_LISTED else []
-    timed = [finding for finding in found.findings if (finding.state, finding.tier) == (PASS, "time")]
+    timed = [finding for finding in conclusion.findings if (finding.state, finding.tier) == (PASS, "time")]
     return [*bad[:MOST_LISTED], *rest, *absent, *timed[:MOST_LISTED]]
 
 
@@ -95,17 +95,17 @@ def condensed(absent: Sequence[Finding]) -> list[Finding]:
     return said
 
 
-def markdown(found: Verdict, evidence: Evidence) -> str:
+def markdown(conclusion: Verdict, evidence: Evidence) -> str:
     """The summary of a pull request."""
-    sign = {PASS: "✅", verdict.INCONCLUSIVE: "❔", ABSENT: "❔"}.get(found.state(), "❌")
-    said = [f"### {sign} {markdown_text(headline(found))}", ""]
+    sign = {PASS: "✅", verdict.INCONCLUSIVE: "❔", ABSENT: "❔"}.get(conclusion.state(), "❌")
+    said = [f"### {sign} {markdown_text(headline(conclusion))}", ""]
     said += ["| tier | passed | not passed | not measured |", "|---|---:|---:|---:|"]
-    for tier in found.tiers():
-        passed, absent = found.number(tier, PASS), found.number(tier, ABSENT)
-        total = sum(finding.tier == tier for finding in found.findings)
+    for tier in conclusion.tiers():
+        passed, absent = conclusion.number(tier, PASS), conclusion.number(tier, ABSENT)
+        total = sum(finding.tier == tier for finding in conclusion.findings)
         said.append(f"| {tier} | {passed} | {total - passed - absent} | {absent} |")
     said.append("")
-    said += [f"- **{finding.state}** {markdown_text(finding.message)}" for finding in listed(found)]
+    said += [f"- **{finding.state}** {markdown_text(finding.message)}" for finding in listed(conclusion)]
     machine = evidence.head["environment"]
     base = next((each["described"] for each in evidence.of("base")), "none")
     base, head, cpu = map(markdown_text, (base, evidence.head["head"], machine["cpu"]))
@@ -114,23 +114,23 @@ def markdown(found: Verdict, evidence: Evidence) -> str:
     return "\n".join(said) + "\n"
 
 
-def github_lines(found: Verdict, how: str) -> list[str]:
+def github_lines(conclusion: Verdict, how: str) -> list[str]:
     """What GitHub shows beside a change, a line for each finding that did not pass."""
-    bad = [finding for finding in found.findings if finding.state not in (PASS, ABSENT)]
+    bad = [finding for finding in conclusion.findings if finding.state not in (PASS, ABSENT)]
     return [workflow_command(how, finding.message) for finding in bad[:MOST_LISTED]]
 
 
-def as_json(found: Verdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
+def as_json(conclusion: Verdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
     """Everything that a program may want to know; the samples stand in the file that --replay reads."""
     return {
         "schema": SCHEMA,
-        "verdict": found.state(),
+        "verdict": conclusion.state(),
         "exit_code": exit_code,
-        "tiers": {tier: found.state(tier) for tier in found.tiers()},
+        "tiers": {tier: conclusion.state(tier) for tier in conclusion.tiers()},
         "base": next((each["described"] for each in evidence.of("base")), None),
         "head": evidence.head["head"],
         "started": evidence.head["started"],
-        "findings": [dataclasses.asdict(finding) for finding in found.findings],
+        "findings": [dataclasses.asdict(finding) for finding in conclusion.findings],
         "card": evidence.head["card"],
         "environment": evidence.head["environment"],
     }

@@ -101,7 +101,7 @@ class Laboratory:
         self, arm: Arm, task: Task, *, phased: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Sampled:
         """Run a variant once in a fresh process; `phased` names its tallies by their phases."""
-        return self._run(arm, task, measure, {"tallies_by_phase": phased}, settings=environment)
+        return self._run(arm, task, measure, {"tallies_by_phase": phased}, variables=environment)
 
     def instructions(self, arm: Arm, task: Task, layout: int = 0) -> Sampled:
         """Run a variant once under callgrind."""
@@ -119,7 +119,7 @@ class Laboratory:
         task: Task,
         run: Any,
         further: dict[str, Any],
-        settings: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
         **how: Any,
     ) -> Sampled:
         self.number += 1
@@ -127,8 +127,8 @@ class Laboratory:
         output.parent.mkdir(parents=True, exist_ok=True)
         job = train_job(task.cell, arm.variant, task.cell.num_merges, task.words, arm.side.interpreter) | further
         try:
-            settings = {**self.compiled(arm.side), **settings}
-            answer = run(job, output, task.cell.limits, places=arm.side.places, settings=settings, **how)
+            variables = {**self.compiled(arm.side), **variables}
+            answer = run(job, output, task.cell.limits, places=arm.side.places, variables=variables, **how)
             return Sampled(answer, read_merges(output, answer))
         finally:
             shutil.rmtree(output, ignore_errors=True)

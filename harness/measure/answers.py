@@ -181,7 +181,7 @@ def check_leavings(output: Path, answer: Answer, most_merges: int) -> None:
         raise BrokenAnswer(str(error)) from error
 
 
-def check_words(folder: Path, told: dict[str, Any]) -> None:
+def check_words(folder: Path, promised: dict[str, Any]) -> None:
     """Raise ValueError or BrokenWords unless a folder holds the words that were told of."""
     if folder.is_symlink():
         raise ValueError("words is a link")
@@ -191,7 +191,7 @@ def check_words(folder: Path, told: dict[str, Any]) -> None:
     _, manifest = word_store.read(folder)
     if not all(is_whole(manifest[name]) for name in ("words", "pre_tokens")):
         raise ValueError("a table of words that is too large to be one")
-    if any(told.get(name) != value for name, value in manifest.items()):
+    if any(promised.get(name) != value for name, value in manifest.items()):
         raise ValueError("other words than it speaks of")
 
 

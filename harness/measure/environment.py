@@ -72,12 +72,12 @@ def memory_bytes(field: str) -> int | None:
     return None
 
 
-def on_or_off(said: str) -> str:
+def on_or_off(switch: str) -> str:
     """
     >>> on_or_off("1"), on_or_off("0"), on_or_off("unavailable")
     ('on', 'off', 'unavailable')
     """
-    return {"1": "on", "0": "off"}.get(said, UNAVAILABLE)
+    return {"1": "on", "0": "off"}.get(switch, UNAVAILABLE)
 
 
 def turbo() -> str:
@@ -231,14 +231,14 @@ def python() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def timed_on(known: dict[str, Any]) -> str:
-    """What a kept time was measured on, by what is known of the machine: another version of Python is another speed."""
-    return f"{host(known)}-{python().replace(' ', '-')}"
+def timed_on(facts: dict[str, Any]) -> str:
+    """What a kept time was measured on, by the facts of the machine: another version of Python is another speed."""
+    return f"{host(facts)}-{python().replace(' ', '-')}"
 
 
-def host(known: dict[str, Any]) -> str:
+def host(facts: dict[str, Any]) -> str:
     """A short digest: equal for two records that were made on machines of one kind."""
-    parts = [known[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
+    parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.measure.process import NO_SETTINGS, Answer, Limits, OnProgress, measure
+from harness.measure.process import NO_VARIABLES, Answer, Limits, OnProgress, measure
 
 MARKED_FUNCTION = "ctermid"
 OF_THE_CALL = 2
@@ -48,7 +48,7 @@ def measure_instructions(
     limits: Limits,
     on_progress: OnProgress = lambda _: None,
     *,
-    settings: Mapping[str, str] = NO_SETTINGS,
+    variables: Mapping[str, str] = NO_VARIABLES,
     places: Sequence[str] | None = None,
     layout: int = 0,
 ) -> Answer:
@@ -66,7 +66,7 @@ def measure_instructions(
         limits,
         on_progress,
         under=command(valgrind, output),
-        settings={**settings, **SETTINGS, PADDING: "x" * (layout * STEP)},
+        variables={**variables, **SETTINGS, PADDING: "x" * (layout * STEP)},
         places=places,
     )
     for name in NOT_UNDER_VALGRIND:

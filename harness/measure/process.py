@@ -58,7 +58,7 @@ START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
-NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 # What a process has to know before it is told its job; the job's words are not among it.
 TO_START = (
     "kind",
@@ -92,16 +92,16 @@ def measure(
     on_progress: OnProgress = lambda _: None,
     *,
     under: Sequence[str] = (),
-    settings: Mapping[str, str] = NO_SETTINGS,
+    variables: Mapping[str, str] = NO_VARIABLES,
     places: Sequence[str] | None = None,
 ) -> Answer:
     """Run one job and return its answer; files it leaves (merges, words) stand in the new folder `output`.
 
     Every answer has `status` and `reason`; one that was measured has seconds, tallies, curve and memory besides. The
-    process runs `under` another program where one is given, with `settings` added to its environment. It imports from
+    process runs `under` another program where one is given, with `variables` added to its environment. It imports from
     `places` and what is installed, and from nowhere else, where they are given; else also from here.
     """
-    answer, witness = run(job, output, limits, on_progress, under, settings, places)
+    answer, witness = run(job, output, limits, on_progress, under, variables, places)
     if under or answer["status"] not in ("ok", "timeout") or "total" not in answer:
         return answer
     against = witness.disagreement(answer)
@@ -121,7 +121,7 @@ def run(
     limits: Limits,
     on_progress: OnProgress,
     under: Sequence[str],
-    settings: Mapping[str, str],
+    variables: Mapping[str, str],
     places: Sequence[str] | None,
 ) -> tuple[Answer, Witness]:
     """Run one job: its answer as it stands, and the witness of it."""
@@ -140,7 +140,7 @@ def run(
         environment = {
             **os.environ,
             **private.environment(),
-            **settings,
+            **variables,
             "PYTHONPATH": os.pathsep.join(usual if places is None else places[:1]),
             MARK: str(output),
         }
@@ -192,8 +192,8 @@ def import_cpu_seconds(target: str, interpreter: str | None, places: tuple[str, 
     output = beside.with_name(f"{beside.name}-import")
     job = {"kind": "import", "target": target, "interpreter": interpreter}
     with PrivateFolders() as private:
-        settings = {"PYTHONPYCACHEPREFIX": str(private.path / "compiled")}
-        _, witness = run(job, output, Limits(wall_seconds=SECONDS_FOR_AN_IMPORT), lambda _: None, (), settings, places)
+        variables = {"PYTHONPYCACHEPREFIX": str(private.path / "compiled")}
+        _, witness = run(job, output, Limits(wall_seconds=SECONDS_FOR_AN_IMPORT), lambda _: None, (), variables, places)
     leave_only(output, kept=())
     for left in output.iterdir():
         left.unlink()

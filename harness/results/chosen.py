@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.results.pairs import NAMES
+from harness.results.matches import NAMES
 from harness.results.rows import latest
 from harness.runs.record import read_records
 

@@ -33,50 +33,50 @@ Comparisons = Mapping[int, Comparison | None]
 
 def column(
     heading: str,
-    shown: Sequence[Row],
+    rows: Sequence[Row],
     figure: Callable[[Row], Any],
     text: Callable[[Any], str],
     mark: Callable[[Row], str] = lambda _: "",
 ) -> Column:
     """One figure of every row, a dash where it is not known."""
-    figures = [(row, figure(row)) for row in shown]
+    figures = [(row, figure(row)) for row in rows]
     return Column(heading, [nothing(row) if value is None else text(value) + mark(row) for row, value in figures])
 
 
-def settings(legend: Legend) -> list[Column]:
+def differing_columns(legend: Legend) -> list[Column]:
     """What rows differ in."""
     return [Column(field.title, legend.columns[field.title], field.figure) for field in legend.differing]
 
 
-def seconds_columns(shown: Sequence[Row], always: Sequence[str], every_run: bool = False) -> list[Column]:
+def seconds_columns(rows: Sequence[Row], always: Sequence[str], every_run: bool = False) -> list[Column]:
     """The total and its phases: those of `always`, and any other in which some row spent time.
 
     Where a row was timed several times, how much its totals spread and their CPU time stand beside the total.
     """
-    spent = [phase for phase in measured_phases(shown) if any(row.seconds.get(phase) for row in shown)]
+    spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     usual = [phase for phase in PHASES if phase in always or phase in spent]
     phases = usual + [phase for phase in spent if phase not in PHASES]
-    decimals = decimals_of(shown)
+    decimals = decimals_of(rows)
     texts = []
-    for row in shown:
+    for row in rows:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)
         written = dict(zip(("total", *row.seconds), (total, *parts), strict=True)) if row.seconds else {}
         marked = {name: text + _phase_mark(row, name) for name, text in written.items()}
         texts.append(marked or ({"total": at_least(row)} if at_least(row) else {}))
     total_column, *phase_columns = (
-        Column(name, [text.get(name, nothing(row)) for row, text in zip(shown, texts, strict=True)])
+        Column(name, [text.get(name, nothing(row)) for row, text in zip(rows, texts, strict=True)])
         for name in ("total", *phases)
     )
-    if any(row.counting_kept for row in shown):
-        phase_columns.append(column("counting kept", shown, lambda row: row.counting_kept or None, kept_text))
+    if any(row.counting_kept for row in rows):
+        phase_columns.append(column("counting kept", rows, lambda row: row.counting_kept or None, kept_text))
     beside = []
-    if any(len(row.samples) > 1 for row in shown):
-        beside.append(column("spread", shown, lambda row: row.spread, share_text))
-    told = any(len(row.samples) > 1 for row in shown) or outside(shown)
-    if told and any(row.cpu_seconds is not None for row in shown):
-        beside.append(column("CPU", shown, lambda row: row.cpu_seconds, lambda cpu: f"{cpu:,.{decimals}f}", mark_of))
+    if any(len(row.samples) > 1 for row in rows):
+        beside.append(column("spread", rows, lambda row: row.spread, share_text))
+    told = any(len(row.samples) > 1 for row in rows) or outside(rows)
+    if told and any(row.cpu_seconds is not None for row in rows):
+        beside.append(column("CPU", rows, lambda row: row.cpu_seconds, lambda cpu: f"{cpu:,.{decimals}f}", mark_of))
     if every_run:
-        beside.append(Column("runs", [_runs_text(row, decimals) for row in shown]))
+        beside.append(Column("runs", [_runs_text(row, decimals) for row in rows]))
     return [total_column, *beside, *phase_columns]
 
 
@@ -102,40 +102,40 @@ def _runs_text(row: Row, decimals: int) -> str:
     return "/".join(f"{sample.wall_seconds:,.{decimals}f}" for sample in row.samples) or nothing(row)
 
 
-def comparisons(shown: Sequence[Row], variant: str) -> Comparisons:
+def comparisons(rows: Sequence[Row], variant: str) -> Comparisons:
     """For each row's place how it compares, block by block, with the row of `variant` that did the same."""
-    baselines = _baselines(shown, variant)
+    baselines = _baselines(rows, variant)
     return {
         place: compare(*(each.samples for each in alike(row, baselines[row.question])))
         if row.question in baselines
         and row is not baselines[row.question]
         and incomparable(row, baselines[row.question]) is None
         else None
-        for place, row in enumerate(shown)
+        for place, row in enumerate(rows)
     }
 
 
-def _baselines(shown: Sequence[Row], variant: str) -> dict[Any, Row]:
+def _baselines(rows: Sequence[Row], variant: str) -> dict[Any, Row]:
     """The first row of `variant` for each question. Raises Refusal if there is none with a figure."""
 
     def known(row: Row) -> bool:
         return row.total is not None or row.instructions is not None
 
-    found = {row.question: row for row in reversed(shown) if row.record.get("variant") == variant and known(row)}
+    found = {row.question: row for row in reversed(rows) if row.record.get("variant") == variant and known(row)}
     if not found:
-        names = dict.fromkeys(str(row.record.get("variant")) for row in shown if known(row))
+        names = dict.fromkeys(str(row.record.get("variant")) for row in rows if known(row))
         raise Refusal(f"no time of {variant!r} to compare with; there are: {', '.join(names) or 'none'}")
     return found
 
 
-def ratio_columns(shown: Sequence[Row], variant: str) -> list[Column]:
+def ratio_columns(rows: Sequence[Row], variant: str) -> list[Column]:
     """How many times a row's total is that of `variant` on the same corpus, to the same vocabulary.
 
     With several blocks it is the median of the ratios within them, and with enough its interval stands beside it.
     """
-    baselines, compared = _baselines(shown, variant), comparisons(shown, variant)
+    baselines, compared = _baselines(rows, variant), comparisons(rows, variant)
     texts, intervals = [], []
-    told = zip(shown, total_ratios(shown, variant), compared.values(), has_no_ratio(shown, variant), strict=True)
+    told = zip(rows, total_ratios(rows, variant), compared.values(), has_no_ratio(rows, variant), strict=True)
     for row, ratio, comparison, other_work in told:
         if other_work:
             texts.append(NOT_COMPARABLE)
@@ -160,24 +160,24 @@ def refused(row: Row, baselines: Iterable[Row]) -> bool:
     return bool(same_corpus) and all(incomparable(row, base) for base in same_corpus)
 
 
-def why_refused(shown: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
+def why_refused(rows: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
     """The sentences below a table in which rows have no ratio to `variant`."""
-    return refusals(shown, labels, variant, list(_baselines(shown, variant).values()))
+    return refusals(rows, labels, variant, list(_baselines(rows, variant).values()))
 
 
-def total_ratios(shown: Sequence[Row], variant: str) -> list[float | None]:
-    """The figures of that column: within blocks where there are several, else of the totals as they are shown."""
-    plain = ratios(shown, variant, lambda row: row.total)
+def total_ratios(rows: Sequence[Row], variant: str) -> list[float | None]:
+    """The figures of that column: within blocks where there are several, else of the totals as they are rows."""
+    plain = ratios(rows, variant, lambda row: row.total)
     return [
-        comparison.ratio if comparison is not None and comparison.pairs + comparison.left_out > 1 else ratio
-        for ratio, comparison in zip(plain, comparisons(shown, variant).values(), strict=True)
+        comparison.ratio if comparison is not None and comparison.blocks + comparison.left_out > 1 else ratio
+        for ratio, comparison in zip(plain, comparisons(rows, variant).values(), strict=True)
     ]
 
 
-def ratios(shown: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> list[float | None]:
+def ratios(rows: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> list[float | None]:
     """How many times a row's figure is that of `variant`; None where that is not known, or of other work."""
-    baselines, found = _baselines(shown, variant), []
-    for row in shown:
+    baselines, found = _baselines(rows, variant), []
+    for row in rows:
         base = baselines.get(row.question)
         known = base is not None and not incomparable(row, base)
         figures = tuple(map(figure, alike(row, base))) if base is not None and known else None
@@ -185,31 +185,31 @@ def ratios(shown: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> 
     return found
 
 
-def has_no_ratio(shown: Sequence[Row], variant: str) -> list[bool]:
+def has_no_ratio(rows: Sequence[Row], variant: str) -> list[bool]:
     """For each row whether it has a time, and who it would be compared with did other work."""
-    baselines = _baselines(shown, variant)
-    return [row.total is not None and refused(row, baselines.values()) for row in shown]
+    baselines = _baselines(rows, variant)
+    return [row.total is not None and refused(row, baselines.values()) for row in rows]
 
 
-def speed_columns(shown: Sequence[Row], names: str) -> list[Column]:
+def speed_columns(rows: Sequence[Row], names: str) -> list[Column]:
     """How many times as fast a row is as the first row of each name, by the blocks that they share."""
-    return [_speed_column(shown, name) for name in names.split(",")]
+    return [_speed_column(rows, name) for name in names.split(",")]
 
 
-def _speed_column(shown: Sequence[Row], name: str) -> Column:
-    baselines = {row.question: row for row in reversed(shown) if row.name == name and row.samples}
+def _speed_column(rows: Sequence[Row], name: str) -> Column:
+    baselines = {row.question: row for row in reversed(rows) if row.name == name and row.samples}
     if not baselines:
         raise Refusal(
-            f"no time of {name!r} to compare with; there are: {', '.join(dict.fromkeys(row.name for row in shown))}"
+            f"no time of {name!r} to compare with; there are: {', '.join(dict.fromkeys(row.name for row in rows))}"
         )
     compared = [
-        compare(baselines[row.question].samples, row.samples) if row.question in baselines else None for row in shown
+        compare(baselines[row.question].samples, row.samples) if row.question in baselines else None for row in rows
     ]
     return Column(
         f"times {name}",
         [
             nothing(row) if comparison is None else ratio_text(comparison.ratio)
-            for row, comparison in zip(shown, compared, strict=True)
+            for row, comparison in zip(rows, compared, strict=True)
         ],
     )
 
@@ -226,28 +226,28 @@ def interval_text(comparison: Comparison) -> str:
     return text if comparison.different else f"{text}, {NO_DIFFERENCE}"
 
 
-def instructions_ratio(shown: Sequence[Row], variant: str) -> Column:
+def instructions_ratio(rows: Sequence[Row], variant: str) -> Column:
     """How many times a row's instructions are those of `variant`."""
-    counted = ratios(shown, variant, lambda row: row.instructions)
+    counted = ratios(rows, variant, lambda row: row.instructions)
     texts = [
         nothing(row) if ratio is None else ratio_text(ratio) + mark_of(row)
-        for row, ratio in zip(shown, counted, strict=True)
+        for row, ratio in zip(rows, counted, strict=True)
     ]
     return Column(f"instructions / {variant}", texts)
 
 
-def memory_column(shown: Sequence[Row]) -> Column:
-    sizes = column("memory", shown, lambda row: row.peak_rss_bytes, bytes_text)
-    sampled = [SAMPLED if row.memory_is_sampled else "" for row in shown]
+def memory_column(rows: Sequence[Row]) -> Column:
+    sizes = column("memory", rows, lambda row: row.peak_rss_bytes, bytes_text)
+    sampled = [SAMPLED if row.memory_is_sampled else "" for row in rows]
     return Column("memory", [mark + cell for mark, cell in zip(sampled, sizes.cells, strict=True)])
 
 
-def merges_column(shown: Sequence[Row]) -> Column:
-    return column("merges/s", shown, lambda row: row.merges_per_second, rate_text, mark_of)
+def merges_column(rows: Sequence[Row]) -> Column:
+    return column("merges/s", rows, lambda row: row.merges_per_second, rate_text, mark_of)
 
 
-def proof_column(shown: Sequence[Row]) -> Column:
-    return Column("proof", [_proof(row) for row in shown], figures=False)
+def proof_column(rows: Sequence[Row]) -> Column:
+    return Column("proof", [_proof(row) for row in rows], figures=False)
 
 
 def nothing(row: Row) -> str:
@@ -277,10 +277,10 @@ def _proof(row: Row) -> str:
     return f"{row.digest} = {named}" if named else row.digest
 
 
-def merges_differ(shown: Sequence[Row], legend: Legend) -> bool:
+def merges_differ(rows: Sequence[Row], legend: Legend) -> bool:
     """Whether the number of merges needs a column of its own."""
-    return len({row.merges for row in shown if row.merges is not None}) > 1 and "vocab size" not in legend.columns
+    return len({row.merges for row in rows if row.merges is not None}) > 1 and "vocab size" not in legend.columns
 
 
-def merges_made(shown: Sequence[Row]) -> Column:
-    return column("merges", shown, lambda row: row.merges, count_text)
+def merges_made(rows: Sequence[Row]) -> Column:
+    return column("merges", rows, lambda row: row.merges, count_text)

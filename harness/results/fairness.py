@@ -28,9 +28,9 @@ EXPLAINED = {
 }
 
 
-def outside(shown: Sequence[Row]) -> bool:
+def outside(rows: Sequence[Row]) -> bool:
     """Whether any row is of a trainer that says how it was fed or how far it is like ours."""
-    return any(row.identity or row.record.get("feeding") for row in shown)
+    return any(row.identity or row.record.get("feeding") for row in rows)
 
 
 def incomparable(row: Row, base: Row) -> str | None:
@@ -49,8 +49,8 @@ def incomparable(row: Row, base: Row) -> str | None:
     return None
 
 
-def identity_column(shown: Sequence[Row]) -> Column:
-    return Column("identity", [class_text(row) for row in shown], figures=False)
+def identity_column(rows: Sequence[Row]) -> Column:
+    return Column("identity", [class_text(row) for row in rows], figures=False)
 
 
 def class_text(row: Row) -> str:
@@ -91,10 +91,10 @@ def merge_text(merge: Sequence[str]) -> str:
     return "+".join(token_text(bytes.fromhex(token), LONGEST_TOKEN) for token in merge)
 
 
-def refusals(shown: Sequence[Row], labels: Sequence[str], variant: str, baselines: Sequence[Row]) -> list[str]:
+def refusals(rows: Sequence[Row], labels: Sequence[str], variant: str, baselines: Sequence[Row]) -> list[str]:
     """Why rows have no ratio, those of one reason together."""
     told: dict[str, list[str]] = {}
-    for row, label in zip(shown, labels, strict=True):
+    for row, label in zip(rows, labels, strict=True):
         for base in baselines:
             same_corpus = row is not base and row.corpus.get("sha256") == base.corpus.get("sha256")
             if same_corpus and row.total is not None and (why := incomparable(row, base)):

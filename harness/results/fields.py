@@ -8,14 +8,14 @@ from typing import Any
 
 from harness.common.units import bytes_text, count_text, instructions_text, rate_text, share_text
 from harness.results.rows import Row, decimals_of, measured_phases
-from harness.runs.fields import FIELD, FIELDS, fixed, value_at
+from harness.runs.fields import FIELD, FIELDS, Field, fixed, value_at
 from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
 
 
-def fields_of(shown: Sequence[Row]) -> dict[str, Callable[[Row], Any]]:
+def fields_of(rows: Sequence[Row]) -> dict[str, Callable[[Row], Any]]:
     """Everything that was asked or given, by name; the parameters are those that any of the rows has."""
-    params = dict.fromkeys(name for row in shown for name in row.record.get("params") or {})
+    params = dict.fromkeys(name for row in rows for name in row.record.get("params") or {})
     values = {
         "variant": FIELD["variant"].value,
         **{f"params.{name}": value_at(f"params.{name}") for name in params},
@@ -23,6 +23,11 @@ def fields_of(shown: Sequence[Row]) -> dict[str, Callable[[Row], Any]]:
     }
     told_apart = {name: lambda row, value=value: fixed(value(row.record)) for name, value in values.items()}
     return {**told_apart, "status": lambda row: row.status}
+
+
+def value_of(field: Field) -> Callable[[Row], Any]:
+    """What reads a field of a row."""
+    return lambda row: field.value(row.record)
 
 
 SECONDS = "seconds"
@@ -38,15 +43,15 @@ class Figure:
     text: Callable[[Any], str]
 
 
-def figures_of(shown: Sequence[Row]) -> dict[str, Figure]:
+def figures_of(rows: Sequence[Row]) -> dict[str, Figure]:
     """Every figure that rows like these can have; seconds with as many decimals as the rows' totals need."""
-    decimals = decimals_of(shown)
+    decimals = decimals_of(rows)
 
     def seconds(spent: float) -> str:
         return f"{spent:,.{decimals}f}"
 
-    phases = dict.fromkeys([*PHASES, *measured_phases(shown)])
-    tallies = dict.fromkeys(name for row in shown for name in row.tallies)
+    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
+    tallies = dict.fromkeys(name for row in rows for name in row.tallies)
     found = [
         Figure("total", SECONDS, lambda row: row.total, seconds),
         *(Figure(phase, SECONDS, _phase(phase), seconds) for phase in phases),

@@ -1,6 +1,6 @@
 """Rows as a pandas data frame: every setting, seconds in full precision, bytes and counts as integers.
 
-Figures that may not be shown are missing here too, so that no program downstream can take them for times.
+Figures that may not be rows are missing here too, so that no program downstream can take them for times.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _TEXTS = ("pattern", "errors", "tie_break", "interpreter", "host", "started", "m
 _Columns = Mapping[str, Callable[[Row], Any]]
 
 
-def frame_of(shown: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
+def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
     """One line for each row. Columns of counts are Int64, so that one missing value does not make them floats."""
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
-    kinds = {"string": _texts(), "Int64": _counts(shown), "float64": _seconds(shown), "bool": _marks()}
+    kinds = {"string": _texts(), "Int64": _counts(rows), "float64": _seconds(rows), "bool": _marks()}
     columns = {
-        name: pd.Series([_kept(figure(row)) for row in shown], dtype=kind)
+        name: pd.Series([_kept(figure(row)) for row in rows], dtype=kind)
         for kind, figures in kinds.items()
         for name, figure in figures.items()
     }
     if relative_to is not None:
-        compared = comparisons(shown, relative_to).values()
+        compared = comparisons(rows, relative_to).values()
         for name, kind in (("ratio", "float64"), ("low", "float64"), ("high", "float64"), ("clock", "string")):
             figures = [comparison and getattr(comparison, name) for comparison in compared]
             columns[f"paired_{name}"] = pd.Series(figures, dtype=kind)
@@ -80,8 +80,8 @@ def _texts() -> _Columns:
     }
 
 
-def _counts(shown: Sequence[Row]) -> _Columns:
-    tallies = dict.fromkeys([*WORK, *(name for row in shown for name in row.tallies)])
+def _counts(rows: Sequence[Row]) -> _Columns:
+    tallies = dict.fromkeys([*WORK, *(name for row in rows for name in row.tallies)])
     figures = ("merges", "runs", "instructions", "peak_rss_bytes", "peak_private_bytes")
     return {
         **{name: _recorded(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")},
@@ -91,8 +91,8 @@ def _counts(shown: Sequence[Row]) -> _Columns:
     }
 
 
-def _seconds(shown: Sequence[Row]) -> _Columns:
-    phases = dict.fromkeys([*PHASES, *measured_phases(shown)])
+def _seconds(rows: Sequence[Row]) -> _Columns:
+    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
     ends = ("total", "low", "high")
     return {
         "total_seconds": lambda row: row.total,

@@ -37,7 +37,7 @@ def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -
     compared = comparisons(rows, variant)
     refused = why_refused(rows, labels, variant)
     told = [(comparison, label) for comparison, label in zip(compared.values(), labels, strict=True) if comparison]
-    paired = [(comparison, label) for comparison, label in told if comparison.pairs + comparison.left_out > 1]
+    paired = [(comparison, label) for comparison, label in told if comparison.blocks + comparison.left_out > 1]
     if not paired:
         return refused
     clocks = {comparison.clock for comparison, _ in paired}
@@ -51,7 +51,7 @@ def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -
     )
     said = [f"total / {variant}: the median over blocks of the ratio of {seconds}{interval}."]
     left_out = [
-        f"{label}: {comparison.left_out} of {comparison.pairs + comparison.left_out}"
+        f"{label}: {comparison.left_out} of {comparison.blocks + comparison.left_out}"
         for comparison, label in paired
         if comparison.left_out
     ]
@@ -120,7 +120,7 @@ def _overlap(row: Row, slower: Row) -> bool:
 
 
 def _blocks(comparison: Comparison | None) -> str:
-    usable = comparison.pairs if comparison is not None else 0
+    usable = comparison.blocks if comparison is not None else 0
     return "1 block" if usable == 1 else f"{usable} blocks"
 
 

@@ -181,12 +181,12 @@ def _entries(name: str, key: str) -> list[Any]:
     return list(entries)
 
 
-def judge(claim: Claim, shown: Sequence[Row]) -> Judgement:
+def judge(claim: Claim, rows: Sequence[Row]) -> Judgement:
     """Hold a claim against the first two rows that show its programs on the same corpus to the same vocabulary."""
-    for slow in shown:
+    for slow in rows:
         if not claim.slow.is_measured_by(slow) or seconds_of(slow, claim.quantity) is None:
             continue
-        for fast in shown:
+        for fast in rows:
             alike = slow.question == fast.question and slow.record.get("host") == fast.record.get("host")
             if alike and claim.fast.is_measured_by(fast) and seconds_of(fast, claim.fast_quantity):
                 return Judgement(claim, slow, fast)
@@ -199,19 +199,19 @@ def sheets(records: Sequence[Mapping[str, Any]]) -> tuple[list[Sheet], int]:
     0 if every claim that could be judged held, REGRESSION if one is refuted, UNMEASURED if none could be judged.
     """
     known = programs()
-    shown = [row for row in rows(records) if row.status == "ok" and not row.counting_only]
-    judged = [judge(claim, shown) for claim in claims(known)]
+    measured = [row for row in rows(records) if row.status == "ok" and not row.counting_only]
+    judged = [judge(claim, measured) for claim in claims(known)]
     verdicts = {judgement.verdict for judgement in judged}
     code = REGRESSION if "refuted" in verdicts else OK if "held" in verdicts else UNMEASURED
-    return [_programs_sheet(known, shown), _claims_sheet(judged)], code
+    return [_programs_sheet(known, measured), _claims_sheet(judged)], code
 
 
-def _programs_sheet(known: Mapping[str, Program], shown: Sequence[Row]) -> Sheet:
+def _programs_sheet(known: Mapping[str, Program], rows: Sequence[Row]) -> Sheet:
     pairs = [
         (program, data, row)
         for program in known.values()
         for data in program.data
-        for row in shown
+        for row in rows
         if program.is_measured_by(row) and any(program.seconds(quantity, data) is not None for quantity in SHOWN)
     ]
     columns = [

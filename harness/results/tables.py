@@ -18,6 +18,7 @@ from harness.common.units import (
 from harness.results.columns import (
     at_least,
     column,
+    differing_columns,
     instructions_ratio,
     kept_text,
     mark_of,
@@ -28,7 +29,6 @@ from harness.results.columns import (
     proof_column,
     ratio_columns,
     seconds_columns,
-    settings,
     speed_columns,
 )
 from harness.results.fairness import identity_column, identity_notes, outside
@@ -44,10 +44,10 @@ RATIO = "ratio"
 """What the column of ratios is called where columns are chosen."""
 
 
-def main_sheet(shown: Sequence[Row], relative_to: str | None = None, every_run: bool = False) -> Sheet:
+def main_sheet(rows: Sequence[Row], relative_to: str | None = None, every_run: bool = False) -> Sheet:
     """The table of times: of trainers, or of word counters where nothing else was measured."""
-    sheet = _counting_sheet if all(row.counting_only for row in shown) else _training_sheet
-    return sheet(shown, relative_to, every_run)
+    sheet = _counting_sheet if all(row.counting_only for row in rows) else _training_sheet
+    return sheet(rows, relative_to, every_run)
 
 
 def only(sheet: Sheet, headings: Sequence[str]) -> Sheet:
@@ -74,68 +74,68 @@ def style_of(row: Row) -> str:
     return "dim" if row.status != "ok" else "" if row.confirmed else "yellow"
 
 
-def _training_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
-    legend = Legend(shown)
-    columns = [Column("variant", legend.names, figures=False), *settings(legend)]
-    columns += training_columns(shown, legend, relative_to, every_run)
-    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, relative_to, columns))
+def _training_sheet(rows: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
+    legend = Legend(rows)
+    columns = [Column("variant", legend.names, figures=False), *differing_columns(legend)]
+    columns += training_columns(rows, legend, relative_to, every_run)
+    return Sheet(legend.caption(), columns, [style_of(row) for row in rows], notes_of(legend, relative_to, columns))
 
 
 def training_columns(
-    shown: Sequence[Row], legend: Legend, relative_to: str | None, every_run: bool = False
+    rows: Sequence[Row], legend: Legend, relative_to: str | None, every_run: bool = False
 ) -> list[Column]:
     """What is told of trainers: times, memory, rates, instructions, proof; each where a row has it."""
-    columns = [merges_made(shown)] if merges_differ(shown, legend) else []
-    counted = any(row.instructions is not None for row in shown)
+    columns = [merges_made(rows)] if merges_differ(rows, legend) else []
+    counted = any(row.instructions is not None for row in rows)
     # Where instructions were counted and nothing timed, columns of times would be dashes.
-    if any(row.seconds or row.extrapolated for row in shown) or not counted:
+    if any(row.seconds or row.extrapolated for row in rows) or not counted:
         # A trainer that takes the counts as they are converts nothing, and few copy: columns where one does.
         # Outside trainers tell none of them.
-        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(shown)]
-        columns += seconds_columns(shown, always, every_run)
-        columns += ratio_columns(shown, relative_to) if relative_to is not None else []
-        columns.append(memory_column(shown))
-        if any(megabytes_per_second(row) is not None for row in shown):
-            columns.append(column("MB/s", shown, megabytes_per_second, rate_text, mark_of))
-        columns.append(merges_column(shown))
+        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(rows)]
+        columns += seconds_columns(rows, always, every_run)
+        columns += ratio_columns(rows, relative_to) if relative_to is not None else []
+        columns.append(memory_column(rows))
+        if any(megabytes_per_second(row) is not None for row in rows):
+            columns.append(column("MB/s", rows, megabytes_per_second, rate_text, mark_of))
+        columns.append(merges_column(rows))
     if counted:
-        columns.append(column("instructions", shown, lambda row: row.instructions, instructions_text, mark_of))
-        columns += [instructions_ratio(shown, relative_to)] if relative_to is not None else []
-    columns += [identity_column(shown)] if outside(shown) else []
-    return [*columns, proof_column(shown)]
+        columns.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
+        columns += [instructions_ratio(rows, relative_to)] if relative_to is not None else []
+    columns += [identity_column(rows)] if outside(rows) else []
+    return [*columns, proof_column(rows)]
 
 
-def _counting_sheet(shown: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
-    legend = Legend(shown)
-    columns = [Column("counter", legend.names, figures=False), *settings(legend)]
+def _counting_sheet(rows: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:
+    legend = Legend(rows)
+    columns = [Column("counter", legend.names, figures=False), *differing_columns(legend)]
     if "threads" not in legend.columns:
-        columns.append(column("threads", shown, lambda row: row.record.get("threads"), count_text))
-    columns += counting_columns(shown, relative_to, every_run)
-    if any(row.status != "ok" for row in shown):
-        columns.append(Column("status", [status_text(row) for row in shown], figures=False))
-    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes_of(legend, columns=columns))
+        columns.append(column("threads", rows, lambda row: row.record.get("threads"), count_text))
+    columns += counting_columns(rows, relative_to, every_run)
+    if any(row.status != "ok" for row in rows):
+        columns.append(Column("status", [status_text(row) for row in rows], figures=False))
+    return Sheet(legend.caption(), columns, [style_of(row) for row in rows], notes_of(legend, columns=columns))
 
 
-def counting_columns(shown: Sequence[Row], relative_to: str | None, every_run: bool = False) -> list[Column]:
+def counting_columns(rows: Sequence[Row], relative_to: str | None, every_run: bool = False) -> list[Column]:
     """What is told of word counters."""
     return [
-        *seconds_columns(shown, ["read", "count"], every_run),
-        column("MB/s", shown, megabytes_per_second, rate_text),
-        *(speed_columns(shown, relative_to) if relative_to is not None else []),
-        column("pre-tokens/s", shown, pre_tokens_per_second, rate_text),
-        column("words", shown, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
-        memory_column(shown),
+        *seconds_columns(rows, ["read", "count"], every_run),
+        column("MB/s", rows, megabytes_per_second, rate_text),
+        *(speed_columns(rows, relative_to) if relative_to is not None else []),
+        column("pre-tokens/s", rows, pre_tokens_per_second, rate_text),
+        column("words", rows, lambda row: row.corpus.get("words") if row.status == "ok" else None, count_text),
+        memory_column(rows),
     ]
 
 
-def work_sheet(shown: Sequence[Row]) -> Sheet:
+def work_sheet(rows: Sequence[Row]) -> Sheet:
     """How often each row did what: the same on every machine, so it says why one is faster than another."""
-    counted = [row for row in shown if row.status == "ok"]
+    counted = [row for row in rows if row.status == "ok"]
     names = {name for row in counted for name in row.tallies}
     if not names:
         return Sheet([], [], [], ["No work was counted."])
     legend = Legend(counted)
-    columns = [Column("work", legend.names, figures=False), *settings(legend)]
+    columns = [Column("work", legend.names, figures=False), *differing_columns(legend)]
     columns += [
         Column(name.replace("_", " "), [_tally_text(row, name) for row in counted]) for name in WORK if name in names
     ]
@@ -164,25 +164,25 @@ EXPLAINED = (
 )
 
 
-def series_sheet(shown: Sequence[Row], every_run: bool = False) -> Sheet:
+def series_sheet(rows: Sequence[Row], every_run: bool = False) -> Sheet:
     """The rows in the series' form; with `every_run` each time is that of every run, as a/b/c, else a median."""
-    legend = Legend(shown)
-    decimals = decimals_of(shown)
-    times = [_times(row, every_run, decimals) for row in shown]
-    data = [str(row.corpus.get("name", NOT_MEASURED)) for row in shown]
+    legend = Legend(rows)
+    decimals = decimals_of(rows)
+    times = [_times(row, every_run, decimals) for row in rows]
+    data = [str(row.corpus.get("name", NOT_MEASURED)) for row in rows]
     columns = [Column("variant", legend.names, figures=False), Column("data", data, figures=False)]
     for name in ("total", "count", "merge", "max", "update", "other"):
         columns.append(Column(name, [text.get(name, NOT_MEASURED) for text in times]))
-        if name == "total" and not every_run and any(len(row.samples) > 1 for row in shown):
-            columns.append(column("spread", shown, lambda row: row.spread, share_text))
-    if any(row.counting_kept for row in shown):
-        columns.append(column("counting kept", shown, lambda row: row.counting_kept or None, kept_text))
-    columns += [memory_column(shown), column("threads", shown, lambda row: row.record.get("threads"), count_text)]
+        if name == "total" and not every_run and any(len(row.samples) > 1 for row in rows):
+            columns.append(column("spread", rows, lambda row: row.spread, share_text))
+    if any(row.counting_kept for row in rows):
+        columns.append(column("counting kept", rows, lambda row: row.counting_kept or None, kept_text))
+    columns += [memory_column(rows), column("threads", rows, lambda row: row.record.get("threads"), count_text)]
     for title, texts in legend.columns.items():
         if title not in ("data", "threads"):
             columns.append(Column(title, texts, figures=False))
     notes = [*notes_of(legend), EXPLAINED, units_note([each.heading for each in columns])]
-    return Sheet(legend.caption(), columns, [style_of(row) for row in shown], notes)
+    return Sheet(legend.caption(), columns, [style_of(row) for row in rows], notes)
 
 
 def _times(row: Row, every_run: bool, decimals: int) -> Mapping[str, str]:

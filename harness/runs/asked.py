@@ -28,9 +28,9 @@ from harness.worker.calling import OWN
 from variants.contract import Merge, WordCounts
 
 
-def counted_words(said: Sequence[str]) -> Path:
+def counted_words(overrides: Sequence[str]) -> Path:
     """The folder of the words: kept ones, or counted now and kept."""
-    return words_of(*only_cell(said))
+    return words_of(*only_cell(overrides))
 
 
 def words_of(cell: TrainCell, settings: Settings) -> Path:
@@ -50,9 +50,9 @@ def words_of(cell: TrainCell, settings: Settings) -> Path:
     return counted.words
 
 
-def only_cell(said: Sequence[str]) -> tuple[TrainCell, Settings]:
+def only_cell(overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
     """The one cell that these overrides make, and their settings. Raises Refusal if its words are not the only."""
-    cells, settings = planned(said)
+    cells, settings = planned(overrides)
     if len({cell.reading.key for cell in cells}) != 1:
         raise Refusal("name one data set at a time, read in one way")
     return cells[0], settings

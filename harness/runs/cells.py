@@ -120,8 +120,8 @@ class TrainCell:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
-    """The cells of one composed configuration; `said` are the keys that the command line set.
+def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
+    """The cells of one composed configuration; `keys` are the keys that the command line set.
 
     Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
     """
@@ -137,11 +137,11 @@ def cells_of(config: Mapping[str, Any], said: Sequence[str]) -> list[TrainCell]:
             f"vocab_size={vocab_size} is too small: the 256 bytes and the special tokens alone are {smallest}"
         )
     pattern_name, pattern = pattern_of(config["pattern"])
-    variants = variants_of(config, said)
+    variants = variants_of(config, keys)
     limits = limits_of(config["limits"])
     file = corpora.prepare(config["data"], special_tokens)
     if file.table:
-        refuse_what_counting_takes(file.name, config, said)
+        refuse_what_counting_takes(file.name, config, keys)
     corpus = Corpus(str(file.path), special_tokens, pattern, config["errors"], config["pattern"]["partial"])
     reading, affinity = Reading(file, pattern_name, corpus), affinity_of(config["affinity"])
     chosen = config["counting"]["_target_"] is not None
@@ -169,17 +169,17 @@ def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:
     return config["data"][key] if config[key] is None else config[key]
 
 
-def refuse_what_counting_takes(name: str, config: Mapping[str, Any], said: Sequence[str]) -> None:
+def refuse_what_counting_takes(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
     """A word table is counted already: what decides how text is counted would be silently ignored."""
     chosen = config["counting"]["_target_"] is not None
-    of_counting = [key for key in said if key.partition(".")[0] in ("counting", "errors")]
+    of_counting = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
     if not chosen and "counting" in of_counting:
         of_counting.remove("counting")  # counting=own takes back what an experiment chose
     if chosen or of_counting:
         raise Refusal(
             f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
         )
-    of_pattern = [key for key in said if key.partition(".")[0] == "pattern"]
+    of_pattern = [key for key in keys if key.partition(".")[0] == "pattern"]
     if of_pattern and config["save"] is None:
         raise Refusal(
             f"data={name} is a table of words, so nothing is split; leave out {of_pattern[0]}, which says how a "
@@ -187,7 +187,7 @@ def refuse_what_counting_takes(name: str, config: Mapping[str, Any], said: Seque
         )
 
 
-def variants_of(config: Mapping[str, Any], said: Sequence[str]) -> list[VariantCard]:
+def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
     """The variants a configuration selects, each with those of the given parameters that it takes."""
     composed, names = config["variant"], config["variants"]
     listed = registry.variants().get(composed["name"])
@@ -196,7 +196,7 @@ def variants_of(config: Mapping[str, Any], said: Sequence[str]) -> list[VariantC
     given = {
         name: value
         for name, value in composed["params"].items()
-        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in said)
+        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in keys)
         or listed.params.get(name, not value) != value
     }
     if composed["_target_"] != listed.target and names is None:
@@ -252,10 +252,10 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
     return replace(listed, params={**listed.params, **given})
 
 
-def table_bytes(said: str | int) -> int:
-    number = parse_bytes(said, "counting.memory")
+def table_bytes(size: str | int) -> int:
+    number = parse_bytes(size, "counting.memory")
     if number < SMALLEST_TABLE_BYTES:
-        raise Refusal(f"counting.memory={said} is too small; the least is 16MB")
+        raise Refusal(f"counting.memory={size} is too small; the least is 16MB")
     return number
 
 

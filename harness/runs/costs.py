@@ -83,8 +83,8 @@ def exact_cost(cell: TrainCell, machine: str) -> Estimate | None:
     return next(map(estimate_from_kept, alike), None)
 
 
-def estimate_from_kept(told: Mapping[str, Any]) -> Estimate:
-    return Estimate(told["seconds"], told["low"], told["high"], told["exponent"], told["source"])
+def estimate_from_kept(kept: Mapping[str, Any]) -> Estimate:
+    return Estimate(kept["seconds"], kept["low"], kept["high"], kept["exponent"], kept["source"])
 
 
 def known_costs(cell: TrainCell, machine: str) -> list[dict[str, Any]]:
@@ -172,9 +172,9 @@ def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunSlice)
     return from_slices(known, whole)
 
 
-def next_cost(known: Sequence[tuple[int, Estimate]], size: int) -> float:
+def next_cost(costs: Sequence[tuple[int, Estimate]], size: int) -> float:
     """What a slice of this size would take; with less than two before it, nothing that would keep it from running."""
-    estimate = from_slices(known[-2:], size)
+    estimate = from_slices(costs[-2:], size)
     return estimate.seconds if estimate is not None else 0.0
 
 

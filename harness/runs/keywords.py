@@ -18,13 +18,13 @@ _OPEN = ("variant.params.", "counting.params.", "data.source.")
 """Below these any name may stand: what takes it answers."""
 
 
-def overrides_of(settings: Mapping[str, Any]) -> list[str]:
+def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
     """One override for each argument. Raises Refusal for a name that does not exist, with those that do.
 
     >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
     ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
     """
-    return [f"{key}={_value(key, value)}" for key, value in ((_key(name), value) for name, value in settings.items())]
+    return [f"{key}={_value(key, value)}" for key, value in ((_key(name), value) for name, value in keywords.items())]
 
 
 def _key(name: str) -> str:

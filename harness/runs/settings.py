@@ -78,21 +78,21 @@ def preset_of(composed: Mapping[str, Any]) -> Preset:
     return Preset(composed["name"], composed["kind"], composed["warm_up"], composed["quiet"])
 
 
-def affinity_of(said: Any) -> tuple[int, ...] | None:
+def affinity_of(affinity: Any) -> tuple[int, ...] | None:
     """The cores that measured processes may run on, in order, each once; None for all that this process may use.
 
     >>> affinity_of(None) is None
     True
     """
-    if said is None:
+    if affinity is None:
         return None
-    cores = said if isinstance(said, list) else [said]
+    cores = affinity if isinstance(affinity, list) else [affinity]
     if not cores or not all(type(core) is int for core in cores):
-        raise Refusal(f"affinity={said} names no cores; it is a list of their numbers, such as affinity=[0]")
+        raise Refusal(f"affinity={affinity} names no cores; it is a list of their numbers, such as affinity=[0]")
     if not hasattr(os, "sched_getaffinity"):
         raise Refusal("affinity needs Linux; leave it out here")
     usable = os.sched_getaffinity(0)
     if missing := sorted(set(cores) - usable):
         listed = ", ".join(map(str, sorted(usable)))
-        raise Refusal(f"affinity={said}: there is no core {missing[0]} for this process; there are: {listed}")
+        raise Refusal(f"affinity={affinity}: there is no core {missing[0]} for this process; there are: {listed}")
     return tuple(sorted(set(cores)))

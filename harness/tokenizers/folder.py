@@ -181,17 +181,19 @@ def manifest_in(folder: Path) -> Manifest | None:
     return Manifest(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
 
 
-def read_described(told: Manifest) -> Learned:
+def read_described(manifest: Manifest) -> Learned:
     """The tokenizer that a manifest describes, once the digests are found to hold."""
-    if told.describes(ranks.FILE) and not told.describes(VOCAB):
-        path = told.path.parent / ranks.FILE
+    if manifest.describes(ranks.FILE) and not manifest.describes(VOCAB):
+        path = manifest.path.parent / ranks.FILE
         return understood(
             path,
-            lambda content: ranks.read_ranks_text(content, told.special_tokens, told.pattern),
-            told.content_of(ranks.FILE),
+            lambda content: ranks.read_ranks_text(content, manifest.special_tokens, manifest.pattern),
+            manifest.content_of(ranks.FILE),
         )
-    contents = {name: told.content_of(name) for name in (VOCAB, MERGES)}
-    return of_one_piece(told.path.parent, contents, told.special_tokens, told.pattern, told.ignore_merges, others=True)
+    contents = {name: manifest.content_of(name) for name in (VOCAB, MERGES)}
+    return of_one_piece(
+        manifest.path.parent, contents, manifest.special_tokens, manifest.pattern, manifest.ignore_merges, others=True
+    )
 
 
 def of_one_piece(

@@ -135,11 +135,11 @@ def complaint(merge: Any) -> str:
     return f"{shortened(repr(merge))}, not a pair of bytes"
 
 
-def expect_word_counts(found: Any) -> None:
+def expect_word_counts(word_counts: Any) -> None:
     """Raise ValueError unless a counter has returned word counts, their columns there and not yet to be made."""
-    if type(found) is not WordCounts:
-        raise ValueError(f"it returned {type(found).__name__}, not WordCounts")
-    for column in (found.data, found.offsets, found.counts):
+    if type(word_counts) is not WordCounts:
+        raise ValueError(f"it returned {type(word_counts).__name__}, not WordCounts")
+    for column in (word_counts.data, word_counts.offsets, word_counts.counts):
         if type(column) is not memoryview:
             raise ValueError(f"a column of its word counts is {type(column).__name__}, not memoryview")
 

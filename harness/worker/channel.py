@@ -20,12 +20,12 @@ class Channel:
         os.set_inheritable(descriptor, False)
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
-        self.identity = identity(descriptor)
+        self.file_behind = file_behind(descriptor)
 
     def say(self, word: bytes) -> bool:
         """Tell the parent something; whether it could be told."""
         with contextlib.suppress(OSError):  # closed, or full because the parent is stopped
-            if identity(self.descriptor) == self.identity:
+            if file_behind(self.descriptor) == self.file_behind:
                 return os.write(self.descriptor, word + b"\n") > 0
         return False
 
@@ -40,6 +40,6 @@ class Channel:
                 os.read(self.descriptor, 1)
 
 
-def identity(descriptor: int) -> tuple[int, int]:
+def file_behind(descriptor: int) -> tuple[int, int]:
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino

@@ -100,7 +100,7 @@ def is_whole(folder: Path) -> bool:
 
 
 @functools.lru_cache
-def verify_once(folder: Path, identity: tuple[Any, ...]) -> None:  # noqa: ARG001 - what makes it another case
+def verify_once(folder: Path, state: tuple[Any, ...]) -> None:  # noqa: ARG001 - what makes it another case
     verify(folder)
 
 

@@ -35,7 +35,7 @@ from harness.results.legend import Legend
 from harness.results.rows import Row
 
 
-class Pair(NamedTuple):
+class Compared(NamedTuple):
     """A row beside a baseline: the ratios within blocks, and what follows from them."""
 
     label: str
@@ -48,23 +48,23 @@ def paired(rows: Sequence[Row], request: Request) -> Chart:
     groups = grouped([row for row in rows if row.samples])
     bases = [_baseline(group, request.relative_to) for group in groups]
     parts = [
-        (group, base, pairs)
+        (group, base, lines)
         for group, base in zip(groups, bases, strict=True)
-        if base is not None and (pairs := pairs_of(group, base))
+        if base is not None and (lines := compared_with(group, base))
     ]
     if not parts:
         raise _refusal(rows, request)
-    every = [pair for *_, pairs in parts for pair in pairs]
+    every = [line for *_, lines in parts for line in lines]
     names = " or ".join(dict.fromkeys(base.name for _, base, _ in parts))
     return Chart(
         request.title or f"How many times the time of {names}, block by block",
         caption([row for group, *_ in parts for row in group]),
         _notes(every),
         [
-            ratios_panel(str(place), pairs, f"{panel_title(group, groups)}: times {base.name}", f"times {base.name}")
-            for place, (group, base, pairs) in enumerate(parts)
+            ratios_panel(str(place), lines, f"{panel_title(group, groups)}: times {base.name}", f"times {base.name}")
+            for place, (group, base, lines) in enumerate(parts)
         ],
-        step=0.3 if max(len(pairs) for *_, pairs in parts) <= 24 else 0.18,
+        step=0.3 if max(len(lines) for *_, lines in parts) <= 24 else 0.18,
         margin=2.2,
     )
 
@@ -75,14 +75,14 @@ def _baseline(group: Sequence[Row], name: str | None) -> Row | None:
     return min(usable, key=lambda row: row.total or 0.0, default=None)
 
 
-def pairs_of(group: Sequence[Row], base: Row) -> list[Pair]:
+def compared_with(group: Sequence[Row], base: Row) -> list[Compared]:
     """Every other row that shared two blocks or more with the baseline, the slowest first."""
-    pairs = []
+    lines = []
     for row, label in zip(group, Legend(group).short_labels(), strict=True):
         comparison = compare(row.samples, base.samples) if row is not base and row.total is not None else None
-        if comparison is not None and comparison.pairs > 1:
-            pairs.append(Pair(label, row, comparison))
-    return sorted(pairs, key=lambda pair: -pair.comparison.ratio)
+        if comparison is not None and comparison.blocks > 1:
+            lines.append(Compared(label, row, comparison))
+    return sorted(lines, key=lambda line: -line.comparison.ratio)
 
 
 def _refusal(rows: Sequence[Row], request: Request) -> Refusal:
@@ -94,31 +94,31 @@ def _refusal(rows: Sequence[Row], request: Request) -> Refusal:
     )
 
 
-def _notes(every: Sequence[Pair]) -> list[str]:
-    clocks = " or ".join(dict.fromkeys(pair.comparison.clock for pair in every))
+def _notes(every: Sequence[Compared]) -> list[str]:
+    clocks = " or ".join(dict.fromkeys(line.comparison.clock for line in every))
     notes = [
         f"Dots: the ratio of {clocks} seconds in each block. Marker: their median. Bar: the interval that holds the "
         f"true median with {share_text(CONFIDENCE)} confidence.",
         f"Grey band: differences of less than {share_text(MARGIN)}. "
         "A bar that touches 1, or lies in the band, is no difference; its marker is hollow.",
     ]
-    few = [pair.label for pair in every if pair.comparison.low is None]
+    few = [line.label for line in every if line.comparison.low is None]
     if few:
         notes.append(f"Without a bar: fewer than {FEWEST_BLOCKS} blocks that can be used ({', '.join(few)}).")
-    left_out = sum(pair.comparison.left_out for pair in every)
+    left_out = sum(line.comparison.left_out for line in every)
     if left_out:
         notes.append(f"Blocks left out because the machine was too busy for wall times: {left_out} in all.")
     return notes
 
 
-def ratios_panel(name: str, pairs: Sequence[Pair], title: str, times: str) -> Panel:
-    """A line for each pair; `times` says of what the ratios are."""
+def ratios_panel(name: str, lines: Sequence[Compared], title: str, times: str) -> Panel:
+    """A line for each line; `times` says of what the ratios are."""
     marks: list[Mark] = [Band(1 / (1 + MARGIN), 1 + MARGIN, BAND), Rule(1, INK)]
     numbers = [1.0]
-    for place, pair in enumerate(pairs):
-        comparison, look = pair.comparison, row_look(pair.row)
+    for place, line in enumerate(lines):
+        comparison, look = line.comparison, row_look(line.row)
         value = Value(
-            MEASURED if pair.row.confirmed else UNCONFIRMED, comparison.ratio, comparison.low, comparison.high
+            MEASURED if line.row.confirmed else UNCONFIRMED, comparison.ratio, comparison.low, comparison.high
         )
         numbers += [*comparison.ratios, *filter(math.isfinite, value.numbers)]
         interval = interval_text(comparison)
@@ -126,7 +126,7 @@ def ratios_panel(name: str, pairs: Sequence[Pair], title: str, times: str) -> Pa
         text = text or ratio_text(comparison.ratio)
         figures = {times: ratio_text(comparison.ratio), "interval": interval}
         dots = comparison.ratios if len(comparison.ratios) > 1 else ()
-        marks.append(Dots(dots, place, look.colour, name=f"blocks-{name}-{place}", row=pair.row))
+        marks.append(Dots(dots, place, look.colour, name=f"blocks-{name}-{place}", row=line.row))
         marks.append(
             Point(
                 comparison.ratio,
@@ -138,13 +138,13 @@ def ratios_panel(name: str, pairs: Sequence[Pair], title: str, times: str) -> Pa
                 size=7,
                 hollow=not comparison.different,
                 name=f"{name}-{place}",
-                row=pair.row,
+                row=line.row,
                 words=f"{times} {{{times}}}",
                 figures=figures,
             )
         )
         marks.append(Text(place, text, margin=True))
-    return Panel(name, title, Axis(times, *log_range(numbers, 1.04, 1.04)), [pair.label for pair in pairs], marks)
+    return Panel(name, title, Axis(times, *log_range(numbers, 1.04, 1.04)), [line.label for line in lines], marks)
 
 
 THEIRS = Look(FAINT, "diamond")
@@ -174,8 +174,8 @@ def published(rows: Sequence[Row], request: Request) -> Chart:
         raise lacking(
             "published: no record is of a program of the series; experiment=series_python and series_cpp measure them"
         )
-    drawn = [row for row in usable if any(row is pair.row for pair in (*programs, *claims))]
-    held = sum(pair.held for pair in claims)
+    drawn = [row for row in usable if any(row is line.row for line in (*programs, *claims))]
+    held = sum(line.held for line in claims)
     key = [Entry("theirs", FAINT, THEIRS), Entry("ours (colour and shape of the variant)", INK, OURS)]
     if claims:
         key.append(Entry("factor to reach", INK, LEAST))
@@ -203,15 +203,15 @@ def published(rows: Sequence[Row], request: Request) -> Chart:
 
 def programs_measured(known: dict[str, series.Program], usable: Sequence[Row]) -> list[Published]:
     """Every program that has a published figure and a row of ours, in the order of the series."""
-    pairs = []
+    lines = []
     for program in known.values():
         row = next((row for row in usable if program.is_measured_by(row)), None)
         ours = series.seconds_of(row, QUANTITY) if row is not None else None
         for corpus in program.data:
             theirs = program.seconds(QUANTITY, corpus)
             if theirs and ours and row is not None:
-                pairs.append(Published(f"{program.name} on {corpus}", theirs, ours, row))
-    return pairs
+                lines.append(Published(f"{program.name} on {corpus}", theirs, ours, row))
+    return lines
 
 
 def claims_judged(known: dict[str, series.Program], usable: Sequence[Row]) -> list[Published]:
@@ -224,18 +224,18 @@ def claims_judged(known: dict[str, series.Program], usable: Sequence[Row]) -> li
     ]
 
 
-def _published_panel(name: str, pairs: Sequence[Published], unit: str) -> Panel:
-    low, high = log_range([number for pair in pairs for number in (pair.theirs, pair.ours, pair.least) if number])
-    labels = ["\n".join(textwrap.wrap(pair.label, 50)) if pair.least is not None else pair.label for pair in pairs]
-    marks = [mark for place, pair in enumerate(pairs) for mark in _published_marks(name, place, pair)]
+def _published_panel(name: str, lines: Sequence[Published], unit: str) -> Panel:
+    low, high = log_range([number for line in lines for number in (line.theirs, line.ours, line.least) if number])
+    labels = ["\n".join(textwrap.wrap(line.label, 50)) if line.least is not None else line.label for line in lines]
+    marks = [mark for place, line in enumerate(lines) for mark in _published_marks(name, place, line)]
     return Panel(name, "", Axis(unit, low, high), labels, marks)
 
 
-def _published_marks(name: str, place: int, pair: Published) -> Iterator[Mark]:
-    yield Line([(pair.theirs, place), (pair.ours, place)], LINE, 1.4)
-    yield Point(pair.theirs, place, THEIRS, size=5, name=f"{name}-theirs-{place}")
-    if pair.least is not None:
-        yield Point(pair.least, place, LEAST, size=10, prefix="least", name=f"{name}-{place}")
-        yield Text(place, f"{ratio_text(pair.ours)} / {ratio_text(pair.theirs)}", size=7, colour=FAINT, margin=True)
-    edge = None if pair.held else WRONG
-    yield point_of(pair.row, Value(MEASURED, pair.ours), f"{name}-ours-{place}", pair.ours, place, edge=edge)
+def _published_marks(name: str, place: int, line: Published) -> Iterator[Mark]:
+    yield Line([(line.theirs, place), (line.ours, place)], LINE, 1.4)
+    yield Point(line.theirs, place, THEIRS, size=5, name=f"{name}-theirs-{place}")
+    if line.least is not None:
+        yield Point(line.least, place, LEAST, size=10, prefix="least", name=f"{name}-{place}")
+        yield Text(place, f"{ratio_text(line.ours)} / {ratio_text(line.theirs)}", size=7, colour=FAINT, margin=True)
+    edge = None if line.held else WRONG
+    yield point_of(line.row, Value(MEASURED, line.ours), f"{name}-ours-{place}", line.ours, place, edge=edge)

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text, count_text, share_text
+from harness.common.units import bytes_text, share_text
+from harness.results.fields import value_of
 from harness.results.legend import Legend, failure_text
 from harness.results.notes import ONE_RUN_CANNOT_TELL
 from harness.results.rows import Row
-from harness.runs.fields import DECISIVE, FIELD, Key, key_of, value_at
+from harness.runs.fields import DECISIVE, FIELD, FIELDS, Key, key_of
 
 MOST_PANELS = 9
 MOST_NAMED = 12
 MOST_REASONS = 3
 """With more, those that were skipped or stopped are named together."""
 
-FIELDS = {
-    "data": "data.name",
-    "bytes": "data.bytes",
+CONDITIONS: dict[str, Callable[[Row], Any]] = {
     **{
-        name: name
-        for name in (
-            *("variant", "counting", "vocab_size", "threads", "tie_break", "pattern", "min_count", "family", "status"),
-            *("interpreter", "host", "measure"),
-        )
+        field.name.removeprefix("data."): value_of(field)
+        for field in FIELDS
+        if field.name not in ("params", "special_tokens")
     },
+    "counting": lambda row: row.record.get("counting"),  # of a counter alone as well
+    "status": lambda row: row.status,
 }
-"""What `--where` can be about, with the key of a record that holds it."""
+"""What `--where` can be about."""
 
 
 def chosen(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
@@ -41,16 +41,16 @@ def chosen(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
     kept = list(rows)
     for condition in conditions:
         name, equals, values = condition.partition("=")
-        if not equals or name not in FIELDS:
-            raise Refusal(f"--where {condition} is no condition; write NAME=VALUE with one of {', '.join(FIELDS)}")
-        value_of, before = value_at(FIELDS[name]), kept
+        if not equals or name not in CONDITIONS:
+            raise Refusal(f"--where {condition} is no condition; write NAME=VALUE with one of {', '.join(CONDITIONS)}")
+        before, texts = kept, [str(CONDITIONS[name](row)) for row in kept]
         kept = [
             row
-            for row in kept
-            if any(fnmatch.fnmatchcase(str(value_of(row.record)), value) for value in values.split(","))
+            for row, text in zip(before, texts, strict=True)
+            if any(fnmatch.fnmatchcase(text, value) for value in values.split(","))
         ]
         if not kept:
-            there = dict.fromkeys(str(value_of(row.record)) for row in before)
+            there = dict.fromkeys(texts)
             raise Refusal(f"no row has {condition}; there are: {', '.join(there)}", UNMEASURED)
     return kept
 
@@ -100,9 +100,6 @@ def one_question(rows: Sequence[Row], kind: str, without: Sequence[str] = ()) ->
     return list(rows)
 
 
-_SETTINGS = {"vocab_size": "vocabulary", "pattern": "pattern", "tie_break": "ties", "host": "host"}
-
-
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever else sets this group apart from the others."""
     first = group[0]
@@ -110,12 +107,11 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
     parts = [spoken(name)]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))
-    for name, words in _SETTINGS.items():
-        values = {str(other[0].record.get(name)) for other in groups}
-        if len({row.record.get(name) for row in group}) == 1 and len(values) > 1:
-            value = first.record.get(name)
-            parts.append(f"{words} {count_text(value) if isinstance(value, int) else value}")
-    return ", ".join(parts)
+    for field in (*DECISIVE, FIELD["host"]):
+        told = {row.words.get(field.name) for row in group}
+        if len(told) == 1 and len({other[0].words.get(field.name) for other in groups}) > 1 and (words := told.pop()):
+            parts.append(f"host {words.text}" if field.name == "host" else words.said)
+    return ", ".join(filter(None, parts))
 
 
 def base_name(row: Row) -> str:

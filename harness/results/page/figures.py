@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.common.comparison import Comparison
 from harness.results.charts.chart import Panel, Request, row_look
-from harness.results.charts.compared import Pair, ratios_panel
+from harness.results.charts.compared import Compared, ratios_panel
 from harness.results.charts.costs import counting_panels, memory_panel, tally_panel, with_both
 from harness.results.charts.merging import PHASES, TRAINING, curves_of
 from harness.results.charts.merging import panels as curve_panels
@@ -56,10 +56,10 @@ def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[
         for name in dict.fromkeys(page_rows.sets)
     ]
     groups = [group for own in sets for group in questions(own)]
-    pairs = [Pair(page_rows.brief[place], rows[place], comparison) for place, comparison in ratios.items()]
-    if pairs:
+    lines = [Compared(page_rows.brief[place], rows[place], comparison) for place, comparison in ratios.items()]
+    if lines:
         about = "How many times the left set's time the right set takes; a line is the interval that holds the ratio."
-        panel = ratios_panel("ratios", pairs, "", "right / left")
+        panel = ratios_panel("ratios", lines, "", "right / left")
         yield Figure("ratios", "Right against left", about, [panel])
     shares = [phases_panel(rows, page_rows.brief, shares=True), phases_panel(rows, page_rows.brief, shares=False)]
     about = "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of."

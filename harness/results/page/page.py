@@ -19,6 +19,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import count_text
 from harness.results.fairness import given_sheet, identity_notes, outside, shown_by
 from harness.results.legend import Legend, status_text
+from harness.results.matches import Sets, comparison_of, comparison_sheet
 from harness.results.notes import findings
 from harness.results.page.figures import drawing, figures_of
 from harness.results.page.sections import (
@@ -30,15 +31,15 @@ from harness.results.page.sections import (
     tiles_of,
 )
 from harness.results.page.table import PageRows, TableColumn, columns_of, rows_of_page
-from harness.results.pairs import Sets, comparison_of, comparison_sheet
 from harness.results.rows import Row
+from harness.runs.fields import COLUMNS
 from harness.runs.reproduction import command_of
 
 Records = Sequence[Mapping[str, Any]]
 
 HERE = Path(__file__).parent
 _SCRIPTS = ("table.js", "charts.js")
-_FILTERED = ("set", "data", "vocab size", "pattern", "counting", "threads", "interpreter", "host", "status")
+_FILTERED = ("set", "status", *(field.title for field in COLUMNS))
 """The columns that have a filter of their own, where their cells differ."""
 
 
@@ -100,11 +101,11 @@ def page(
 def _ratios(page_rows: PageRows, compared: Sets | None) -> dict[int, Comparison]:
     """The comparison of each row of the right set that has one of the left beside it, by the row's place."""
     comparisons: dict[int, Comparison] = {}
-    for pair in compared.pairing.pairs if compared is not None else ():
-        comparison = comparison_of(pair)
+    for match in compared.matching.matches if compared is not None else ():
+        comparison = comparison_of(match)
         if compared is not None and comparison is not None:
             right = [place for place, name in enumerate(page_rows.sets) if name == compared.names[1]]
-            comparisons[next(place for place in right if page_rows.rows[place] == pair.right)] = comparison
+            comparisons[next(place for place in right if page_rows.rows[place] == match.right)] = comparison
     return comparisons
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from harness.common.sheet import Column
 from harness.common.units import count_text
-from harness.results.columns import column, settings
+from harness.results.columns import column, differing_columns
 from harness.results.fairness import incomparable
-from harness.results.fields import figures_of
+from harness.results.fields import figures_of, value_of
 from harness.results.legend import Legend, status_text
 from harness.results.rows import Row, rows
 from harness.results.tables import counting_columns, training_columns
-from harness.runs.fields import WORK
+from harness.runs.fields import COLUMNS, WORK
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,7 @@ _MEANINGS = {
 _SORTED_BY: dict[str, Callable[[Row], Any]] = {
     "total": lambda row: row.total if row.total is not None else row.extrapolated.get("low_seconds"),
     "words": lambda row: row.corpus.get("words"),
-    "vocab size": lambda row: row.record.get("vocab_size"),
-    "min_count": lambda row: row.record.get("min_count"),
-    "threads": lambda row: row.record.get("threads"),
+    **{field.title: value_of(field) for field in COLUMNS if field.figure},
 }
 
 
@@ -147,7 +145,7 @@ def columns_of(page_rows: PageRows, relative_to: str | None = None) -> list[Tabl
     sets = [Column("set", page_rows.sets, figures=False)] if any(page_rows.sets) else []
     figures = counting_columns(rows, relative_to) if counting_only else training_columns(rows, legend, relative_to)
     known = {name: figure.value for name, figure in figures_of(rows).items()} | _SORTED_BY
-    everything = (named, *sets, *_of_settings(legend, counting_only), status, *figures)
+    everything = (named, *sets, *_asked(legend, counting_only), status, *figures)
     return [_sortable(one, rows, known.get(one.heading)) for one in everything]
 
 
@@ -156,9 +154,9 @@ def _status(row: Row) -> str:
     return "unconfirmed" if row.status == "ok" and not row.confirmed else status_text(row)
 
 
-def _of_settings(legend: Legend, counting_only: bool) -> list[Column]:
+def _asked(legend: Legend, counting_only: bool) -> list[Column]:
     """What rows differ in; the corpus always, since pages are read without what stood around them."""
-    columns = settings(legend)
+    columns = differing_columns(legend)
     if not any(one.heading == "data" for one in columns):
         columns.insert(0, Column("data", [str(row.corpus.get("name") or "") for row in legend.rows], figures=False))
     if counting_only and not any(one.heading == "threads" for one in columns):

@@ -15,7 +15,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, ratio_text, share_text
-from harness.results.columns import at_least, column, interval_text, mark_of, settings
+from harness.results.columns import at_least, column, differing_columns, interval_text, mark_of
 from harness.results.fields import units_note
 from harness.results.frame import frame_of
 from harness.results.legend import NOT_MEASURED, Legend, status_text
@@ -37,7 +37,7 @@ _MOST_TOLD = 3
 
 
 @dataclass(frozen=True)
-class Pair:
+class Match:
     """A row of each set about the same variant or counter, and all in which they are unlike."""
 
     left: Row
@@ -51,24 +51,24 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Matching:
     """The rows of two sets that belong together, in the order of the left set, and those that stand alone."""
 
-    pairs: tuple[Pair, ...]
+    matches: tuple[Match, ...]
     only_left: tuple[Row, ...]
     only_right: tuple[Row, ...]
 
     @property
     def differences(self) -> list[Difference]:
-        """Each difference that any pair has, once."""
-        return list(dict.fromkeys(difference for pair in self.pairs for difference in pair.differences))
+        """Each difference that any match has, once."""
+        return list(dict.fromkeys(difference for match in self.matches for difference in match.differences))
 
 
-def paired(left: Sequence[Row], right: Sequence[Row]) -> Pairing:
+def matched(left: Sequence[Row], right: Sequence[Row]) -> Matching:
     """Put the rows of two sets side by side, those alike in everything first.
 
-    Of what is left of one variant, two rows are a pair where they differ in circumstances alone, or where the variant
-    has no pair at all; a cell that is none of these is one that the other set does not have.
+    Of what is left of one variant, two rows are a match where they differ in circumstances alone, or where the variant
+    has no match at all; a cell that is none of these is one that the other set does not have.
     """
     found: dict[int, tuple[int, tuple[Difference, ...]]] = {}
     taken: set[int] = set()
@@ -81,14 +81,14 @@ def paired(left: Sequence[Row], right: Sequence[Row]) -> Pairing:
         taken.add(theirs)
         if distance < _ANOTHER_QUESTION:
             joined.add(subject)
-    return Pairing(
-        tuple(Pair(left[ours], right[theirs], unlike) for ours, (theirs, unlike) in sorted(found.items())),
+    return Matching(
+        tuple(Match(left[ours], right[theirs], unlike) for ours, (theirs, unlike) in sorted(found.items())),
         tuple(row for place, row in enumerate(left) if place not in found),
         tuple(row for place, row in enumerate(right) if place not in taken),
     )
 
 
-def require_alike(pairing: Pairing, names: tuple[str, str], allowed: Collection[str] = ()) -> None:
+def require_alike(matching: Matching, names: tuple[str, str], allowed: Collection[str] = ()) -> None:
     """Raise Refusal where rows that would be compared are unlike in what is not `allowed`, and say in what.
 
     `names` are what the two sets are called; `allowed` are names of conditions.
@@ -96,16 +96,16 @@ def require_alike(pairing: Pairing, names: tuple[str, str], allowed: Collection[
     for name in allowed:
         if name not in NAMES:
             raise Refusal(unknown("condition", name, NAMES))
-    if not pairing.pairs:
+    if not matching.matches:
         here, there = (
             ", ".join(dict.fromkeys(row.name for row in alone)) or "nothing"
-            for alone in (pairing.only_left, pairing.only_right)
+            for alone in (matching.only_left, matching.only_right)
         )
         raise Refusal(
             f"{names[0]} and {names[1]} have nothing in common to compare: one has {here}, the other {there}",
             UNMEASURED,
         )
-    refused = [difference for difference in pairing.differences if difference.condition not in allowed]
+    refused = [difference for difference in matching.differences if difference.condition not in allowed]
     if refused:
         conditions = list(dict.fromkeys(difference.condition for difference in refused))
         raise Refusal(
@@ -153,64 +153,64 @@ class Sets:
     """Two sets of records under the names that they were given by, their rows put side by side."""
 
     names: tuple[str, str]
-    pairing: Pairing
+    matching: Matching
 
     @property
     def wrong(self) -> bool:
-        """Whether any merges are wrong, or any pair was to learn the same and did not."""
-        rows_of_both = [row for pair in self.pairing.pairs for row in (pair.left, pair.right)]
-        alone = [*self.pairing.only_left, *self.pairing.only_right]
-        return any(map(merges_differ, self.pairing.pairs)) or any(
+        """Whether any merges are wrong, or any match was to learn the same and did not."""
+        rows_of_both = [row for match in self.matching.matches for row in (match.left, match.right)]
+        alone = [*self.matching.only_left, *self.matching.only_right]
+        return any(map(merges_differ, self.matching.matches)) or any(
             row.status == "mismatch" or row.disputed for row in (*rows_of_both, *alone)
         )
 
 
 def side_by_side(left: Records, right: Records, names: tuple[str, str], allowed: Sequence[str] | None) -> Sets:
-    """Pair the rows of two sets. Raises Refusal where they are unlike in what is not allowed; no name allows all."""
-    sets = Sets(names, paired(rows(left), rows(right)))
-    require_alike(sets.pairing, names, () if allowed is None else allowed or NAMES)
+    """Match the rows of two sets. Raises Refusal where they are unlike in what is not allowed; no name allows all."""
+    sets = Sets(names, matched(rows(left), rows(right)))
+    require_alike(sets.matching, names, () if allowed is None else allowed or NAMES)
     return sets
 
 
-def merges_differ(pair: Pair) -> bool:
+def merges_differ(match: Match) -> bool:
     return (
-        pair.same_question
-        and not pair.left.counting_only
-        and pair.left.status == pair.right.status == "ok"
-        and pair.left.digest != pair.right.digest
+        match.same_question
+        and not match.left.counting_only
+        and match.left.status == match.right.status == "ok"
+        and match.left.digest != match.right.digest
     )
 
 
-def comparison_of(pair: Pair) -> Comparison | None:
+def comparison_of(match: Match) -> Comparison | None:
     """Right by left; None where one has no time, or where their merges differ, so that one of them is worth nothing."""
-    return None if merges_differ(pair) else compare_runs(*(row.samples for row in alike(pair.right, pair.left)))
+    return None if merges_differ(match) else compare_runs(*(row.samples for row in alike(match.right, match.left)))
 
 
 def comparison_sheet(sets: Sets) -> Sheet:
-    """A line for each pair, and below it what only one set has and in what the two are unlike."""
-    pairs = sets.pairing.pairs
-    sides = [pair.left for pair in pairs], [pair.right for pair in pairs]
+    """A line for each match, and below it what only one set has and in what the two are unlike."""
+    matches = sets.matching.matches
+    sides = [match.left for match in matches], [match.right for match in matches]
     legends = Legend(sides[0]), Legend(sides[1])
-    compared = [comparison_of(pair) for pair in pairs]
+    compared = [comparison_of(match) for match in matches]
     decimals = decimals_of([*sides[0], *sides[1]])
     columns = [Column("counter" if sides[0][0].counting_only else "variant", legends[0].names, figures=False)]
-    columns += settings(legends[0])
+    columns += differing_columns(legends[0])
     for side, shown in zip(SIDES, sides, strict=True):
         columns.append(Column(f"total {side}", [_total_text(row, decimals) for row in shown]))
     columns += [
-        Column("right / left", [_ratio_text(pair, each) for pair, each in zip(pairs, compared, strict=True)]),
-        Column("interval", [_interval_text(pair, each) for pair, each in zip(pairs, compared, strict=True)], False),
+        Column("right / left", [_ratio_text(match, each) for match, each in zip(matches, compared, strict=True)]),
+        Column("interval", [_interval_text(match, each) for match, each in zip(matches, compared, strict=True)], False),
     ]
     for side, shown in zip(SIDES, sides, strict=True):
         columns.append(column(f"memory {side}", shown, lambda row: row.peak_rss_bytes, bytes_text))
-    columns.append(Column("merges", [_merges_text(pair) for pair in pairs], figures=False))
-    if any(pair.differences for pair in pairs):
-        columns.append(Column("unlike in", [_unlike_text(pair) for pair in pairs], figures=False))
+    columns.append(Column("merges", [_merges_text(match) for match in matches], figures=False))
+    if any(match.differences for match in matches):
+        columns.append(Column("unlike in", [_unlike_text(match) for match in matches], figures=False))
     caption = [
         f"{side}: {name}: {'; '.join(legend.caption())}"
         for side, name, legend in zip(SIDES, sets.names, legends, strict=True)
     ]
-    styles = [_style(pair, each) for pair, each in zip(pairs, compared, strict=True)]
+    styles = [_style(match, each) for match, each in zip(matches, compared, strict=True)]
     return Sheet(caption, columns, styles, list(_notes(sets, legends, compared)))
 
 
@@ -220,63 +220,65 @@ def _total_text(row: Row, decimals: int) -> str:
     return MERGES_DIFFER if row.status == "mismatch" else at_least(row) or status_text(row)
 
 
-def _ratio_text(pair: Pair, comparison: Comparison | None) -> str:
-    if merges_differ(pair):
+def _ratio_text(match: Match, comparison: Comparison | None) -> str:
+    if merges_differ(match):
         return MERGES_DIFFER
     return NOT_MEASURED if comparison is None else ratio_text(comparison.ratio)
 
 
-def _interval_text(pair: Pair, comparison: Comparison | None) -> str:
+def _interval_text(match: Match, comparison: Comparison | None) -> str:
     """The interval; where there is none, how few runs the ratio is of."""
     if comparison is None or comparison.different is not None:
         return NOT_MEASURED if comparison is None else interval_text(comparison)
-    runs = min(len(pair.left.samples), len(pair.right.samples))
+    runs = min(len(match.left.samples), len(match.right.samples))
     return "one run" if runs == 1 else f"{runs} runs"
 
 
-def _merges_text(pair: Pair) -> str:
-    if merges_differ(pair):
-        return f"{MERGES_DIFFER} {pair.left.digest}, {pair.right.digest}"
-    if pair.left.status != "ok" or pair.right.status != "ok" or pair.left.counting_only:
+def _merges_text(match: Match) -> str:
+    if merges_differ(match):
+        return f"{MERGES_DIFFER} {match.left.digest}, {match.right.digest}"
+    if match.left.status != "ok" or match.right.status != "ok" or match.left.counting_only:
         return NOT_MEASURED
-    return f"= {pair.left.digest}" if pair.same_question else "another question"
+    return f"= {match.left.digest}" if match.same_question else "another question"
 
 
-def _unlike_text(pair: Pair) -> str:
-    return ", ".join(difference.condition for difference in pair.differences) or NOT_MEASURED
+def _unlike_text(match: Match) -> str:
+    return ", ".join(difference.condition for difference in match.differences) or NOT_MEASURED
 
 
-def _style(pair: Pair, comparison: Comparison | None) -> str:
-    if merges_differ(pair) or "mismatch" in (pair.left.status, pair.right.status):
+def _style(match: Match, comparison: Comparison | None) -> str:
+    if merges_differ(match) or "mismatch" in (match.left.status, match.right.status):
         return "red"
     if comparison is None:
         return "dim"
-    return "" if pair.left.confirmed and pair.right.confirmed else "yellow"
+    return "" if match.left.confirmed and match.right.confirmed else "yellow"
 
 
 def _notes(sets: Sets, legends: tuple[Legend, Legend], compared: Sequence[Comparison | None]) -> Iterator[str]:
-    pairs = sets.pairing.pairs
-    labelled = list(zip(pairs, compared, legends[0].short_labels(), strict=True))
-    wrong = [f"{label} ({pair.left.digest}, {pair.right.digest})" for pair, _, label in labelled if merges_differ(pair)]
+    matches = sets.matching.matches
+    labelled = list(zip(matches, compared, legends[0].short_labels(), strict=True))
+    wrong = [
+        f"{label} ({match.left.digest}, {match.right.digest})" for match, _, label in labelled if merges_differ(match)
+    ]
     if wrong:
         yield f"{MERGES_DIFFER} left and right learned other merges from the same, so no ratio: {listed(wrong)}."
     for side, legend in zip(SIDES, legends, strict=True):
         yield from (f"{side}: {note}" for note in legend.notes())
-    if sets.pairing.differences:
-        yield f"Compared although unlike in {differences_text(sets.pairing.differences)}."
-    apart = [label for pair, each, label in labelled if each and pair.left.counts_reused != pair.right.counts_reused]
+    if sets.matching.differences:
+        yield f"Compared although unlike in {differences_text(sets.matching.differences)}."
+    apart = [label for match, each, label in labelled if each and match.left.counts_reused != match.right.counts_reused]
     if apart:
         yield f"Of training alone, as counting was not measured on one side: {listed(apart)}."
     yield from _how_compared(labelled)
-    for side, alone in zip(SIDES, (sets.pairing.only_left, sets.pairing.only_right), strict=True):
+    for side, alone in zip(SIDES, (sets.matching.only_left, sets.matching.only_right), strict=True):
         if alone:
             yield f"Only {side}: {listed(Legend(alone).short_labels())}."
     yield units_note(["total left", "memory left"])
 
 
-def _how_compared(labelled: Sequence[tuple[Pair, Comparison | None, str]]) -> Iterator[str]:
+def _how_compared(labelled: Sequence[tuple[Match, Comparison | None, str]]) -> Iterator[str]:
     """What each ratio is of, and how far it can be trusted."""
-    known = [(pair, each, label) for pair, each, label in labelled if each is not None]
+    known = [(match, each, label) for match, each, label in labelled if each is not None]
     clocks = dict.fromkeys(each.clock for _, each, _ in known)
     if known:
         mixed = "CPU seconds where all ran one thread, else wall seconds"
@@ -284,8 +286,8 @@ def _how_compared(labelled: Sequence[tuple[Pair, Comparison | None, str]]) -> It
         yield f"right / left: of {clock}; over 1 the right is slower."
     if any(each.different is not None for _, each, _ in known):
         yield f"The interval holds the ratio with {share_text(CONFIDENCE)} confidence."
-    within = [label for pair, each, label in known if same_blocks(pair.right.samples, pair.left.samples)]
-    apart = [label for pair, each, label in known if label not in within and each.different is not None]
+    within = [label for match, each, label in known if same_blocks(match.right.samples, match.left.samples)]
+    apart = [label for match, each, label in known if label not in within and each.different is not None]
     few = [label for _, each, label in known if each.different is None]
     if apart:
         yield (
@@ -303,14 +305,14 @@ def comparison_frame(sets: Sets) -> pd.DataFrame:
     """A line for each cell of either set, raw figures of both sides, the ratio and what it rests on."""
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
-    pairs, alone = sets.pairing.pairs, (sets.pairing.only_left, sets.pairing.only_right)
-    compared = [comparison_of(pair) for pair in pairs]
-    left, right = frame_of([pair.left for pair in pairs]), frame_of([pair.right for pair in pairs])
+    matches, alone = sets.matching.matches, (sets.matching.only_left, sets.matching.only_right)
+    compared = [comparison_of(match) for match in matches]
+    left, right = frame_of([match.left for match in matches]), frame_of([match.right for match in matches])
     figures: dict[str, Sequence[Any]] = {
-        "in": ["both"] * len(pairs),
-        "merges_differ": [merges_differ(pair) for pair in pairs],
-        "unlike": [" ".join(difference.condition for difference in pair.differences) or None for pair in pairs],
-        "basis": [_basis(pair, each) for pair, each in zip(pairs, compared, strict=True)],
+        "in": ["both"] * len(matches),
+        "merges_differ": [merges_differ(match) for match in matches],
+        "unlike": [" ".join(difference.condition for difference in match.differences) or None for match in matches],
+        "basis": [_basis(match, each) for match, each in zip(matches, compared, strict=True)],
         **{name: [each and getattr(each, name) for each in compared] for name in ("ratio", "low", "high", "clock")},
     }
     both = pd.concat([pd.DataFrame(figures), left.add_prefix("left_"), right.add_prefix("right_")], axis="columns")
@@ -322,10 +324,10 @@ def comparison_frame(sets: Sets) -> pd.DataFrame:
     return pd.concat([both, *lone], ignore_index=True)
 
 
-def _basis(pair: Pair, comparison: Comparison | None) -> str | None:
+def _basis(match: Match, comparison: Comparison | None) -> str | None:
     """What the ratio was made of."""
     if comparison is None:
         return None
-    if same_blocks(pair.right.samples, pair.left.samples):
+    if same_blocks(match.right.samples, match.left.samples):
         return "blocks"
-    return "one run" if min(len(pair.left.samples), len(pair.right.samples)) == 1 else "runs apart"
+    return "one run" if min(len(match.left.samples), len(match.right.samples)) == 1 else "runs apart"
