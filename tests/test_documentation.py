@@ -74,7 +74,7 @@ def test_the_commands_page_holds_the_help_of_every_command() -> None:
     with_options = {
         ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__main__")
         for path in REPOSITORY.glob("harness/**/*.py")
-        if 'if __name__ == "__main__":' in text(path) and "ArgumentParser(" in text(path)
+        if 'if __name__ == "__main__":' in text(path) and "Parser(" in text(path)
     }
     assert with_options
     assert with_options <= told

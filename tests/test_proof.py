@@ -293,6 +293,19 @@ def test_a_reference_that_a_trainer_writes_itself_is_not_believed(
     assert "naive" not in records["heap"]["proof"]["by"] or records["heap"]["proof"]["state"] == "confirmed"
 
 
+@pytest.mark.parametrize("exhausted", [False, True])
+def test_a_kept_reference_is_replayed_before_it_is_believed(tmp_path: Path, exhausted: bool) -> None:
+    """Whoever runs code here could have written it: a trainer that conformance calls, or that a test imports."""
+    reading = reading_of(tmp_path)
+    _, records, _ = proved(tmp_path, cell_of(reading, HEAP))
+    honest = store.reference(reading, "greatest_bytes", 1)
+    assert honest is not None
+    merges = honest.merges if exhausted else [*honest.merges[:-1], (b"q", b"q")]
+    store.keep_reference(reading, "greatest_bytes", 1, store.Reference(merges, exhausted, ("naive", "flat")))
+    code, records, _ = proved(tmp_path, cell_of(reading, HEAP, 12 if exhausted else 10))
+    assert (code, records["heap"]["status"]) == (OK, "ok")
+
+
 @pytest.mark.usefixtures("without_replay")
 def test_where_nobody_can_decide_everybody_hears_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "judges", list)

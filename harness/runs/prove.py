@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +20,10 @@ from harness.runs.identity import Replays, identify, is_asked, verdict_of
 from harness.runs.outcome import STOPPED, Trained
 from harness.runs.record_keys import WRONG
 from harness.runs.smallest import smallest_text
+from harness.runs.store import Reference
 from harness.runs.verdict import Claim, find_reference, reach, verdict
 from harness.worker import word_store
+from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak, Unavailable
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
@@ -73,7 +77,7 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
     longest = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
     cell = replace(longest, tie_break=tie_break)
     asked = cell.reading, cell.tie_break, cell.min_count
-    reference = store.reference(*asked)
+    reference = believable(cell, store.reference(*asked))
     needed = max(map(reach, claims))
     disagreements = []
     if reference is None or not reference.covers(needed):
@@ -82,6 +86,7 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
         made, disagree = find_reference(heard, judges, lambda judge, size: run_judge(cell, judge, size))
         if made is not None:
             reference = made
+            _believed.add((*asked[1:], cell.reading.key, merges_sha256(made.merges), made.exhausted))
             if replays is not None:
                 store.keep_reference(*asked, made)
         elif disagree:
@@ -93,6 +98,37 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
     for trained, claim in zip(group, claims, strict=True):
         trained.verdict = verdict(claim, reference)
     return disagreements
+
+
+def believable(cell: TrainCell, kept: Reference | None) -> Reference | None:
+    """A kept reference, if replaying finds it right; once in a command. Whoever runs code here could have written it.
+
+    Without the compiled replay it is believed if no measured process has touched it (measure/kept.py).
+    """
+    if kept is None:
+        return None
+    known = (cell.tie_break, cell.min_count, cell.reading.key, merges_sha256(kept.merges), kept.exhausted)
+    if known not in _believed:
+        words = store.words_of(cell.reading)
+        if words is None:  # the cache was emptied meanwhile
+            return None
+        asked_for = len(kept.merges) + kept.exhausted
+        with contextlib.suppress(Unavailable), bar("replaying the reference", asked_for, "merges") as on_progress:
+            held = compiled_replay.hold(
+                word_store.read(words)[0],
+                kept.merges,
+                asked_for,
+                tie_break=TieBreak(cell.tie_break),
+                min_count=cell.min_count,
+                on_progress=on_progress,
+            )
+            if not held.proved:
+                return None
+        _believed.add(known)
+    return kept
+
+
+_believed: set[tuple[Any, ...]] = set()
 
 
 def claim_of(trained: Trained) -> Claim:
