@@ -1,4 +1,4 @@
-"""Records as a table: on the terminal, as Markdown for a README, as CSV for other programs, as a page of HTML.
+"""Records as a table: on the terminal, as Markdown, HTML or LaTeX, and as CSV or JSON for other programs.
 
     python -m harness.table                        the latest run of everything in results/local
     python -m harness.table a.jsonl b --work       joined from a file and a folder, with the counts of work
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from rich.console import Console
 
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import write_whole
-from harness.common.media import csv_text
-from harness.common.sheet import Sheet, print_sheet, sheet_to_markdown, sheets_to_html
+from harness.common.media import csv_text, json_text
+from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
 from harness.common.streams import Parser, say
 from harness.results import published
 from harness.results.chosen import (
@@ -45,8 +46,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FORMATS = ("terminal", "markdown", "csv", "html")
-_ENDINGS = {".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html"}
+FOR_PROGRAMS = ("csv", "json")
+"""Of these each row has everything that is known of it, in raw figures."""
+FORMATS = ("terminal", "markdown", "html", "latex", *FOR_PROGRAMS)
+_ENDINGS = {
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+    ".tex": "latex",
+}
 _EPILOG = """\
 examples:
   python -m harness.table                             the latest run of each cell in results/local
@@ -87,8 +97,8 @@ def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
     for asked, needed in (("value", "pivot"), ("unlike", "compare")):
         if _said(arguments, asked) and not _said(arguments, needed):
             parser.error(f"--{asked} goes with --{needed}")
-    if arguments.columns is not None and arguments.format == "csv":
-        parser.error("--columns does not go with --format csv: CSV has every column")
+    if arguments.columns is not None and arguments.format in FOR_PROGRAMS:
+        parser.error(f"--columns does not go with --format {arguments.format}, which has every column")
     if _said(arguments, "compare") and arguments.paths != [DEFAULT_RESULTS]:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
     arguments.value = arguments.value or "total"
@@ -118,7 +128,10 @@ def table_parser(prog: str) -> argparse.ArgumentParser:
     add_record_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write to this file, whole or not at all (.md, .csv, .html, text)"
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write to this file, whole or not at all (.md .html .tex .csv .json, else text)",
     )
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
     parser.add_argument(
@@ -255,6 +268,20 @@ def _csv(table: pd.DataFrame) -> str:
     return str(harmless.rename(columns=csv_text).to_csv(index=False, lineterminator="\n"))
 
 
+def _latex(sheets: Sequence[Sheet]) -> str:
+    return "\n".join(map(sheet_to_latex, sheets))
+
+
+def _json(table: pd.DataFrame) -> str:
+    """An object for each row; what is not known is null."""
+    lines = [json_text(row) for row in json.loads(table.to_json(orient="records", double_precision=15))]
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+_PAGES = {"markdown": _markdown, "html": _html, "latex": _latex}
+_PROGRAMS = {"csv": _csv, "json": _json}
+
+
 def _print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
     for place, sheet in enumerate(sheets):
         if place:
@@ -306,8 +333,8 @@ def _compared(arguments: argparse.Namespace) -> Shown:
 
 
 def _no_frame() -> pd.DataFrame:
-    others = ", ".join(name for name in FORMATS if name != "csv")
-    raise Refusal(f"--against published has no CSV form; say --format with one of {others}")
+    others = ", ".join(name for name in FORMATS if name not in FOR_PROGRAMS)
+    raise Refusal(f"--against published has no form for programs; say --format with one of {others}")
 
 
 def _deliver(shown: Shown, form: str, output: Path | None) -> None:
@@ -320,7 +347,7 @@ def _deliver(shown: Shown, form: str, output: Path | None) -> None:
         _print_sheets(shown.sheets, Console(file=page, force_terminal=False))
         text = page.getvalue()
     else:
-        text = _csv(shown.frame()) if form == "csv" else (_html if form == "html" else _markdown)(shown.sheets)
+        text = _PROGRAMS[form](shown.frame()) if form in FOR_PROGRAMS else _PAGES[form](shown.sheets)
     if output is None:
         sys.stdout.write(text)
     else:

@@ -576,4 +576,19 @@ def test_columns_are_chosen_by_name_and_units_are_those_of_what_is_left(capsys: 
     assert "the table has no column 'nonesuch'; it has variant, " in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([path, "--columns", "variant", "--format", "csv"])
-    assert "CSV has every column" in capsys.readouterr().err
+    assert "which has every column" in capsys.readouterr().err
+
+
+def test_json_has_what_csv_has_and_latex_the_table(tmp_path: Path) -> None:
+    path = str(RECORDS / "forms.jsonl")
+    for name in ("a.json", "a.csv", "a.tex"):
+        assert main([path, "--output", str(tmp_path / name)]) == MISMATCH
+    objects = json.loads((tmp_path / "a.json").read_text())
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert [each["variant"] for each in objects] == [line["variant"] for line in lines]
+    assert objects[0].keys() == lines[0].keys()
+    assert objects[0]["total_seconds"] == float(lines[0]["total_seconds"])
+    latex = (tmp_path / "a.tex").read_text()
+    assert latex.count("\\\\\n") == len(lines) + 1
+    assert "\\begin{tabular}{l" in latex
+    assert re.search(r"(?<!\\)_", re.sub("^%.*", "", latex, flags=re.M)) is None

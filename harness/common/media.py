@@ -15,6 +15,17 @@ from typing import Any
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
 _LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "#$%&_{}"},
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "≠": r"$\neq$",
+    "×": r"$\times$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -60,6 +71,15 @@ def csv_text(text: str) -> str:
     """
     harmless = f"'{text}" if text.startswith(_FORMULA) else text
     return "\n".join(map(_escaped, harmless.split("\n")))
+
+
+def latex_text(text: str) -> str:
+    r"""Text that LaTeX sets as it is, without a command of its own.
+
+    >>> print(latex_text("seg_status \\input{x} 5 % of $1 ≠ ×2"))
+    seg\_status \textbackslash{}input\{x\} 5 \% of \$1 $\neq$ $\times$2
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in terminal_text(text))
 
 
 def json_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A sheet: cells of text under headings, between a caption and notes; on a terminal or in Markdown.
+"""A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or LaTeX.
 
 Nothing here knows what a record is, and nothing is ever cut off: where a terminal is too narrow for the columns, the
 sheet is turned round, so that its rows become columns, as many side by side as fit.
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.common.media import html_text, markdown_text, terminal_text
+from harness.common.media import html_text, latex_text, markdown_text, terminal_text
 
 _FOLDED_AT = 16
 """In a sheet that was turned round, text wider than this is folded, so that a long cell costs little; figures never."""
@@ -66,6 +66,25 @@ def sheet_to_markdown(sheet: Sheet) -> str:
     notes = [f"- {markdown_text(note)}" for note in sheet.notes]
     blocks = (caption, _markdown_table(sheet.columns) if sheet.columns else [], notes)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def sheet_to_latex(sheet: Sheet) -> str:
+    """A `tabular` with the rules of booktabs; caption and notes are comments above and below it."""
+    alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
+    lines = [" & ".join(latex_text(column.heading) for column in sheet.columns)]
+    lines += [" & ".join(map(latex_text, cells)) for cells in zip(*(each.cells for each in sheet.columns), strict=True)]
+    head, *body = [f"{line} \\\\" for line in lines]
+    rows = [
+        f"\\begin{{tabular}}{{{alignment}}}",
+        r"\toprule",
+        head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    above, below = ([f"% {terminal_text(line)}" for line in part] for part in (sheet.caption, sheet.notes))
+    return "\n".join([*above, *(rows if sheet.columns else []), *below]) + "\n"
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:
