@@ -47,6 +47,7 @@ SECONDS_TO_STOP = 1.0
 BACKSTOP_BYTES = 256 << 20
 # Taken before anything of the job is imported, so that nothing it replaces can reach the total.
 clock = time.perf_counter
+HERE = __file__.rpartition(os.sep)[0]
 
 
 def main() -> None:
@@ -141,7 +142,7 @@ class Measured:
         except (OSError, ValueError) as error:
             return failed(error, "")
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
-            return failed(error, f"{type(error).__name__}: ")
+            return failed(error, f"{type(error).__name__}: ", place_of(error))
 
     def count(self, counter: Any) -> dict[str, Any]:
         offered = {"threads": self.job["threads"]}
@@ -325,7 +326,14 @@ class Measured:
             del self.curve[1::2]
 
 
-def failed(error: BaseException, prefix: str) -> dict[str, Any]:
+def place_of(error: BaseException) -> str:
+    """Where in the target's own code it was raised, without folders; nothing where it was raised on the way there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(("<", HERE))]
+    return f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})" if own else ""
+
+
+def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:
     """The answer for an exception; its traceback goes to standard error, whatever a trainer did to sys.stderr."""
     with contextlib.suppress(BaseException):  # its own __str__ may raise anything, and standard error be closed
         told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -334,7 +342,7 @@ def failed(error: BaseException, prefix: str) -> dict[str, Any]:
         message = str(error)
     except BaseException:  # whatever its own __str__ raises
         message = "an exception that cannot be put into words"
-    return {"status": "error", "reason": shortened(prefix + message) if message else type(error).__name__}
+    return {"status": "error", "reason": (shortened(prefix + message) if message else type(error).__name__) + place}
 
 
 if __name__ == "__main__":
