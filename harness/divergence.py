@@ -70,7 +70,9 @@ def command(asked: argparse.Namespace) -> int:
     variants = [is_variant(name) for name in (asked.a, asked.b)]
     words = words_asked(asked)
     a, b = both(asked, variants, words)
-    parted = divergence(words.word_counts, a.merges, b.merges, min_count=words.cell.min_count)
+    parted = divergence(
+        words.word_counts, a.merges, b.merges, min_count=words.cell.min_count, **words.cell.extension.keywords()
+    )
     if asked.format == "json":
         json.dump(as_json(a, b, words, parted), sys.stdout, indent=1)
         sys.stdout.write("\n")

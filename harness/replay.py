@@ -73,7 +73,13 @@ def command(asked: argparse.Namespace) -> int:
     if words.cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
     with bar(f"replaying {asked.merges.name}", len(read.merges), "merges") as on_progress:
-        replayed = replay(words.word_counts, read.merges, min_count=words.cell.min_count, on_progress=on_progress)
+        replayed = replay(
+            words.word_counts,
+            read.merges,
+            min_count=words.cell.min_count,
+            on_progress=on_progress,
+            **words.cell.extension.keywords(),
+        )
     found = objections(replayed, words)
     if asked.format == "terminal":
         lines = [*described(asked.merges, read, words, replayed, asked.show), *found, verdict(replayed, found)]

@@ -109,6 +109,9 @@ class HarnessConfig:
     special_tokens: list[str] | None = None
     tie_break: str = "greatest_bytes"
     min_count: int = 1
+    extend: str | None = None
+    inherited: str = "kept"
+    veto: str = "none"
     errors: str = "strict"
     threads: int = 1
     interpreter: str | None = None

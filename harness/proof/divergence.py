@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.proof.true_counts import RIGHT, Best, Replay, Step, replay
 from variants.contract import Merge, WordCounts
@@ -74,15 +75,17 @@ class Drift:
     tokens_of_either: int
 
 
-def divergence(word_counts: WordCounts, a: Sequence[Merge], b: Sequence[Merge], *, min_count: int = 1) -> Divergence:
-    """Replay two lists of merges.
+def divergence(
+    word_counts: WordCounts, a: Sequence[Merge], b: Sequence[Merge], *, min_count: int = 1, **extending: Any
+) -> Divergence:
+    """Replay two lists of merges; `extending` is what `replay` is told of merges inherited, and of a veto.
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> parted = divergence(words, [(b"c", b"d"), (b"a", b"b")], [(b"a", b"b"), (b"e", b"f")])
     >>> parted.cause, parted.only_ties, [step.count for step in parted.candidates]
     ('by_ties', False, [2, 2])
     """
-    return Divergence(replay(word_counts, a, min_count=min_count), replay(word_counts, b, min_count=min_count))
+    return Divergence(*(replay(word_counts, each, min_count=min_count, **extending) for each in (a, b)))
 
 
 def drift_of(parted: Divergence) -> Drift:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from harness.common.units import count_text, times_text
-from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, Step
+from harness.proof.true_counts import (
+    DUPLICATE,
+    INHERITED,
+    MAXIMUM,
+    NOT_INHERITED,
+    TIE,
+    TOO_RARE,
+    UNKNOWN,
+    VETOED,
+    WRONG,
+    Best,
+    Step,
+)
 from harness.worker.merges_bytes import in_hex
 from variants.contract import Merge, TieBreak
 
@@ -17,6 +29,9 @@ TOLD = {
     TOO_RARE: "below min_count",
     UNKNOWN: "joining a token that nothing before it makes",
     DUPLICATE: "made before",
+    INHERITED: "there before training, and kept",
+    NOT_INHERITED: "in the place of another that was inherited",
+    VETOED: "under the veto, or spelling an inherited token anew",
 }
 
 
@@ -28,7 +43,7 @@ def step_described(step: Step) -> str:
     "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
     """
     said = f"merge {step.number}: {shown(step.merge)}"
-    if step.judgement in (UNKNOWN, DUPLICATE):
+    if step.judgement in (UNKNOWN, DUPLICATE, INHERITED, NOT_INHERITED, VETOED):
         return f"{said}, {TOLD[step.judgement]}"
     said += f", {times_text(step.count)}"
     if step.judgement == TOO_RARE:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import Merge, TieBreak, Veto, WordCounts
 
 BYTES = 256
 LEFT_SHIFT = 32
@@ -34,7 +34,10 @@ WRONG = "wrong"
 TOO_RARE = "too_rare"
 UNKNOWN = "unknown"
 DUPLICATE = "duplicate"
-RIGHT = (MAXIMUM, TIE)
+INHERITED = "inherited"
+NOT_INHERITED = "not_inherited"
+VETOED = "vetoed"
+RIGHT = (MAXIMUM, TIE, INHERITED)
 
 
 class Births(NamedTuple):
@@ -180,24 +183,31 @@ class MostFrequent:
     only where it has several members are they put in order, once for each tie-break: so thousands of ties at every one
     of thousands of merges cost no more than looking at the first in each order.
 
-    `token` gives the bytes of a token id. Every pair outside the group has an entry in the heap that claims its count
-    or more; `count` is the count of the group, 0 while there is none.
+    `token` gives the bytes of a token id; pairs that are `refused` are none of them. Every pair outside the group has
+    an entry in the heap that claims its count or more; `count` is the count of the group, 0 while there is none.
     """
 
     def __init__(
-        self, counts: Mapping[Code, int], token: Callable[[int], bytes], tie_breaks: Sequence[TieBreak]
+        self,
+        counts: Mapping[Code, int],
+        token: Callable[[int], bytes],
+        tie_breaks: Sequence[TieBreak],
+        refused: Callable[[Code], bool] | None = None,
     ) -> None:
         self.counts = counts
+        self.refused = refused
         self.token = token
         self.tie_breaks = tie_breaks
         self.count = 0
         self.group: set[Code] = set()
         self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
-        self._claims = [(-count, code) for code, count in counts.items()]
+        self._claims = [(-count, code) for code, count in counts.items() if refused is None or not refused(code)]
         heapq.heapify(self._claims)
 
     def changed(self, code: Code, old: int, new: int) -> None:
         """Hear that a pair's count went from `old` to `new`."""
+        if self.refused is not None and self.refused(code):
+            return
         if new < old:
             if code in self.group:
                 self.group.remove(code)
@@ -277,7 +287,8 @@ class Step:
 
     `judgement` is `maximum` (more frequent than any other), `tie` (as frequent as others, less than none), `wrong` (one
     was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (it joins a token that nothing
-    before it makes) or `duplicate` (it was made before).
+    before it makes), `duplicate` (it was made before), `inherited` (it was there before training), `not_inherited`
+    (another was inherited in its place) or `vetoed`.
     """
 
     number: int
@@ -320,6 +331,8 @@ class Replay:
     def first_against(self, tie_break: TieBreak) -> Step | None:
         """The first merge that a trainer of this tie-break would not have made there; None if it made them all."""
         for step in self.steps:
+            if step.judgement == INHERITED:
+                continue
             if step.judgement not in RIGHT or step.best.choices[tie_break] != step.merge:
                 return step
         return None
@@ -335,12 +348,50 @@ class TrueCounts:
     A token is its bytes: one that is made twice is one token, with the id that it got first.
     """
 
-    def __init__(self, word_counts: WordCounts, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> None:
+    def __init__(
+        self,
+        word_counts: WordCounts,
+        tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+        *,
+        inherited: Sequence[Merge] = (),
+        inheriting: str = "kept",
+        veto: Veto | None = None,
+    ) -> None:
         self.tie_breaks = tie_breaks
         self.text = PairText(word_counts)
         self.made = [bytes((byte,)) for byte in range(BYTES)]
         self.ids = {token: number for number, token in enumerate(self.made)}
-        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks)
+        self.inherited = self._inherit(inherited, inheriting)
+        """The merges that were made before any is chosen: all that were inherited, or those of them that were met."""
+        self.veto = veto
+        self._spelled = {left + right for left, right in self.inherited}
+        self._refused: dict[Code, bool] = {}
+        refused = self.refuses if veto is not None or self._spelled else None
+        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks, refused)
+
+    def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
+        met, made = set(self.text.counts) if inherited else set(), []
+        for left, right in inherited:
+            known = left in self.ids and right in self.ids
+            code = code_of(self.ids[left], self.ids[right]) if known else -1
+            if inheriting == "met" and code not in met:
+                continue
+            met.discard(code)
+            made.append((left, right))
+            new = self.ids.setdefault(left + right, len(self.made))
+            if new == len(self.made):
+                self.made.append(left + right)
+            if known:
+                met.update(each for each, _, count in self.text.merge(self.ids[left], self.ids[right], new) if count)
+        return made
+
+    def refuses(self, code: Code) -> bool:
+        """Whether a pair may not be merged: under the veto, or because it spells an inherited token anew."""
+        if code not in self._refused:
+            left, right = (self.made[token] for token in pair_of(code))
+            vetoed = self.veto is not None and bool(self.veto(left, right))
+            self._refused[code] = vetoed or left + right in self._spelled
+        return self._refused[code]
 
     def count(self, merge: Merge) -> int:
         """The count of a pair; 0 if it does not occur, or if there are no such tokens."""
@@ -382,8 +433,13 @@ def replay(
     tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
     min_count: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
 ) -> Replay:
     """Judge every merge by the true counts at its moment; after a wrong one the next is judged by where that led.
+
+    What training went on from, and the veto that it was under, are said as to a trainer (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
@@ -392,15 +448,21 @@ def replay(
     >>> [tie_break.value for tie_break in replayed.steps[0].right_under]
     ['smallest_bytes', 'huggingface', 'raw_bytes']
     """
-    true = TrueCounts(word_counts, tie_breaks)
-    steps: list[Step] = []
-    seen: set[Merge] = set()
-    for number, merge in enumerate(merges, 1):
+    true = TrueCounts(word_counts, tie_breaks, inherited=inherited, inheriting=inheriting, veto=veto)
+    first = len(true.inherited)
+    steps = [
+        Step(number, merge, INHERITED if merge == want else NOT_INHERITED, true.count(merge), Best(0, 0, {}))
+        for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1)
+    ]
+    seen = set(true.inherited)
+    for number, merge in enumerate(merges[first:], first + 1):
         best, count = true.best(), true.count(merge)
         if not true.knows(merge):
             judgement = UNKNOWN
         elif merge in seen:
             judgement = DUPLICATE
+        elif true.refuses(code_of(*(true.ids[token] for token in merge))):
+            judgement = VETOED
         elif not count or count < best.count:
             judgement = WRONG
         elif count < min_count:

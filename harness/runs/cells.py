@@ -25,6 +25,7 @@ from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile
 from harness.measure.environment import memory_bytes
 from harness.measure.process import Answer, Limits
+from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
 from harness.runs.settings import affinity_of
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_from_bytes
@@ -94,6 +95,7 @@ class TrainCell:
     interpreter: str | None = None
     memory_said: str | None = None
     """limits.memory as it was said: without it the limit follows what is free, and is no choice."""
+    extension: Extension = NOTHING
 
     @property
     def threads(self) -> int:
@@ -114,7 +116,7 @@ class TrainCell:
     def key(self) -> str:
         """Names the measurement, so that two records of the same work can be found."""
         limits = [self.limits.wall_seconds, self.limits.memory_bytes]
-        work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter]
+        work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter, *self.extension.key()]
         variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
         parts = [variant, self.reading.key, self.count.key(), work, limits[:1]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -138,6 +140,8 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
+    extension = extension_of(config, vocab_size - smallest, special_tokens)
+    refuse_those_that_cannot(variants, extension)
     limits = limits_of(config["limits"])
     file = corpora.prepare(config["data"], special_tokens)
     if file.table:
@@ -159,6 +163,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
                 config["min_count"],
                 config["interpreter"],
                 config["limits"]["memory"],
+                extension,
             )
         )
     return cells
@@ -323,6 +328,7 @@ def train_job(
         "num_merges": num_merges,
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,
+        "extending": cell.extension.job(),
     }
 
 

@@ -30,7 +30,7 @@ from harness.common.errors import Refusal
 from harness.common.quick_yaml import quick_yaml
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = ("data.path", "data.column", "data.separator", "save", "results", "pattern.regex")
+LITERAL = ("data.path", "data.column", "data.separator", "extend", "save", "results", "pattern.regex")
 # Hydra's own options: those that ask it for information, so that nothing is enumerated, and the others.
 ASKING = {"-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc"}
 OPTIONS = {"-m", "--multirun", "--run", "-r", "-p", "--package", "--resolve", "--config-dir", "-cd", *ASKING}

@@ -99,7 +99,7 @@ def known_costs(cell: TrainCell, machine: str) -> list[dict[str, Any]]:
 
 def _file(cell: TrainCell, machine: str) -> Path:
     variant, reading = cell.variant, cell.reading
-    how = [cell.count.threads, cell.tie_break, cell.min_count, cell.interpreter]
+    how = [cell.count.threads, cell.tie_break, cell.min_count, cell.interpreter, *cell.extension.key()]
     read = [reading.corpus.pattern, reading.corpus.special_tokens, reading.corpus.partial]
     parts = [variant.target, dict(variant.params), source_sha256(variant.target, variant.params), how, read, machine]
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

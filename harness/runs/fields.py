@@ -166,6 +166,13 @@ def _errors_said(record: Record) -> str:
     return "" if record["errors"] == "strict" else f"errors {record['errors']}"
 
 
+def _extended(record: Record) -> str:
+    """By name, with the beginning of the digest where the name says too little."""
+    merges = record.get("extend_merges")
+    told = "" if merges is None else f", {count_text(merges)} merges"
+    return f"{record.get('extend_name') or str(record['extend'])[:8]}{told}"
+
+
 def _threads_said(record: Record) -> str:
     return "1 thread" if record["threads"] == 1 else f"{count_text(record['threads'])} threads"
 
@@ -201,6 +208,21 @@ def _decisive(name: str, title: str, **what: Any) -> Field:
     return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **said)
 
 
+def _asked_besides(name: str, title: str, usual: str, text: Callable[[Record], str], **what: Any) -> Field:
+    """A field that decides the merges and is seldom asked: where a record has nothing it is as usual, and unsaid."""
+    return Field(
+        name,
+        lambda record: record.get(name) or usual,
+        title,
+        lambda record: "" if record.get(name) is None else f"{title} {text(record)}",
+        lambda record: usual if record.get(name) is None else text(record),
+        decides_merges=True,
+        names_cell=True,
+        unlike=name,
+        **what,
+    )
+
+
 FIELDS: tuple[Field, ...] = (
     _field("cell", names_cell=True),
     Field("variant", _subject, names_cell=True),
@@ -222,6 +244,18 @@ FIELDS: tuple[Field, ...] = (
     _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise", override=True),
     _decisive("tie_break", "tie-break", override=True),
     _decisive("min_count", "min_count", figure=True, other_work="another min_count", override=True),
+    _asked_besides("extend", "extends", "none", _extended, other_work="other merges inherited"),
+    _asked_besides(
+        "inherited",
+        "inherited",
+        "kept",
+        lambda record: str(record["inherited"]),
+        other_work="merges inherited otherwise",
+        override=True,
+    ),
+    _asked_besides(
+        "veto", "veto", "none", lambda record: str(record["veto"]), other_work="another veto", override=True
+    ),
     Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
     _field(
         "threads",

@@ -133,17 +133,22 @@ class Replays:
     """Merges replayed on the kept words of their corpus, those of equal lists once."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, str, int], Replay] = {}
+        self.known: dict[tuple[str, str, int, str], Replay] = {}
 
     def __call__(self, trained: Trained) -> Replay:
         reading, merges = trained.cell.reading, trained.merges or []
-        key = reading.key, merges_sha256(merges), trained.cell.min_count
+        extension = trained.cell.extension
+        key = reading.key, merges_sha256(merges), trained.cell.min_count, extension.digest()
         if key not in self.known:
             words = store.words_of(reading)
             assert words is not None, "the words were there when the cell was measured"
             label = f"replaying {trained.cell.variant.name} on {reading.file.name}"
             with bar(label, len(merges), "merges") as on_progress:
                 self.known[key] = replay(
-                    word_store.read(words)[0], merges, min_count=trained.cell.min_count, on_progress=on_progress
+                    word_store.read(words)[0],
+                    merges,
+                    min_count=trained.cell.min_count,
+                    on_progress=on_progress,
+                    **extension.keywords(),
                 )
         return self.known[key]

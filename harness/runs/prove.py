@@ -13,9 +13,10 @@ from harness.common import registry
 from harness.common.progress import bar
 from harness.common.registry import OUTSIDE, VariantCard
 from harness.proof import compiled_replay
-from harness.proof.true_counts import Replay
+from harness.proof.true_counts import Replay, replay
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell
+from harness.runs.extension import EXTENDS
 from harness.runs.identity import Replays, identify, is_asked, verdict_of
 from harness.runs.outcome import STOPPED, Trained
 from harness.runs.record_keys import WRONG
@@ -24,7 +25,7 @@ from harness.runs.store import Reference
 from harness.runs.verdict import Claim, find_reference, reach, verdict
 from harness.worker import word_store
 from harness.worker.merges_bytes import merges_sha256
-from variants.contract import Merge, TieBreak, Unavailable
+from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
 # A trainer whose merges are to be proved must have been measured to the end or stopped by the wall limit.
 PROVABLE = ("ok", *STOPPED)
@@ -42,13 +43,15 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
     After an interruption nothing more is run and nothing kept: what is there has to do.
     """
     replays = Replays()
-    groups: dict[tuple[str, str, int], list[Trained]] = {}
+    groups: dict[tuple[str, str, int, str], list[Trained]] = {}
     for each in trained:
         if each.answer["status"] in PROVABLE and each.merges is not None and each.tie_break is not None:
-            groups.setdefault((each.cell.reading.key, each.tie_break, each.cell.min_count), []).append(each)
+            cell = each.cell
+            asked = cell.reading.key, each.tie_break, cell.min_count, cell.extension.digest()
+            groups.setdefault(asked, []).append(each)
     sentences = [
         sentence
-        for (_, tie_break, _), group in groups.items()
+        for (_, tie_break, _, _), group in groups.items()
         for sentence in prove_group(group, tie_break, run_judge, None if interrupted else replays)
     ]
     if not interrupted:
@@ -77,18 +80,20 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
     longest = max((trained.cell for trained in group), key=lambda cell: cell.num_merges)
     cell = replace(longest, tie_break=tie_break)
     asked = cell.reading, cell.tie_break, cell.min_count
-    reference = believable(cell, store.reference(*asked))
+    reference = believable(cell, store.reference(*asked, cell.extension))
     needed = max(map(reach, claims))
     disagreements = []
     if reference is None or not reference.covers(needed):
         judges = [] if replays is None else registry.judges()
+        if cell.extension.is_asked:
+            judges = [judge for judge in judges if EXTENDS in judge.tags]
         heard = claims if replays is None else [*claims, *replayed_claims(group, tie_break, replays)]
         made, disagree = find_reference(heard, judges, lambda judge, size: run_judge(cell, judge, size))
         if made is not None:
             reference = made
-            _believed.add((*asked[1:], cell.reading.key, merges_sha256(made.merges), made.exhausted))
+            _believed.add(belief(cell, made))
             if replays is not None:
-                store.keep_reference(*asked, made)
+                store.keep_reference(*asked, made, cell.extension)
         elif disagree:
             names = ", ".join(dict.fromkeys(claim.variant for claim in claims))
             disagreements.append(
@@ -100,6 +105,12 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
     return disagreements
 
 
+def belief(cell: TrainCell, reference: Reference) -> tuple[Any, ...]:
+    """What is remembered of a reference that was found right."""
+    asked = cell.tie_break, cell.min_count, cell.extension.digest(), cell.reading.key
+    return (*asked, merges_sha256(reference.merges), reference.exhausted)
+
+
 def believable(cell: TrainCell, kept: Reference | None) -> Reference | None:
     """A kept reference, if replaying finds it right; once in a command. Whoever runs code here could have written it.
 
@@ -107,28 +118,32 @@ def believable(cell: TrainCell, kept: Reference | None) -> Reference | None:
     """
     if kept is None:
         return None
-    known = (cell.tie_break, cell.min_count, cell.reading.key, merges_sha256(kept.merges), kept.exhausted)
+    known = belief(cell, kept)
     if known not in _believed:
         words = store.words_of(cell.reading)
         if words is None:  # the cache was emptied meanwhile
             return None
         asked_for = len(kept.merges) + kept.exhausted
         with contextlib.suppress(Unavailable), bar("replaying the reference", asked_for, "merges") as on_progress:
-            held = compiled_replay.hold(
-                word_store.read(words)[0],
-                kept.merges,
-                asked_for,
-                tie_break=TieBreak(cell.tie_break),
-                min_count=cell.min_count,
-                on_progress=on_progress,
-            )
-            if not held.proved:
+            if not holds(cell, kept.merges, asked_for, word_store.read(words)[0], on_progress):
                 return None
         _believed.add(known)
     return kept
 
 
 _believed: set[tuple[Any, ...]] = set()
+
+
+def holds(
+    cell: TrainCell, merges: list[Merge], asked_for: int, words: WordCounts, on_progress: Callable[[int], None]
+) -> bool:
+    """Whether a kept list is right; one that went on from merges is replayed by what judges those."""
+    how: dict[str, Any] = {"min_count": cell.min_count, "on_progress": on_progress}
+    tie_break = TieBreak(cell.tie_break)
+    if cell.extension.is_asked:
+        told = replay(words, merges, tie_breaks=[tie_break], **how, **cell.extension.keywords())
+        return bool(told.tie_breaks) and not told.stops_too_early(asked_for)
+    return compiled_replay.hold(words, merges, asked_for, tie_break=tie_break, **how).proved
 
 
 def claim_of(trained: Trained) -> Claim:
@@ -166,6 +181,8 @@ def proved_by_replay(trained: Trained, tie_break: TieBreak, replayed: Callable[[
     words = store.words_of(cell.reading)
     if words is None:  # the cache was emptied meanwhile
         return False
+    if cell.extension.is_asked:  # which the compiled replay does not know
+        return told_right(trained, tie_break, replayed)
     label = f"replaying {cell.variant.name} on {cell.reading.file.name}"
     try:
         with bar(label, len(merges), "merges") as on_progress:
@@ -181,8 +198,12 @@ def proved_by_replay(trained: Trained, tie_break: TieBreak, replayed: Callable[[
     except Unavailable:
         if longest_word(cell.reading) < LONG_BYTES:
             return False
-        told = replayed(trained)
-        return tie_break in told.tie_breaks and not told.stops_too_early(cell.num_merges)
+        return told_right(trained, tie_break, replayed)
+
+
+def told_right(trained: Trained, tie_break: TieBreak, replayed: Callable[[Trained], Replay]) -> bool:
+    told = replayed(trained)
+    return tie_break in told.tie_breaks and not told.stops_too_early(trained.cell.num_merges)
 
 
 def longest_word(reading: Reading) -> int:

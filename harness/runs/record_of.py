@@ -66,6 +66,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "tie_break": trained.tie_break or OWN,
         "min_count": cell.min_count,
         "vocab_size": cell.vocab_size,
+        **cell.extension.record(),
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
         "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},

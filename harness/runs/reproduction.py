@@ -109,6 +109,8 @@ def _of_run(record: Record) -> Iterator[str]:
     beside = _cards("data")["words" if _is_table(record) else "file"] if card is None else card
     if vocab_size is not None and vocab_size != beside.get("vocab_size"):
         yield f"vocab_size={vocab_size}"
+    if record.get("extend") is not None:
+        yield f"extend={record.get('extend_name')}"
     for field in OVERRIDES:
         value = field.value(record)
         if value is not None and value != _usual(field.name):

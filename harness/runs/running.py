@@ -183,6 +183,7 @@ def save_one(trained: Trained, place: Path, overwrite: bool) -> list[str]:
         data_sha256=reading.file.sha256,
         variant=cell.variant.name,
         vocab_size_asked=cell.vocab_size,
+        extended=cell.extension.learned,
     )
     written = ", ".join(name for name in tokenizer_folder.FILES if (place / name).exists())
     return [f"saved {place}: {written}", *notes]

@@ -12,6 +12,7 @@ from harness.common import files
 from harness.measure.process import CLOCK_TOLERANCE_SECONDS
 from harness.measure.source_digest import source_sha256
 from harness.runs.cells import CountCell, Reading
+from harness.runs.extension import NOTHING, Extension
 from harness.worker import word_store
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
 from variants.contract import Merge
@@ -108,9 +109,9 @@ def _measurement(cell: CountCell, machine: str) -> Path:
     return folder_of(cell.reading) / f"counted-{cell.key()}-{source}-{machine}.json"
 
 
-def reference(reading: Reading, tie_break: str, min_count: int) -> Reference | None:
+def reference(reading: Reading, tie_break: str, min_count: int, extension: Extension = NOTHING) -> Reference | None:
     """The kept reference, if there is one and it is whole."""
-    path = _reference(reading, tie_break, min_count)
+    path = _reference(reading, tie_break, min_count, extension)
     try:
         head, _, content = path.read_bytes().partition(b"\n")
         known = json.loads(head)
@@ -125,11 +126,14 @@ def reference(reading: Reading, tie_break: str, min_count: int) -> Reference | N
         return None
 
 
-def keep_reference(reading: Reading, tie_break: str, min_count: int, made: Reference) -> None:
+def keep_reference(
+    reading: Reading, tie_break: str, min_count: int, made: Reference, extension: Extension = NOTHING
+) -> None:
     head = {"merges_sha256": merges_sha256(made.merges), "exhausted": made.exhausted, "by": made.by}
-    with files.placing(_reference(reading, tie_break, min_count)) as temporary:
+    with files.placing(_reference(reading, tie_break, min_count, extension)) as temporary:
         temporary.write_bytes(json.dumps(head).encode() + b"\n" + merges_to_bytes(made.merges))
 
 
-def _reference(reading: Reading, tie_break: str, min_count: int) -> Path:
-    return folder_of(reading) / f"reference-{tie_break}-{min_count}"
+def _reference(reading: Reading, tie_break: str, min_count: int, extension: Extension) -> Path:
+    asked = [tie_break, str(min_count), *filter(None, [extension.digest()])]
+    return folder_of(reading) / f"reference-{'-'.join(asked)}"

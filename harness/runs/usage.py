@@ -28,14 +28,14 @@ the same merges, and prints where the time went.
   variants     a list, all, or a tag: {tags}
   data         {data};
                data.path=FILE, [A,B], FOLDER, 'PATTERN' or - (standard input);
-               .gz .zst .xz .bz2, .parquet, .jsonl (data.column=text); several are
-               joined by the first special token, or by data.separator=TEXT
-               data.bytes=64MB, data.skip=1GB, data.documents=100
+               .gz .zst .xz .bz2, .parquet, .jsonl (data.column=text), many joined by
+               data.separator=TEXT, data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
   pattern      {pattern}; pattern.regex='...', pattern.partial=true
   measure      {measure}
   experiment   {experiment}
   vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
+  extend=FOLDER|FILE  inherited=kept|met  veto=superbpe|bytes:N|characters:N|mine:veto
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
   counts=kept|fresh  results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1] (cores)

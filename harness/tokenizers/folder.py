@@ -18,7 +18,7 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.units import count_text
 from harness.tokenizers import huggingface, ranks
 from harness.tokenizers.gpt2_form import json_text, merge_line, merges_text, read_ids, read_json, read_merges, spelled
-from harness.tokenizers.learned import Learned, check_special_tokens, first_unmade, put_together, trained
+from harness.tokenizers.learned import Learned, check_special_tokens, extended_by, first_unmade, put_together, trained
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak
 
@@ -42,8 +42,9 @@ def save(
     data_sha256: str | None = None,
     variant: str | None = None,
     vocab_size_asked: int | None = None,
+    extended: Learned | None = None,
 ) -> list[str]:
-    """Write a tokenizer in every form, whole or not at all.
+    """Write a tokenizer in every form, whole or not at all; where one is `extended`, its ids stay what they are.
 
     Returns a sentence for each thing that a form cannot express, so that other libraries will not see it; a form that
     would give other ids is left out.
@@ -51,6 +52,7 @@ def save(
     merges make no tokenizer that could be loaded again.
     """
     learned = trained(merges, special_tokens, pattern_regex)
+    learned = learned if extended is None else extended_by(extended, learned)
     check_free(folder, overwrite)
     origin = {
         "vocab_size_asked": vocab_size_asked,

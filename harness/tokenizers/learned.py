@@ -43,6 +43,19 @@ def trained(merges: Sequence[Merge], special_tokens: Sequence[str], pattern: str
     return learned
 
 
+def extended_by(old: Learned, learned: Learned) -> Learned:
+    """What was learned, with every id of the tokenizer that was extended; the new tokens are numbered behind them all.
+
+    Raises Refusal if it has not all the merges of the old one, in their order.
+    """
+    if learned.merges[: len(old.merges)] != old.merges:
+        raise Refusal("the merges that were extended are not all there, so their ids cannot stay")
+    known, vocab = set(old.token_ids()), dict(old.vocab)
+    new = [left + right for left, right in learned.merges if left + right not in known]
+    vocab.update(enumerate(new, max(vocab) + 1))
+    return learned._replace(vocab=vocab, special_tokens=dict(old.special_tokens))
+
+
 def put_together(
     ids: Mapping[str, int],
     merges: Sequence[Merge],

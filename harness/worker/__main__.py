@@ -39,7 +39,9 @@ from harness.worker.calling import (
     shortened,
 )
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY, Channel
+from harness.worker.merges_bytes import merges_from_bytes
 from harness.worker.meters import PhasedMeter, StoppableMeter
+from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, TieBreak, Unavailable
 
 CURVE_POINTS = 256
@@ -163,6 +165,9 @@ class Measured:
         self.tie_break = own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
         if self.job["tie_break"] != OWN:
             offered["tie_break"] = TieBreak(self.job["tie_break"])
+        if (extending := self.job.get("extending")) is not None:
+            offered["inherited"] = merges_from_bytes(Path(extending["merges"]).read_bytes())
+            offered["inheriting"], offered["veto"] = extending["inheriting"], vetoes.named(extending["veto"])
         self.from_file = reads_corpus(trainer)
         if self.from_file and self.job["corpus"] is None:
             raise Unavailable("it reads text by itself, and here are only words with their counts")
@@ -174,6 +179,8 @@ class Measured:
                 raise ValueError(
                     f"{self.job['target']} takes no {name}, so it cannot run with another than the default"
                 )
+        if extending is not None and "inherited" not in keywords:
+            raise Unavailable(f"{self.job['target']} takes no inherited, so it cannot go on from merges")
         self.begin()
         merges = trainer(*positional, **keywords)
         self.mark()

@@ -1,0 +1,171 @@
+"""extend=, inherited= and veto= on the command line: trained, proved, recorded, saved, replayed, and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import replay as replay_command
+from harness.__main__ import main
+from harness.common import errors
+from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
+from harness.runs import prove, store
+from harness.runs.extension import NOTHING
+from harness.runs.record import read_records
+from harness.runs.reproduction import overrides_of
+from harness.runs.running import planned
+from harness.tokenizers.folder import save
+from harness.tokenizers.merges_files import read_merges_file
+from harness.tokenizers.reading import read_tokenizer
+from variants import naive, vetoes
+from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
+
+TEXT = "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n" * 9
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a text, a tokenizer of its words in `first`, and one that goes on from it in `second`."""
+    folder = tmp_path_factory.mktemp("extended")
+    (folder / "book.txt").write_text(TEXT, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
+        assert (
+            main(["data.path=book.txt", "pattern=superbpe_words", "vocab_size=280", "save=first", "measure=proof"])
+            == errors.OK
+        )
+        extended = [
+            "extend=first",
+            "pattern=superbpe",
+            "veto=superbpe",
+            "vocab_size=295",
+            "save=second",
+            "measure=proof",
+        ]
+        assert main(["variants=[heap,naive]", "data.path=book.txt", *extended]) == errors.OK
+        yield folder
+
+
+def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> None:
+    heap, by_definition = read_records([made / "results/local"])[-2:]
+    assert (heap["variant"], heap["proof"]["state"]) == ("heap", "reference")
+    assert heap["merges_sha256"] == by_definition["merges_sha256"]
+    assert (heap["extend_name"], heap["extend_merges"], heap["inherited"], heap["veto"]) == (
+        "first", 23, "kept", "superbpe",
+    )  # fmt: skip
+    assert {"extend=first", "veto=superbpe"} < set(overrides_of(heap))
+
+
+def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = planned(
+        ["data.path=book.txt", "pattern=superbpe", "extend=first", "veto=superbpe", "vocab_size=295"]
+    ).cells
+    kept = store.reference(cell.reading, cell.tie_break, cell.min_count, cell.extension)
+    monkeypatch.setattr(prove, "_believed", set())
+    assert kept is not None
+    assert prove.believable(cell, kept) == kept
+    wrong = store.Reference([*kept.merges[:-2], kept.merges[-1], kept.merges[-2]], kept.exhausted, kept.by)
+    assert prove.believable(cell, wrong) is None
+    assert prove.believable(replace(cell, extension=NOTHING), kept) is None
+
+
+def test_the_old_tokens_keep_their_ids_and_superwords_come_behind_them(made: Path) -> None:
+    old, new = (read_tokenizer(made / folder).learned for folder in ("first", "second/heap"))
+    assert {number: new.vocab[number] for number in old.vocab} == old.vocab
+    assert b" of the" in [token for number, token in new.vocab.items() if number not in old.vocab]
+
+
+def test_hugging_face_encodes_with_equal_ids(made: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    theirs = tokenizers.Tokenizer.from_file(str(made / "second/heap/tokenizer.json"))
+    from harness.tokenizer import load
+
+    ours = load(made / "second/heap")
+    for text in (TEXT, "by the way: of the 12345 worlds  and\r\n\r\nmore!!\n", "x"):
+        assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
+
+
+def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path: Path) -> None:
+    """Special tokens behind the merges, as GPT-2 has them."""
+    ours = json.loads((made / "first/tokenizer.json").read_text(encoding="utf-8"))
+    vocab = ours["model"]["vocab"]
+    special = vocab.pop("<|endoftext|>", None) or ours["added_tokens"][0]["id"]
+    vocab = {spelling: number - (number > special) for spelling, number in vocab.items()}
+    ours["added_tokens"][0]["id"] = len(vocab)
+    ours["model"]["vocab"] = {**vocab, "<|endoftext|>": len(vocab)}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(ours), encoding="utf-8")
+    said = [
+        "data.path=book.txt",
+        "pattern=superbpe",
+        "vocab_size=300",
+        f"extend={tmp_path}",
+        f"save={tmp_path / 'new'}",
+    ]
+    assert main(said) == errors.OK
+    saved = read_tokenizer(tmp_path / "new").learned
+    assert saved.special_tokens == {"<|endoftext|>": len(vocab)}
+    assert [number for number, token in saved.vocab.items() if token == b" t"] == [vocab["Ġt"]]
+    assert sorted(saved.vocab) == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (["variant=incremental", "extend=first"], "variant incremental cannot be asked to extend; these can: "),
+        (["variant=incremental", "veto=superbpe"], "variant incremental cannot be asked to veto; these can: "),
+        (["extend=first", "vocab_size=275"], "extend=first has 23 merges, and vocab_size leaves room for 18; say"),
+        (["extend=first", "special_tokens=[]"], "say special_tokens=['<|endoftext|>']"),
+        (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
+        (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
+        (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),
+        (["veto=superbp"], "veto=superbp is none there is"),
+        (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused_with_a_sentence(
+    made: Path, said: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (made / "wrong.txt").write_text("ab c\na b\n", encoding="utf-8")
+    assert main(["data.path=book.txt", "measure=proof", *said]) == errors.USAGE
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
+
+
+def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = [str(made / "second/heap"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
+    assert replay_command.main([*said, "veto=superbpe"]) == errors.OK
+    assert "       23  there before training, and kept" in capsys.readouterr().out
+    assert replay_command.main([*said, "veto=bytes:4"]) == errors.MISMATCH
+    assert "under the veto, or spelling an inherited token anew" in capsys.readouterr().out
+
+
+def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:
+    words = WordCounts.from_items([(b"abcd: e", 3), (b"xy", 2)])
+    asked: dict[str, Any] = {
+        "inherited": [(b"a", b"b"), (b"q", b"r"), (b"x", b"y")],
+        "inheriting": "met",
+        "veto": vetoes.superbpe,
+    }
+    right = naive.train(words, 20, **asked)
+    assert [step.judgement for step in replay(words, right, **asked).steps][:2] == [INHERITED, INHERITED]
+    assert replay(words, right, **asked).tie_breaks[0] is TieBreak.GREATEST_BYTES
+    assert not replay(words, right, **asked).stops_too_early(20)
+    swapped = [right[1], right[0], *right[2:]]
+    assert [step.judgement for step in replay(words, swapped, **asked).faults] == [NOT_INHERITED, NOT_INHERITED]
+    assert replay(words, [*right[:2], (b":", b" ")], **asked).faults[0].judgement == VETOED
+
+
+def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path, tmp_path: Path) -> None:
+    old = read_tokenizer(made / "first").learned
+    merges = read_merges_file(made / "first").merges[:-1]
+    with pytest.raises(errors.Refusal, match="are not all there, so their ids cannot stay"):
+        save(tmp_path, merges, ["<|endoftext|>"], "gpt2", GPT2_PATTERN, extended=old)
