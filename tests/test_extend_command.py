@@ -65,6 +65,7 @@ def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> Non
 def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
     (cell,) = planned(
         ["data.path=book.txt", "pattern=superbpe", "extend=first", "veto=superbpe", "vocab_size=295"]
     ).cells
