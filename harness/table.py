@@ -39,7 +39,7 @@ from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
-from harness.results.rows import Row, rows
+from harness.results.rows import Row, on_one_footing, rows
 from harness.results.tables import main_sheet, notes_of, only, series_sheet, work_sheet
 
 if TYPE_CHECKING:
@@ -248,7 +248,9 @@ def _sheets(shown: Sequence[Row], work: bool, relative_to: str | None, every_run
 
 def _sorted(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
-        return sorted(shown, key=lambda row: (row.total is None, row.by_design, row.total or 0.0))
+        footing = zip(shown, on_one_footing(shown), strict=True)
+        ranked = sorted(footing, key=lambda both: (both[0].total is None, both[0].by_design, both[1].total or 0.0))
+        return [row for row, _ in ranked]
     return shown
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,3 +178,24 @@ def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
 
     assert words(800) < 5 * words(200)
     assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50
+
+
+@pytest.mark.slow
+def test_two_hundred_thousand_records_of_one_cell_take_a_bounded_part_of_memory(tmp_path: Path) -> None:
+    """Each record is kept once, its names with those of the others: 20,000 stand for them here."""
+    number = 20_000
+    one = {**measured("heap", 1.0), "environment": {"cpu": "x" * 2000}, "curve": [{"merges": 1}] * 20}
+    with (tmp_path / "r.jsonl").open("w") as file:
+        for block in range(number):
+            file.write(json.dumps({**one, "block": block, "cpu_seconds": 1.0 + block}) + "\n")
+    code = (
+        "import resource, sys; from harness.table import main; main(['--columns', 'variant,total', sys.argv[1]]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    empty, full = tmp_path / "one.jsonl", tmp_path / "r.jsonl"
+    empty.write_text(json.dumps(one) + "\n")
+    peaks = []
+    for path in (empty, full):
+        ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        peaks.append(1024 * int(ended.stdout.split()[-1]))
+    assert (peaks[1] - peaks[0]) / number < 5000, "more than 1 GB for 200,000 records"

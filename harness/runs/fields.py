@@ -8,6 +8,7 @@ cell, or makes the work another. A field that is not here is in none of them.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -314,8 +315,23 @@ def key_of(record: Record, fields: Iterable[Field]) -> Key:
 
 
 def cell_of(record: Record) -> Key:
-    """What is equal in two records of one cell, and in no others."""
-    return key_of(record, _CELL)
+    """What is equal in two records of one cell, and in no others.
+
+    Records of one cell mostly follow each other and share their values (record.py): then they share the key.
+    """
+    values = [field.value(record) for field in _CELL]
+    known = _last_cell[-1]
+    if not all(map(operator.is_, values, known.values)):
+        _last_cell[:] = [known := _Keyed(values, tuple(map(fixed, values)))]
+    return known.key
+
+
+class _Keyed(NamedTuple):
+    values: list[Any]
+    key: Key
+
+
+_last_cell = [_Keyed([object()], ())]
 
 
 def asked_of(record: Record) -> Key:

@@ -94,11 +94,12 @@ class Line(NamedTuple):
 def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
     before: Record = {}
+    exact: dict[str, bytes] = {}
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, text in enumerate(file, 1):
                 if text.strip():
-                    line = read_line(path, number, text, before)
+                    line = read_line(path, number, text, before, exact)
                     before = line.record or before
                     yield line
     except OSError as error:
@@ -113,10 +114,11 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
 
 
-def read_line(path: Path, number: int, line: bytes, before: Record) -> Line:
+def read_line(path: Path, number: int, line: bytes, before: Record, exact: dict[str, bytes]) -> Line:
     """A record of our schema that is whole and holds together, or all reasons why the line is none.
 
     What it shares with the record `before` it is kept, and checked, once: most of it, where one cell was run often.
+    `exact` has the mappings and lists of that as bytes, and then those of this one.
     """
     try:
         record = json.loads(line)
@@ -128,13 +130,32 @@ def read_line(path: Path, number: int, line: bytes, before: Record) -> Line:
         return Line(path, number, None, (newer,))
     if schema != SCHEMA or "status" not in record:
         return Line(path, number, None, (f"not a record of schema {SCHEMA}",))
+    record = with_known_names(record)
+    spelled: dict[str, bytes] = {}
     for name, value in record.items():
         known = before.get(name)
         kind = type(value)
-        if value == known and (kind is str or (kind in (dict, list) and exactly(value) == exactly(known))):
+        if kind is dict or kind is list:
+            spelled[name] = exactly(value)
+            if name in before and exact.get(name) == spelled[name]:
+                record[name] = known
+            elif kind is dict:
+                record[name] = with_known_names(value)
+        elif value == known and kind is type(known) and kind is not float:
             record[name] = known
     wrong = tuple(complaints(record, before))
-    return Line(path, number, None if wrong else record, wrong)
+    if wrong:
+        return Line(path, number, None, wrong)
+    exact.update(spelled)
+    return Line(path, number, record)
+
+
+def with_known_names(mapping: dict[str, Any]) -> dict[str, Any]:
+    """The same mapping; of a name that many have there is one in memory and not one for each."""
+    return {_names.setdefault(name, name): value for name, value in mapping.items()}
+
+
+_names: dict[str, str] = {}
 
 
 def exactly(value: Any) -> bytes:

@@ -44,7 +44,7 @@ from harness.results.charts.values import (
 from harness.results.colours import INK, Look
 from harness.results.frame import WORK
 from harness.results.legend import SAMPLED, Legend
-from harness.results.rows import Row
+from harness.results.rows import Row, on_one_footing
 
 MOST_NAMED = 14
 """So many names find room beside a panel; of more rows only those of the front are named there."""
@@ -86,7 +86,8 @@ def _sampled(rows: Sequence[Row]) -> bool:
 
 def with_both(group: Sequence[Row], request: Request) -> list[Row]:
     """The rows of a group that have a time and a peak of memory."""
-    return [row for row in group if value_of(row, request.seconds).form in PROVED and row.peak_rss_bytes]
+    footed = on_one_footing(group) if request.seconds == "total" else group
+    return [row for row in footed if value_of(row, request.seconds).form in PROVED and row.peak_rss_bytes]
 
 
 def memory_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]], request: Request) -> Panel:
@@ -124,6 +125,7 @@ def front(group: Sequence[Row], request: Request) -> list[Row]:
 
 def work(rows: Sequence[Row], request: Request) -> Chart:
     """One line for each row that counted its work, one panel for each count that any of them has, after the seconds."""
+    rows = on_one_footing(rows) if request.seconds == "total" else rows
     drawn = [
         row for row in rows if row.status == "ok" and row.tallies and value_of(row, request.seconds).form != NOTHING
     ]

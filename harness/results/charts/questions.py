@@ -109,9 +109,22 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
         parts.append(bytes_text(first.corpus["bytes"]))
     for field in (*DECISIVE, FIELD["host"]):
         told = {row.words.get(field.name) for row in group}
-        if len(told) == 1 and len({other[0].words.get(field.name) for other in groups}) > 1 and (words := told.pop()):
+        if len(told) == 1 and field.name in differing(groups) and (words := told.pop()):
             parts.append(f"host {words.text}" if field.name == "host" else words.said)
     return ", ".join(filter(None, parts))
+
+
+def differing(groups: Sequence[Sequence[Row]]) -> set[str]:
+    """The fields in which groups are unlike; asked for by every group of the same in turn, so the last is kept."""
+    if _differing[0] is not groups:
+        known = [group[0].words for group in groups]
+        names = [field.name for field in (*DECISIVE, FIELD["host"])]
+        _differing[:] = groups, {name for name in names if len({words.get(name) for words in known}) > 1}
+    found: set[str] = _differing[1]
+    return found
+
+
+_differing: list[Any] = [None, set()]
 
 
 def base_name(row: Row) -> str:

@@ -51,7 +51,7 @@ from harness.results.charts.values import (
 from harness.results.colours import FAINT, INK, WRONG, ink_on, phase_colour
 from harness.results.legend import REUSED, UNCONFIRMED, Legend, divergence_text, failure_text
 from harness.results.notes import ONE_RUN_CANNOT_TELL
-from harness.results.rows import Row, decimals_of, measured_phases
+from harness.results.rows import Row, decimals_of, measured_phases, on_one_footing
 
 TOO_WIDE = 8
 """From this ratio of the longest total to the shortest on, the shortest bar is too short to show what it is made of."""
@@ -171,12 +171,12 @@ def totals_with_runs(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
     """The totals of a page: with the single runs, and in words what has no figure."""
     panel = totals_panel(rows, labels)
     marks = [mark for mark in panel.marks if mark.row is None or mark.row.status in ("ok", "extrapolated")]
-    drawn = [mark.row for mark in marks]
+    drawn = {id(mark.row) for mark in marks}
     for place, row in enumerate(rows):
         if len(row.samples) > 1:
             seconds = [sample.wall_seconds for sample in row.samples]
             marks.append(Dots(seconds, place, row_look(row).colour, row=row))
-        elif not any(row is other for other in drawn):
+        elif id(row) not in drawn:
             marks.append(outcome(row, place))
     return Panel(panel.name, panel.title, panel.x, labels, marks)
 
@@ -193,6 +193,7 @@ def _texts(rows: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
 
 def ladder(rows: Sequence[Row], request: Request) -> Chart:
     """A panel for each question, its rungs from above in the order of the records."""
+    rows = on_one_footing(rows) if request.seconds == "total" else rows
     groups = [_rungs(group, request) for group in grouped(rows)]
     groups = [group for group in groups if group]
     spoken = SPOKEN[request.seconds]

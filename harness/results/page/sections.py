@@ -13,7 +13,7 @@ from harness.results.columns import mark_of
 from harness.results.legend import divergence_text, failure_text, status_text
 from harness.results.notes import told_apart
 from harness.results.page.table import PageRows
-from harness.results.rows import Row
+from harness.results.rows import Row, on_one_footing
 from harness.runs.fields import DECISIVE
 from harness.worker.calling import OWN
 
@@ -64,30 +64,33 @@ class Proof:
 
 def best_of_each_task(page_rows: PageRows) -> list[Best]:
     """The fastest of all confirmed rows that may be ranked together, with those that one run cannot tell from it."""
-    groups: list[list[int]] = []
+    ranked = on_one_footing(page_rows.rows)
+    by_question: dict[Any, list[list[int]]] = {}
     for place, row in enumerate(page_rows.rows):
         if row.total is None:
             continue
+        groups = by_question.setdefault(row.question, [])
         group = next((group for group in groups if page_rows.comparable(place, group[0])), None)
         if group is None:
             groups.append([place])
         else:
             group.append(place)
-    return [_best(page_rows, group) for group in groups]
+    every = sorted(group for groups in by_question.values() for group in groups)
+    return [_best(page_rows, ranked, group) for group in every]
 
 
-def _best(page_rows: PageRows, group: Sequence[int]) -> Best:
+def _best(page_rows: PageRows, ranked: Sequence[Row], group: Sequence[int]) -> Best:
     # A time may be fast because its merges are wrong.
-    proved = [place for place in group if page_rows.rows[place].confirmed] or group
-    ordered = sorted(proved, key=lambda place: page_rows.rows[place].total or 0.0)
-    first, last = (page_rows.rows[place] for place in (ordered[0], ordered[-1]))
+    proved = [place for place in group if ranked[place].confirmed] or group
+    ordered = sorted(proved, key=lambda place: ranked[place].total or 0.0)
+    first, last = (ranked[place] for place in (ordered[0], ordered[-1]))
     least, most = first.total or 0.0, last.total or 0.0
     return Best(
         ", ".join(filter(None, (page_rows.tasks[group[0]], _where(page_rows, group[0])))),
         len(group),
         ordered[0],
         f"{least:,.{decimals_for([least])}f}{mark_of(first)}",
-        [place for place in ordered[1:] if not told_apart(first, page_rows.rows[place])],
+        [place for place in ordered[1:] if not told_apart(first, ranked[place])],
         f"{page_rows.brief[ordered[-1]]}, {ratio_text(most / least)} times as long" if told_apart(first, last) else "",
     )
 

@@ -48,8 +48,10 @@ def rows_of_page(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> PageRows:
     owners = [name for name, _ in named]
     tasks = [_task(legend, place) for place in range(len(everything))]
     brief = [""] * len(everything)
-    for task in dict.fromkeys(tasks):
-        places = [place for place, other in enumerate(tasks) if other == task]
+    by_task: dict[str, list[int]] = {}
+    for place, task in enumerate(tasks):
+        by_task.setdefault(task, []).append(place)
+    for places in by_task.values():
         labels = Legend([everything[place] for place in places]).short_labels()
         for place, label in zip(places, _owned(labels, [owners[place] for place in places]), strict=True):
             brief[place] = label
