@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import forgers
 import pytest
 from workbench import BRIEF, CHECKOUT, TESTS, is_running, limits_wait, wait_until
 
+from harness.common.errors import guarded
 from harness.measure.control_group import ControlGroup
 from harness.measure.process import Answer, Attended, Limits, measure
 from harness.worker import word_store
@@ -545,6 +547,19 @@ def test_nothing_kept_in_the_usual_places_is_found_again(
 
 def test_the_cpu_time_of_an_orphan_is_accounted(measured: Measure) -> None:
     answer, _ = measured("lets_an_orphan_work")
+    assert (answer["status"], answer["reason"]) == ("ok", None)
+    assert answer["cpu_seconds"] > 0.4
+
+
+def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is ignored is inherited by a command that another program starts; and no control group may be made."""
+    monkeypatch.setattr("harness.measure.control_group.own_groups", list)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        answer, _ = measured("lets_an_orphan_work")
+        assert guarded(lambda: subprocess.run(["false"], check=False).returncode) == 1
+    finally:
+        signal.signal(signal.SIGCHLD, before)
     assert (answer["status"], answer["reason"]) == ("ok", None)
     assert answer["cpu_seconds"] > 0.4
 

@@ -31,7 +31,7 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
     """Raise ValueError for what cannot be inherited, as far as that is known without any text."""
     if inheriting not in INHERITING:
         raise ValueError(f"inheriting is {inheriting!r}; it is 'kept' or 'met'")
-    if num_merges < len(inherited):
+    if inherited and num_merges < len(inherited):
         raise ValueError(
             f"num_merges={num_merges} is below the {len(inherited)} merges that are inherited; they count among it"
         )

@@ -55,6 +55,8 @@ def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and shells for their background jobs, say so
             signal.signal(number, interrupt)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # or nobody would learn how a child has ended
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name or sign that the terminal cannot show is no reason to end
