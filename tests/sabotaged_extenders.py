@@ -38,8 +38,8 @@ class SpellsAnew(Refused):
 
 
 class RefusesNothing(Refused):
-    def __call__(self, pair: Pair) -> bool:
-        return bool(self.tokens[pair[0]] + self.tokens[pair[1]] in self.spelled)
+    def spelled_so(self, left: bytes, right: bytes) -> bool:
+        return left + right in self.spelled
 
 
 def keeps_dropped(inherited: Sequence[Merge], _: str, vocabulary: Vocabulary, *how: Any) -> None:

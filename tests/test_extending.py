@@ -20,7 +20,7 @@ from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.gpt2_form import read_spelling
-from variants import heap, naive, vetoes
+from variants import heap, naive, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -43,7 +43,7 @@ def swapped_words(left: bytes, right: bytes) -> bool:
 
 
 @pytest.mark.parametrize("case", EXTENSION_CASES, ids=lambda case: str(case.name))
-@pytest.mark.parametrize("train", [naive.train, heap.train], ids=["naive", "heap"])
+@pytest.mark.parametrize("train", [naive.train, heap.train, seg_status.train], ids=["naive", "heap", "seg_status"])
 def test_a_worked_example_of_extending(train: Train, case: ExtensionCase) -> None:
     learned = train(
         WordCounts.from_items(case.words.items()),
@@ -100,7 +100,7 @@ def test_extenders_come_to_the_definition_whatever_they_inherit(
     tie_break: TieBreak,
     data: st.DataObject,
 ) -> None:
-    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "heap_python"])))
+    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "seg_status"])))
     asked: dict[str, Any] = {
         "tie_break": tie_break,
         "min_count": data.draw(st.sampled_from([1, 1, 3])),
@@ -153,7 +153,7 @@ def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: 
         for pattern in ("superbpe_words", "superbpe")
     )
     first, both = spelled(folder / f"{name}.stage1.txt"), spelled(folder / f"{name}.txt")
-    train = functools.partial(heap.train, tie_break=TieBreak.HUGGINGFACE)
+    train = functools.partial(seg_status.train, tie_break=TieBreak.HUGGINGFACE)
     assert train(words, len(first)) == first
     assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
 
@@ -191,7 +191,7 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
         ([(b"a", b"b")], {"num_merges": 0}, "num_merges=0 is below the 1 merges that are inherited; they count among"),
     ],
 )
-@pytest.mark.parametrize("train", [naive.train, heap.train], ids=["naive", "heap"])
+@pytest.mark.parametrize("train", [naive.train, heap.train, seg_status.train], ids=["naive", "heap", "seg_status"])
 def test_what_cannot_be_inherited_is_refused_with_a_sentence(
     train: Train, inherited: Sequence[Merge], asked: dict[str, Any], sentence: str
 ) -> None:

@@ -82,10 +82,12 @@ class Refused:
 
     def __call__(self, pair: Pair) -> bool:
         if pair not in self.answers:
-            left, right = self.tokens[pair[0]], self.tokens[pair[1]]
-            vetoed = self.veto is not None and bool(self.veto(left, right))
-            self.answers[pair] = vetoed or left + right in self.spelled
+            self.answers[pair] = self.spelled_so(self.tokens[pair[0]], self.tokens[pair[1]])
         return self.answers[pair]
+
+    def spelled_so(self, left: bytes, right: bytes) -> bool:
+        """Whether a pair of tokens with these bytes may not be merged."""
+        return (self.veto is not None and bool(self.veto(left, right))) or left + right in self.spelled
 
     def allowed(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
         """Those of `pairs` that may be merged."""

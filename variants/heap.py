@@ -85,7 +85,9 @@ def learn(
     functions = heap_functions(heap)
     vocabulary = Vocabulary(tie_break.reversed_key if functions.sign < 0 else tie_break.key)
     meter.follow(vocabulary.merges)
-    state = indexed_words(word_counts, meter, "words", coarse_on_repeat=False)
+    # Long pieces hold a pair often: counting how often beats looking through the piece for what is left of it.
+    index = "occurrences" if inherited else "words"
+    state = indexed_words(word_counts, meter, index, coarse_on_repeat=False)
 
     def make_inherited(pair: Pair, new_token: int) -> Iterable[Pair]:
         return state.merge(pair, new_token, meter)[1] if pair in state.pair_counts else ()

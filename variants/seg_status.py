@@ -14,6 +14,9 @@ Every occurrence of a pair comes into being at the one merge that makes the newe
 later. So position lists never grow after that merge, are in order, and stale entries are skipped when they are met.
 Against the original: words carry weights, replacement is left to right (the original goes right to left inside runs),
 and lengths take as many bytes as the longest word needs (the original ends at tokens of 255).
+
+It can go on from merges that are already made (extending.py), and is the stage in Python for that: pieces are long
+there, and nothing here cares how long. A pair that is refused is never kept.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ from __future__ import annotations
 import heapq
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
+from variants.extending import Refused, check_inherited, inherit
+from variants.words import Vocabulary
 
 TokenPair = tuple[bytes, bytes]
 
@@ -35,6 +41,9 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
     compress_threshold: float = 0.0,
 ) -> list[Merge]:
     """Learn merges from positions.
@@ -45,11 +54,18 @@ def train(
     """
     if not 0 <= compress_threshold <= 1:
         raise ValueError(f"compress_threshold is {compress_threshold}; it is a share from 0 to 1")
-    merges: list[Merge] = []
+    check_inherited(inherited, inheriting, num_merges)
+    vocabulary = Vocabulary(tie_break.reversed_key)
+    merges = vocabulary.merges
     meter.follow(merges)
     text = SegmentedText(word_counts)
-    keys = {bytes((byte,)): tie_break.reversed_key(byte, bytes((byte,))) for byte in range(256)}
-    pairs = PositionedPairs(text, min_count, meter)
+    # While merges are inherited a pair may be as rare as it likes, and under a veto.
+    pairs = PositionedPairs(text, 1 if inherited else min_count, meter)
+    if inherited:
+        make_inherited(pairs, vocabulary, inherited, inheriting, meter)
+    keys = dict(zip(vocabulary.tokens, vocabulary.keys))
+    if inherited or veto is not None:
+        pairs.keep_only(min_count, Refused(vocabulary, veto))
     heap = [(-count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pairs.counts.items()]
     heapq.heapify(heap)
     meter.tally("heap_pushes", len(heap))
@@ -69,6 +85,23 @@ def train(
         meter.lap("update")
     meter.tally("position_bytes", text.bytes_held + pairs.most_bytes_held)
     return merges
+
+
+def make_inherited(
+    pairs: PositionedPairs, vocabulary: Vocabulary, inherited: Sequence[Merge], inheriting: str, meter: Meter
+) -> None:
+    """Make the inherited merges at the positions of their pairs, of which some may stand nowhere."""
+    tokens, ids = vocabulary.tokens, {token: number for number, token in enumerate(vocabulary.tokens)}
+
+    def numbered(come: Iterable[TokenPair]) -> Iterable[Pair]:
+        return [(ids[left], ids[right]) for left, right in come]
+
+    def make(pair: Pair, token: int) -> Iterable[Pair]:
+        ids[tokens[token]] = token
+        standing = tokens[pair[0]], tokens[pair[1]]
+        return numbered(pairs.merge(standing, meter)) if pairs.counts.get(standing) else ()
+
+    inherit(inherited, inheriting, vocabulary, numbered(pairs.counts), make)
 
 
 def pop_most_frequent(
@@ -130,6 +163,7 @@ class PositionedPairs:
     def __init__(self, text: SegmentedText, min_count: int, meter: Meter) -> None:
         self.text = text
         self.min_count = min_count
+        self.refused: Refused | None = None
         self.counts: dict[TokenPair, int] = {}
         self.positions: dict[TokenPair, Any] = {}
         self.counts_when_listed: dict[TokenPair, int] = {}
@@ -146,6 +180,12 @@ class PositionedPairs:
         self.settle()
         meter.tally("positions_visited", len(content))
         meter.tally("pair_updates", updates)
+
+    def keep_only(self, min_count: int, refused: Refused) -> None:
+        """From now on keep no pair that is rarer or refused, and forget those that are."""
+        self.min_count, self.refused = min_count, refused
+        for pair in [pair for pair, count in self.counts.items() if count < min_count or refused.spelled_so(*pair)]:
+            self.forget(pair)
 
     def merge(self, pair: TokenPair, meter: Meter) -> list[TokenPair]:
         """Join `pair` wherever it still stands, left to right; returns the pairs born of it that can be chosen."""
@@ -200,7 +240,8 @@ class PositionedPairs:
         """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be gone already."""
         kept = []
         for pair in self.born:
-            if self.counts[pair] >= self.min_count:
+            may_be_chosen = self.refused is None or not self.refused.spelled_so(*pair)
+            if self.counts[pair] >= self.min_count and may_be_chosen:
                 kept.append(pair)
                 self.counts_when_listed[pair] = self.counts[pair]
                 self.bytes_held += self.positions[pair].itemsize * len(self.positions[pair])
