@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import shutil
 import sys
@@ -49,6 +50,18 @@ def cache_folder(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Pa
     python_files.standard_library.cache_clear()
     python_files.site_packages.cache_clear()
     return own / "cache"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """Hydra's --info lets everything be logged from then on, and then tells all it knows at every start."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in root.handlers[:]:
+        if type(handler) is logging.StreamHandler and handler not in handlers:
+            root.removeHandler(handler)
 
 
 @pytest.fixture

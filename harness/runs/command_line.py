@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import hydra
 import hydra.errors
 from hydra._internal.hydra import Hydra
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
@@ -199,6 +200,8 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             lenient_help(),
             without_migration_warnings(),
             quick_yaml(),
+            # It copies all that was stored to keep it from changes that it does not make, once or twice a time.
+            replaced(ConfigStore, "__deepcopy__", lambda store, _: store),
             replaced(argparse.ArgumentParser, "error", refuse),
             # It composes every point beforehand, so that none is launched in vain; ours only go on a list.
             replaced(Sweeper, "validate_batch_is_legal", lambda *_: None),
@@ -256,9 +259,12 @@ def refuse(_: argparse.ArgumentParser, message: str) -> NoReturn:
 @contextlib.contextmanager
 def replaced(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None]:
     """Another method of a class, for a while: Hydra makes its own parsers and sweepers, so there is no other way."""
-    before = getattr(kind, name)
+    before = vars(kind).get(name)
     setattr(kind, name, method)
     try:
         yield
     finally:
-        setattr(kind, name, before)
+        if before is None:
+            delattr(kind, name)
+        else:
+            setattr(kind, name, before)
