@@ -67,7 +67,9 @@ FAULTS = (
     Fault("a place in a member is told as one in the whole", "offset - part.start + part.at", "offset + part.at"),
     # Tokenizers.
     Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
-    Fault("a token of the same rank is merged further", "if rank >= own:", "if rank > own:"),
+    Fault(
+        "a token of the same rank is merged further", "(rank := min(found)) < limit", "(rank := min(found)) <= limit"
+    ),
     # What is right.
     Fault("pairs overlap in the true counts", "kept: Array = places[since % 2 == 0]", "kept: Array = places"),
     Fault("lists that part by a tie are called wrong", "BY_TIES if", "WRONG if"),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from checked import TAKING_SECONDS, passing, quick_ones, slow_ones
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -30,17 +31,14 @@ REQUIRED = {name for name in ASKED if name in registry.counters()} | {
     card.name for card in registry.variants().values() if {card.name, *card.tags} & set(ASKED)
 }
 TRAINER_CHECKS = trainer_checks()
-COUNTER_CHECKS = counter_checks()
-QUICK_COUNTER_CHECKS = [check for check in COUNTER_CHECKS if check.group != "large files"]
-LARGE_FILES_AT_ONE_WIDTH = [check for check in counter_checks([3]) if check.group == "large files"]
+COUNTER_CHECKS = quick_ones(counter_checks()) + slow_ones(counter_checks([3]))
 # What trains from a file has no words to be checked with; tests/test_peers.py has its checks.
 ON_WORDS = [card.name for card in registry.variants().values() if "from_file" not in card.tags]
 PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
 VARIANTS = [name for name in ON_WORDS if name not in PRESETS]
 QUICK = {"flat"}
-LATE = "what begins late"
-QUICK_CHECKS = [check for check in TRAINER_CHECKS if check.group != LATE]
-LATE_CHECKS = [check for check in TRAINER_CHECKS if check.group == LATE]
+QUICK_CHECKS = quick_ones(TRAINER_CHECKS)
+LATE_CHECKS = slow_ones(TRAINER_CHECKS)
 CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
     "cpp_updater",
@@ -101,7 +99,7 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
 
 def marks(name: str, group: str) -> list[Any]:
     """What begins late takes slow trainers long, each some seconds."""
-    late = group == LATE and name not in QUICK
+    late = group in TAKING_SECONDS and name in VARIANTS and name not in QUICK
     return [pytest.mark.slow] if late else []
 
 
@@ -126,13 +124,6 @@ def make(checks: list[Check], name: str, card: Any) -> None:
     assert not failed, "\n".join(failed)
     if len(skipped) == len(checks):
         pytest.skip(skipped[0])
-
-
-def passing(checks: list[Check], train: Callable[..., Any]) -> list[str]:
-    """Make every check, and fail with what fails; returns which were skipped."""
-    outcomes = [outcome_of(check, train) for check in checks]
-    assert not [outcome for outcome in outcomes if outcome.status == "failed"]
-    return [outcome.check for outcome in outcomes if outcome.status == "skipped"]
 
 
 @pytest.mark.parametrize("name", [*ON_WORDS, *registry.counters()])
@@ -189,9 +180,7 @@ def test_the_fast_presets_are_presets() -> None:
     assert set(PRESETS) >= FAST_PRESETS
 
 
-@pytest.mark.parametrize(
-    ("name", "checks"), cases(list(registry.counters()), QUICK_COUNTER_CHECKS + LARGE_FILES_AT_ONE_WIDTH)
-)
+@pytest.mark.parametrize(("name", "checks"), cases(list(registry.counters()), COUNTER_CHECKS))
 def test_a_word_counter_conforms(name: str, checks: list[Check]) -> None:
     make(checks, name, registry.counters()[name])
 

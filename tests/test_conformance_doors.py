@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sabotaged
 import sabotaged_counters
+from checked import quick_ones
 
 from harness import conformance
 from harness.common import errors
@@ -55,12 +56,8 @@ def count(corpus: Corpus) -> WordCounts:
 def without_what_begins_late(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A door needs not the checks that take seconds; slow tests have them all."""
     if not request.node.get_closest_marker("slow"):
-        monkeypatch.setattr(conformance, "trainer_checks", lambda *asked: quick_ones(trainer_checks(*asked)))
-        monkeypatch.setattr(conformance, "counter_checks", lambda *asked: quick_ones(counter_checks(*asked)))
-
-
-def quick_ones(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if check.group not in ("what begins late", "large files")]
+        for name, checks in (("trainer_checks", trainer_checks), ("counter_checks", counter_checks)):
+            monkeypatch.setattr(conformance, name, lambda *asked, of=checks, **named: quick_ones(of(*asked, **named)))
 
 
 # From Python.

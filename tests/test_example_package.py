@@ -61,6 +61,7 @@ def shell(tmp_path: Path, site: Path) -> Shell:
 MEASURED = ["data.path=book.txt", "vocab_size=270", "concurrent=true", "results=r"]
 
 
+@pytest.mark.slow
 def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None:
     shown = shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
     records = [json.loads(line) for line in (shell.folder / "r/records.jsonl").read_text().splitlines()]

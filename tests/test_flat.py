@@ -6,21 +6,24 @@ idea switched off, guesses so high that the text must be counted again, wide ids
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import subprocess
 import sys
 import threading
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from checked import passing, quick_ones, slow_ones
 from meters import Recorder, ends_in_memory_error, interrupt
 from sanitizers import case_text, printed_merges, sanitized
 
-from harness.conformance import check_trainer
+from harness.conformance import trainer_checks
+from harness.proof.checks import Check
 from variants import flat, heap, naive
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -70,36 +73,37 @@ def chain_of_letters(length: int, seed: int = 0) -> WordCounts:
 
 
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
-@pytest.mark.parametrize("seed", range(30))
-def test_learns_what_the_definition_learns(seed: int, tie_break: TieBreak) -> None:
-    words = WordCounts.from_items(random_table(seed).items())
-    for min_count in (1, 3):
+@pytest.mark.parametrize("min_count", [1, 3])
+def test_learns_what_the_definition_learns(min_count: int, tie_break: TieBreak) -> None:
+    for seed in range(30):
+        words = WordCounts.from_items(random_table(seed).items())
         expected = naive.train(words, 100, tie_break=tie_break, min_count=min_count)
-        assert flat.train(words, 100, tie_break=tie_break, min_count=min_count) == expected
+        assert flat.train(words, 100, tie_break=tie_break, min_count=min_count) == expected, seed
 
 
 @pytest.mark.parametrize("idea", flat.IDEAS)
-@pytest.mark.parametrize("seed", range(100, 125))
-def test_each_idea_can_be_switched_off(seed: int, idea: str) -> None:
-    words = WordCounts.from_items(random_table(seed).items())
+def test_each_idea_can_be_switched_off(idea: str) -> None:
     switched: dict[str, Any] = {idea: False}
-    assert flat.train(words, 60, **switched) == naive.train(words, 60)
+    for seed in range(100, 125):
+        words = WordCounts.from_items(random_table(seed).items())
+        assert flat.train(words, 60, **switched) == naive.train(words, 60), seed
 
 
+@pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("parameters", [*({idea: False} for idea in flat.IDEAS), {"batch": 4}], ids="-".join)
-def test_every_switch_conforms(parameters: dict[str, Any]) -> None:
-    check_trainer(flat.train, parameters=parameters)
+def test_every_switch_conforms(parameters: dict[str, Any], choose: Callable[[list[Check]], list[Check]]) -> None:
+    passing(choose(trainer_checks()), functools.partial(flat.train, **parameters))
 
 
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
 @pytest.mark.parametrize("batch", [2, 3, 1000])
-@pytest.mark.parametrize("seed", range(400, 420))
-def test_merges_made_in_one_pass_are_those_made_one_by_one(seed: int, batch: int, tie_break: TieBreak) -> None:
-    words = WordCounts.from_items(random_table(seed).items())
-    meter = Meter()
-    merges = flat.train(words, 100, meter, tie_break=tie_break, batch=batch)
-    assert merges == naive.train(words, 100, tie_break=tie_break)
-    assert meter.tallies["batches"] <= len(merges)
+def test_merges_made_in_one_pass_are_those_made_one_by_one(batch: int, tie_break: TieBreak) -> None:
+    for seed in range(400, 420):
+        words = WordCounts.from_items(random_table(seed).items())
+        meter = Meter()
+        merges = flat.train(words, 100, meter, tie_break=tie_break, batch=batch)
+        assert merges == naive.train(words, 100, tie_break=tie_break), seed
+        assert meter.tallies["batches"] <= len(merges)
 
 
 def test_pairs_that_do_not_touch_are_merged_in_one_pass() -> None:

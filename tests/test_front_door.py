@@ -117,6 +117,7 @@ def test_a_file_of_ones_own_is_measured_proved_recorded_and_shown(harness: Front
     assert "heap pushes" in said.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -133,6 +134,7 @@ def test_a_path_is_taken_literally(harness: FrontDoor, name: str, shown: str) ->
     assert said.trained()[0]["data"]["name"] == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "name", "documents"),
     [
@@ -274,6 +276,7 @@ def test_counters_that_disagree_are_named_in_a_sentence(harness: FrontDoor) -> N
 # Input that is not what it should be.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "code", "sentence"),
     [
@@ -296,6 +299,7 @@ def test_little_text_is_little_work_and_no_fault(harness: FrontDoor, content: by
     assert sentence in said.out
 
 
+@pytest.mark.slow
 def test_invalid_text_is_refused_with_its_place(harness: FrontDoor) -> None:
     (harness.folder / "text.txt").write_bytes(b"good \xff bad")
     said = harness("data.path=text.txt", SMALL)
@@ -513,6 +517,7 @@ def test_an_interruption_ends_a_counter_in_several_processes(harness: FrontDoor)
     assert list(harness.temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_from_python_a_run_gives_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text(TEXT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -52,9 +53,14 @@ def named(path: Path) -> str:
     return path.relative_to(REPOSITORY).as_posix()
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported(path: Path) -> Iterator[str]:
     """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -82,7 +88,7 @@ def worker_modules() -> list[Path]:
 def code_lines(path: Path) -> int:
     """Lines that hold code: no blank ones, no comments, no docstrings."""
     documented: set[int] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             documented.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     with path.open("rb") as file:
@@ -114,10 +120,14 @@ def test_what_lies_at_the_root_is_a_command(path: Path) -> None:
         assert '\nif __name__ == "__main__":\n' in path.read_text()
 
 
-@pytest.mark.parametrize("path", [path for room in ROOMS for path in sources(f"harness/{room}/**/*.py")], ids=named)
-def test_a_room_imports_from_lower_floors_only(path: Path) -> None:
-    if path.name == "__main__.py" and path.parent.name != "worker":
-        return  # a command that has a room's name
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_from_lower_floors_only(room: str) -> None:
+    for path in sources(f"harness/{room}/**/*.py"):
+        if path.name != "__main__.py" or path.parent.name == "worker":  # a command may have a room's name
+            imports_from_lower_floors(path)
+
+
+def imports_from_lower_floors(path: Path) -> None:
     own = ROOMS.index(path.relative_to(REPOSITORY).parts[1])
     for module in imported(path):
         if module.partition(".")[0] == "harness":
@@ -186,18 +196,18 @@ def test_the_measured_process_starts_small() -> None:
     assert heavy & {module.partition(".")[0] for module in listed} == set()
 
 
-@pytest.mark.parametrize("path", sources("harness/**/*.py"), ids=named)
-def test_the_harness_names_no_variant(path: Path) -> None:
+def test_the_harness_names_no_variant() -> None:
     names = set(registry.cards("variant"))
-    constants = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
-    assert names & {constant for constant in constants if isinstance(constant, str)} == set()
-    stages = {module.split(".")[1] for module in imported(path) if module.startswith("variants")}
-    assert stages <= {"contract", "words", "vetoes", "extending"}
+    for path in sources("harness/**/*.py"):
+        constants = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
+        assert names & {constant for constant in constants if isinstance(constant, str)} == set(), path
+        stages = {module.split(".")[1] for module in imported(path) if module.startswith("variants")}
+        assert stages <= {"contract", "words", "vetoes", "extending"}, path
 
 
-@pytest.mark.parametrize("path", [*source_files("variants"), *source_files("harness")], ids=named)
-def test_a_file_is_no_longer_than_a_reader_bears(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= LONGEST_FILE
+def test_a_file_is_no_longer_than_a_reader_bears() -> None:
+    lengths = {path: path.read_text().count("\n") for path in [*source_files("variants"), *source_files("harness")]}
+    assert [path for path, length in lengths.items() if length > LONGEST_FILE] == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -96,16 +97,17 @@ def agree(train: Callable[..., list[Merge]], corpus: Corpus, rule: TieBreak, num
 
 
 @pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
-@pytest.mark.parametrize("case", [case for case in FILE_CASES if case.invalid_at is None], ids=lambda case: case.name)
-def test_merges_of_the_worked_files_are_identical(name: str, rule: TieBreak, case: FileCase, tmp_path: Path) -> None:
+def test_merges_of_the_worked_files_are_identical(name: str, rule: TieBreak, tmp_path: Path) -> None:
     train = trainer(name)
     path = tmp_path / "text.txt"
-    path.write_bytes(case.content)
-    corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
-    try:
-        agree(train, corpus, rule)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    cases = [case for case in FILE_CASES if case.invalid_at is None]
+    for case in cases:
+        path.write_bytes(case.content)
+        corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
+        with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
+            agree(train, corpus, rule)
+            cases = [other for other in cases if other is not case]
+    assert len(cases) < len([case for case in FILE_CASES if case.invalid_at is None])
 
 
 @pytest.mark.parametrize(("name", "rule"), UNDER_EACH)

@@ -1,0 +1,26 @@
+"""Checks of the conformance suite for tests that need not all of it, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.proof.checks import Check, outcome_of
+
+TAKING_SECONDS = ("what begins late", "large files")
+"""The groups of checks that a slow trainer or counter spends seconds on."""
+
+
+def quick_ones(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.group not in TAKING_SECONDS]
+
+
+def slow_ones(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.group in TAKING_SECONDS]
+
+
+def passing(checks: list[Check], subject: Callable[..., Any]) -> list[str]:
+    """Make every check, and fail with what fails; returns the names of those that were skipped."""
+    outcomes = [outcome_of(check, subject) for check in checks]
+    assert not [outcome for outcome in outcomes if outcome.status == "failed"]
+    return [outcome.check for outcome in outcomes if outcome.status == "skipped"]
