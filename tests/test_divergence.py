@@ -101,6 +101,7 @@ def test_a_tie_is_told_with_the_rules_that_break_it(
     assert "A: 1 merge is not right, the first is merge 3" in shown
 
 
+@pytest.mark.slow
 def test_equal_lists_end_with_0_whatever_their_form(
     tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,7 +162,10 @@ def test_a_trainer_takes_the_tie_break_that_is_its_own(book: str, capsys: pytest
         (["heap", "no_such"], errors.USAGE, "unknown variant 'no_such'"),
         (["heap", "no.such:train"], errors.UNMEASURED, "came to no merges ("),
         (["heap", "heap", "--b", "pattern=line"], errors.USAGE, "reads the data set in another way; say it for both"),
-        (["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap came to no merges ("),
+        pytest.param(
+            *(["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap came to no merges ("),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_bad_input_is_answered_with_one_sentence(

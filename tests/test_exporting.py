@@ -92,6 +92,7 @@ def test_a_table_of_words_can_be_written_too(tmp_path: Path) -> None:
     assert words_in(tmp_path / "p") == {b"low": 2, b"x": 1}
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, book: str) -> None:
     with pytest.raises(Refusal, match=r"cannot write .*nowhere.* \(No such file or directory\); say another place"):
         exported("file", "--set", book, "--parquet", str(tmp_path / "nowhere" / "p"))

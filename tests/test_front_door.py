@@ -200,6 +200,7 @@ def test_every_relative_path_starts_where_the_command_was_given(harness: FrontDo
     assert list((harness.folder / "below").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_trainer_that_lies_in_the_current_folder_is_found(harness: FrontDoor) -> None:
     (harness.folder / "mine.py").write_text("from variants.naive import train")
     said = harness("data.path=text.txt", SMALL, "variant._target_=mine:train")

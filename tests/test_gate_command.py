@@ -59,7 +59,7 @@ def messages(told: dict[str, Any]) -> list[str]:
 # Identity and work
 
 
-def test_a_new_snapshot_is_accepted_held_and_drifts(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_snapshot_is_accepted_and_drifts(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("heap", "--tiers", "identity,work", "--no-base")
     assert run(card, "heap", "--accept") == 0
     path = Path("results/counters.json")
@@ -71,6 +71,16 @@ def test_a_new_snapshot_is_accepted_held_and_drifts(card: Path, capsys: pytest.C
     assert run(card, *arguments) == 21
     shown = capsys.readouterr().out
     assert "heap on letters, phase update, tally pair_updates: " in shown
+
+
+@pytest.mark.slow
+def test_a_snapshot_is_held_and_what_is_accepted_anew_is_told(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("heap", "--tiers", "identity,work", "--no-base")
+    assert run(card, "heap", "--accept") == 0
+    path = Path("results/counters.json")
+    counted = json.loads(path.read_text())
+    counted["counters"]["heap"]["letters"]["update/pair_updates"] -= 100
+    path.write_text(json.dumps(counted))
     assert run(card, "heap", "--accept") == 0
     assert "heap on letters: update/pair_updates" in capsys.readouterr().out
     assert run(card, *arguments) == 0

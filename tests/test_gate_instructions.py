@@ -19,7 +19,7 @@ from harness.gate.tasks import Arm, Laboratory, Sampled
 from harness.gate.work import observe_instructions
 
 CARD = card_of("usual", ["work.instructions.layouts=3"])
-HEAD = {"card": {"name": "usual", "work": {"instructions": {"most": 0.005}}}}
+HEAD = {"card": {"name": "usual", "tiers": ["work"], "work": {"instructions": {"most": 0.005}}}}
 
 
 class Bench:

@@ -67,6 +67,7 @@ def completed(tmp_path: Path, another_package: Path) -> Complete:
 # Completion.
 
 
+@pytest.mark.slow
 def test_a_shell_completes_the_names_of_variants(completed: Complete) -> None:
     offered = completed("bpe-harness variant=")
     assert {f"variant={name}" for name in registry.cards("variant")} <= set(offered)

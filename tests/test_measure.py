@@ -34,7 +34,35 @@ WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"widest", 3), (b"ne
 NUM_MERGES = 8
 MERGES = train(WORDS, NUM_MERGES)
 
+ALIKE = {
+    "unruly:cannot_write_files",
+    "leaves_a_number_without_end",
+    "raises_the_unspeakable",
+    "ends_well_without_an_answer",
+    "unruly:nothing",
+    "leaves_a_pipe_for_an_answer",
+    "leaves_endless_zeros_for_merges",
+    "puts_a_link_in_the_place_of_its_folder",
+    "calls_sys_exit",
+    "raises_a_keyboard_interrupt",
+    "aborts",
+    "raises_what_is_not_text",
+    "recurses",
+    "returns_a_generator",
+    "returns_promises",
+    "returns_it_in_words",
+    "returns_an_impostor",
+    "leaves_half_an_answer",
+    "leaves_nested_brackets",
+    "leaves_another_status",
+}
+"""Trainers whose end, or whose answer, is told as that of another is: slow tests have them all."""
+
 Measure = Callable[..., tuple[Answer, Path]]
+
+
+def without_those_alike(*cases: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(*case, marks=pytest.mark.slow if case[0] in ALIKE else ()) for case in cases]
 
 
 @pytest.fixture
@@ -80,24 +108,36 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
 
 @pytest.mark.parametrize(
     ("trainer", "status", "reason"),
-    [
+    without_those_alike(
         ("segfaults", "killed", "its process was ended by SIGSEGV"),
         ("kills_itself", "killed", "its process was ended by signal 40"),
         ("ends_at_once", "error", "its process ended without an answer, exit status 7"),
         ("calls_sys_exit", "error", "SystemExit: no more today"),
         ("raises", "error", "LookupError: nothing here"),
-        ("raises_the_unspeakable", "error", "Unspeakable: an exception that cannot be put into words"),
+        (
+            "raises_the_unspeakable",
+            "error",
+            "Unspeakable: an exception that cannot be put into words",
+        ),
         ("raises_the_unbearable", "error", "Unbearable: an exception that cannot be put into words"),
         ("raises_a_keyboard_interrupt", "error", "KeyboardInterrupt"),
         ("aborts", "killed", "its process was ended by SIGABRT"),
-        ("ends_well_without_an_answer", "error", "its process ended without an answer, exit status 0"),
+        (
+            "ends_well_without_an_answer",
+            "error",
+            "its process ended without an answer, exit status 0",
+        ),
         ("raises_what_is_not_text", "error", "half a character: \udcff"),
         ("recurses", "error", "RecursionError: maximum recursion depth exceeded"),
         ("is_unavailable", "skipped", "needs a library that is not there; install it"),
         ("wants_more", "error", "TypeError: wants_more() missing 1 required keyword-only argument: 'temperature'"),
-        ("unruly:nothing", "error", "AttributeError: module 'unruly' has no attribute 'nothing'"),
+        (
+            "unruly:nothing",
+            "error",
+            "AttributeError: module 'unruly' has no attribute 'nothing'",
+        ),
         ("not_there:train", "error", "ModuleNotFoundError: No module named 'not_there'"),
-    ],
+    ),
 )
 def test_every_end_has_its_status_and_its_reason(measured: Measure, trainer: str, status: str, reason: str) -> None:
     answer, output = measured(trainer)
@@ -207,9 +247,13 @@ def test_a_limit_on_time_holds_whatever_is_said_meanwhile(measured: Measure, tra
 @pytest.mark.parametrize(
     ("trainer", "reason"),
     [
-        ("maps_without_end", "its processes held over limits.memory=100000000 bytes"),
+        pytest.param(
+            "maps_without_end", "its processes held over limits.memory=100000000 bytes", marks=pytest.mark.slow
+        ),
         ("lets_children_allocate", "its processes held over limits.memory=100000000 bytes"),
-        ("lets_a_stranger_allocate", "its processes held over limits.memory=100000000 bytes"),
+        pytest.param(
+            "lets_a_stranger_allocate", "its processes held over limits.memory=100000000 bytes", marks=pytest.mark.slow
+        ),
         ("allocates_without_end", "its processes held over limits.memory=100000000 bytes"),
         ("allocates_at_once", "an allocation failed under the memory limit"),
     ],
@@ -224,7 +268,7 @@ def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str, rea
 
 @pytest.mark.parametrize(
     ("trainer", "reason"),
-    [
+    without_those_alike(
         ("returns_none", "it returned NoneType, not a list of merges"),
         ("returns_a_generator", "it returned list_iterator, not a list of merges"),
         ("returns_promises", "it returned Lazy, not a list of merges"),
@@ -233,7 +277,7 @@ def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str, rea
         ("returns_an_impostor", "it returned Impostor, not a list of merges"),
         ("returns_lazy_pairs", "merge 1 is LazyPair of bytes and bytes; only a plain tuple of plain bytes is a merge"),
         ("returns_lazy_bytes", "merge 1 is tuple of LazyBytes and bytes; only a plain tuple of plain bytes is a merge"),
-    ],
+    ),
 )
 def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, trainer: str, reason: str) -> None:
     answer, output = measured(trainer)
@@ -243,7 +287,7 @@ def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, 
 
 @pytest.mark.parametrize(
     ("trainer", "reason"),
-    [
+    without_those_alike(
         ("leaves_garbage", "what it left is no answer (not JSON)"),
         ("leaves_half_an_answer", "what it left is no answer (not JSON)"),
         ("leaves_nested_brackets", "what it left is no answer (not JSON)"),
@@ -252,10 +296,16 @@ def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, 
         ("leaves_another_status", "what it left is no answer (no status)"),
         ("leaves_numbers_that_are_none", "what it left is no answer (total)"),
         ("leaves_a_folder_for_an_answer", "what it left is no answer (Is a directory)"),
-        ("leaves_a_pipe_for_an_answer", "what it left is no answer (answer.json is no plain file)"),
+        (
+            "leaves_a_pipe_for_an_answer",
+            "what it left is no answer (answer.json is no plain file)",
+        ),
         ("leaves_endless_zeros_for_an_answer", "what it left is no answer (answer.json is no plain file)"),
         ("leaves_a_pipe_for_merges", "what it left is no answer (merges is no plain file)"),
-        ("leaves_endless_zeros_for_merges", "what it left is no answer (merges is no plain file)"),
+        (
+            "leaves_endless_zeros_for_merges",
+            "what it left is no answer (merges is no plain file)",
+        ),
         (
             "leaves_a_hole_for_merges",
             "what it left is no answer (merges is of 4398046511104 bytes, and 1073741824 are the most)",
@@ -263,9 +313,12 @@ def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, 
         ("leaves_a_number_without_end", "what it left is no answer (peak_rss_bytes)"),
         ("unruly:cannot_write_files", "its process ended without an answer, exit status 1"),
         ("removes_its_folder", "its process ended without an answer, exit status 1"),
-        ("puts_a_link_in_the_place_of_its_folder", "its process ended without an answer, exit status 0"),
+        (
+            "puts_a_link_in_the_place_of_its_folder",
+            "its process ended without an answer, exit status 0",
+        ),
         ("locks_its_folder", "its process ended without an answer, exit status 0"),
-    ],
+    ),
 )
 def test_garbage_in_the_place_of_an_answer_is_an_error(measured: Measure, trainer: str, reason: str) -> None:
     answer, output = measured(trainer)
@@ -306,13 +359,13 @@ def test_a_long_wrong_merge_is_shown_shortened() -> None:
     "trainer",
     [
         "prints",
-        "closes_standard_output",
-        "reads_standard_input",
+        pytest.param("closes_standard_output", marks=pytest.mark.slow),
+        pytest.param("reads_standard_input", marks=pytest.mark.slow),
         "closes_every_descriptor",
         "writes_to_every_descriptor",
         pytest.param("changes_folder", marks=pytest.mark.slow),
         "leaves_a_thread",
-        "returns_twice",
+        pytest.param("returns_twice", marks=pytest.mark.slow),
         "takes_two",
         "takes_anything",
         pytest.param("takes_keywords", marks=pytest.mark.slow),

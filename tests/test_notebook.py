@@ -55,6 +55,7 @@ def test_the_code_of_the_notebook_is_that_of_its_text() -> None:
     assert [source(cell) for cell in cells() if cell["cell_type"] == "code"] == written
 
 
+@pytest.mark.slow
 def test_what_the_exercise_begins_with_conforms() -> None:
     (begun,) = [source(cell) for cell in cells() if source(cell).startswith("%%writefile my_stage.py")]
     check_trainer(module(begun.partition("\n")[2]).train)

@@ -205,6 +205,7 @@ def test_the_command_shows_the_latest_runs_unless_all_are_asked_for(tmp_path: Pa
     assert "heap(push=all) x4" in picture.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_default_output_lies_beside_the_records(tmp_path: Path) -> None:
     results = tmp_path / "results" / "local"
     results.mkdir(parents=True)

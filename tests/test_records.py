@@ -57,6 +57,7 @@ def stored(path: Path, lines: list[Line]) -> Path:
 # The schema.
 
 
+@pytest.mark.slow
 def test_every_record_that_is_made_is_whole_and_described(made: list[Line]) -> None:
     assert {each["status"] for each in made} >= {"ok", "error", "killed", "skipped", "mismatch"}
     for each in made:

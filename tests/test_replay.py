@@ -237,6 +237,7 @@ def test_wrong_merges_end_with_21_and_the_true_counts(
     assert shown.splitlines()[-2:] == ["3 merges are not right, the first is merge 1", "WRONG"]
 
 
+@pytest.mark.slow
 def test_merges_that_stop_too_early_or_go_on_too_long_end_with_21(
     book: str, merges_of: Callable[[TieBreak], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +250,7 @@ def test_merges_that_stop_too_early_or_go_on_too_long_end_with_21(
     assert "they go on too long: vocab_size=259 asks for 2 merges" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_programs_are_told_of_every_merge(
     book: str, merges_of: Callable[[TieBreak], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -158,6 +158,7 @@ def test_what_was_recorded_before_its_proof_is_shown_with_the_proof_that_came_la
 # Several blocks.
 
 
+@pytest.mark.slow
 def test_of_several_blocks_the_interrupted_one_is_measured_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
