@@ -55,7 +55,7 @@ def observed(evidence: EvidenceFile, bench: Bench) -> tuple[int, str]:
     compared = [Comparison("mine", base, head)]
     observe_instructions(cast(Laboratory, bench), compared, evidence, lambda *_: None)
     verdict = judged(evidence.evidence)
-    (finding,) = verdict.findings
+    (finding,) = [finding for finding in verdict.findings if not finding.message.startswith("work was not measured")]
     return verdict.exit_code(), finding.message
 
 
