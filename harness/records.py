@@ -24,7 +24,7 @@ from harness.common.files import whole_file
 from harness.common.media import csv_text, well_formed
 from harness.common.streams import Parser, tell
 from harness.results.chosen import DEFAULT_RESULTS
-from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, report
+from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, read_records
 from harness.runs.record_keys import (
     CORES,
     KEYS,
@@ -64,9 +64,11 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     for path in given_again(paths):
         tell(f"{path} is given more than once, and read once")
-    found = readable(paths)
+    found = read_records(files_in(paths))
     target = folder / name
-    already = readable([file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)])
+    already = read_records(
+        [file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)]
+    )
     known = {canonical(record) for record in already}
     fresh = []
     for record in found:
@@ -83,23 +85,12 @@ def merge(paths: Sequence[Path], output: Path) -> int:
 def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
     """Write the records in another format."""
     form = format_of(output, named)
-    records = readable(paths)
+    records = read_records(files_in(paths))
     if not records:
         raise Refusal(f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED)
     write(records, output, form)
     tell(f"{output}: {numbered(len(records), 'record')}")
     return OK
-
-
-def readable(paths: Sequence[Path]) -> list[Record]:
-    """The records, in order; lines that are none are reported."""
-    records = []
-    for line in lines_in(paths):
-        if line.record is None:
-            report(line)
-        else:
-            records.append(line.record)
-    return records
 
 
 def lines_in(paths: Sequence[Path]) -> list[Line]:
@@ -148,15 +139,6 @@ def numbered(number: int, name: str) -> str:
 # what they are; what is of several types in one column, or deeper than that, is JSON text.
 
 FORMATS = ("parquet", "csv", "json")
-LARGEST = 2**63 - 1
-KINDS = {
-    **dict.fromkeys([WHOLE.name], "whole"),
-    **dict.fromkeys([NUMBER.name, SIGNED.name], "number"),
-    **dict.fromkeys([TEXT.name, SHA256.name, MOMENT.name], "text"),
-    YES_OR_NO.name: "true or false",
-    TEXTS.name: "texts",
-    CORES.name: "cores",
-}
 
 
 def write(records: Sequence[Record], path: Path, form: str) -> None:
@@ -200,20 +182,45 @@ def _csv_value(value: Any) -> Any:
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """A key of ours has its type even where every value is null, so that files of several runs can be read as one."""
     pa, parquet = extra("pyarrow", "an export as Parquet"), extra("pyarrow.parquet", "an export as Parquet")
+    columns = columns_of(records)
+    parquet.write_table(pa.table({name: array_of(pa, name, values) for name, values in columns.items()}), path)
+
+
+def array_of(pa: Any, name: str, values: Sequence[Any]) -> Any:
+    """An Arrow array of one type: what a key of ours is described with, else what holds all values, else JSON text.
+
+    A key of ours has its type even where every value is null, so that files of several runs can be read as one.
+    """
+    whole, number, text = pa.int64(), pa.float64(), pa.string()
     types = {
-        "whole": pa.int64(),
-        "number": pa.float64(),
-        "true or false": pa.bool_(),
-        "texts": pa.list_(pa.string()),
-        "cores": pa.list_(pa.int64()),
-        "text": pa.string(),
-        "nothing": pa.null(),
+        **dict.fromkeys([NUMBER.name, SIGNED.name], number),
+        **dict.fromkeys([TEXT.name, SHA256.name, MOMENT.name], text),
+        WHOLE.name: whole,
+        YES_OR_NO.name: pa.bool_(),
+        TEXTS.name: pa.list_(text),
+        CORES.name: pa.list_(whole),
     }
-    columns = {name: column(name, values) for name, values in columns_of(records).items()}
-    arrays = {name: pa.array(values, types[kind]) for name, (kind, values) in columns.items()}
-    parquet.write_table(pa.table(arrays), path)
+    key = KEYS.get(name)
+    described = types.get(key.type.name) if key is not None else whole if name.startswith("tallies.") else None
+    deep = any(isinstance(part, (list, dict)) for value in values if isinstance(value, list) for part in value)
+    mixed = bool in (kinds := {type(value) for value in values if value is not None}) and len(kinds) > 1
+    try:
+        found = None if deep or mixed else pa.array(list(map(encodable, values)))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        found = None
+    if found is None:
+        return pa.array([None if value is None else json_text(value) for value in values], text)
+    # Where nothing stands, in a column or in its lists, and where all numbers happen to be whole, the key decides.
+    open_to_all = found.type in (pa.null(), pa.list_(pa.null())) or (found.type, described) == (whole, number)
+    return found.cast(described) if described is not None and open_to_all else found
+
+
+def encodable(value: Any) -> Any:
+    """The value with texts that can be written as UTF-8."""
+    if isinstance(value, list):
+        return list(map(encodable, value))
+    return well_formed(value) if isinstance(value, str) else value
 
 
 def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -237,41 +244,6 @@ def flattened(record: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         else:
             row[f"{before}{name}"] = value
     return row
-
-
-def column(name: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The type that a key of ours is described with, if its values keep to it; else the narrowest that holds them."""
-    key = KEYS.get(name)
-    kind = KINDS.get(key.type.name) if key is not None else "whole" if name.startswith("tallies.") else None
-    narrowest, held = typed(values)
-    if kind is None or narrowest not in (kind, "nothing", *(["whole"] if kind == "number" else [])):
-        return narrowest, held
-    return kind, held
-
-
-def typed(values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The narrowest type that holds all values, and the values as such.
-
-    >>> typed([1, None, 2.5]), typed([1, "a"]), typed([["a"], None])
-    (('number', [1.0, None, 2.5]), ('text', ['1', '"a"']), ('texts', [['a'], None]))
-    """
-    there = [value for value in values if value is not None]
-    kinds = {type(value) for value in there}
-    if not kinds:
-        return "nothing", list(values)
-    if kinds == {bool}:
-        return "true or false", list(values)
-    if kinds == {str}:
-        return "text", [None if value is None else well_formed(value) for value in values]
-    if kinds == {int} and max(map(abs, there)) <= LARGEST:
-        return "whole", list(values)
-    if kinds <= {int, float} and all(abs(value) <= LARGEST for value in there if type(value) is int):
-        return "number", [None if value is None else float(value) for value in values]
-    if kinds == {list} and all(type(part) is int for value in there for part in value) and any(there):
-        return "cores", list(values)
-    if kinds == {list} and all(isinstance(part, str) for value in there for part in value):
-        return "texts", [None if value is None else [well_formed(part) for part in value] for value in values]
-    return "text", [None if value is None else json_text(value) for value in values]
 
 
 def json_text(value: Any) -> str:

@@ -40,7 +40,7 @@ from harness.results.legend import Legend
 from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
 from harness.results.rows import Row, on_one_footing, rows
-from harness.results.tables import main_sheet, notes_of, only, series_sheet, work_sheet
+from harness.results.tables import main_sheet, only, series_sheet, work_sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,44 +181,9 @@ class Shown:
     exit_code: int
 
 
-def render(
-    records: Records,
-    console: Console,
-    *,
-    work: bool = False,
-    sort: str = "appearance",
-    relative_to: str | None = None,
-    every_run: bool = False,
-) -> None:
+def render(records: Records, console: Console, *, work: bool = False, relative_to: str | None = None) -> None:
     """Print the table, and with `work` one of the tallies; where there is no terminal, full width without colours."""
-    _print_sheets(_sheets(_sorted(rows(records), sort), work, relative_to, every_run), console)
-
-
-def to_markdown(
-    records: Records,
-    *,
-    work: bool = False,
-    sort: str = "appearance",
-    relative_to: str | None = None,
-    every_run: bool = False,
-) -> str:
-    """The same as GitHub tables, caption above and notes below."""
-    return _markdown(_sheets(_sorted(rows(records), sort), work, relative_to, every_run))
-
-
-def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
-    """A line for each row, with everything that identifies it and its raw figures: see `harness.results.frame`."""
-    return _csv(frame_of(_sorted(rows(records), sort), relative_to))
-
-
-def to_html(records: Records, *, work: bool = False, sort: str = "appearance", relative_to: str | None = None) -> str:
-    """The same as a page of HTML that needs nothing else and can be put into another: see `harness.common.sheet`."""
-    return _html(_sheets(_sorted(rows(records), sort), work, relative_to, False))
-
-
-def explanations(records: Records) -> list[str]:
-    """The sentences that stand below the table: failures by name, marks by meaning, what the times do not say."""
-    return notes_of(Legend(rows(records)))
+    _print_sheets(sheets_of(rows(records), work, relative_to), console)
 
 
 def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
@@ -234,19 +199,17 @@ def _exit_code(shown: Sequence[Row], known_wrong: Sequence[str]) -> int:
     return MISMATCH if any(row.status == "mismatch" or row.disputed for row in judged) else OK
 
 
-def frame(records: Records) -> pd.DataFrame:
-    """The rows with their raw figures, for pandas; the figures of a row that is not ok are missing."""
-    return frame_of(rows(records))
-
-
-def _sheets(shown: Sequence[Row], work: bool, relative_to: str | None, every_run: bool) -> list[Sheet]:
+def sheets_of(
+    shown: Sequence[Row], work: bool = False, relative_to: str | None = None, every_run: bool = False
+) -> list[Sheet]:
+    """The table of rows, what outside trainers among them were given, and with `work` how often each did what."""
     sheets = [main_sheet(shown, relative_to, every_run)]
     if outside(shown):
         sheets.append(given_sheet(Legend(shown)))
     return [*sheets, work_sheet(shown)] if work else sheets
 
 
-def _sorted(shown: list[Row], sort: str) -> list[Row]:
+def in_order(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
         footing = zip(shown, on_one_footing(shown), strict=True)
         ranked = sorted(footing, key=lambda both: (both[0].total is None, both[0].by_design, both[1].total or 0.0))
@@ -254,15 +217,15 @@ def _sorted(shown: list[Row], sort: str) -> list[Row]:
     return shown
 
 
-def _markdown(sheets: Sequence[Sheet]) -> str:
+def markdown(sheets: Sequence[Sheet]) -> str:
     return "\n".join(map(sheet_to_markdown, sheets))
 
 
-def _html(sheets: Sequence[Sheet]) -> str:
+def html(sheets: Sequence[Sheet]) -> str:
     return sheets_to_html(sheets, next((line for sheet in sheets for line in sheet.caption), "Records"))
 
 
-def _csv(table: pd.DataFrame) -> str:
+def csv(table: pd.DataFrame) -> str:
     texts = table.select_dtypes(include=["string", "object"]).columns
     harmless = table.assign(
         **{name: [csv_text(cell) if isinstance(cell, str) else cell for cell in table[name]] for name in texts}
@@ -270,18 +233,18 @@ def _csv(table: pd.DataFrame) -> str:
     return str(harmless.rename(columns=csv_text).to_csv(index=False, lineterminator="\n"))
 
 
-def _latex(sheets: Sequence[Sheet]) -> str:
+def latex(sheets: Sequence[Sheet]) -> str:
     return "\n".join(map(sheet_to_latex, sheets))
 
 
-def _json(table: pd.DataFrame) -> str:
+def as_json(table: pd.DataFrame) -> str:
     """An object for each row; what is not known is null."""
     lines = [json_text(row) for row in json.loads(table.to_json(orient="records", double_precision=15))]
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
-_PAGES = {"markdown": _markdown, "html": _html, "latex": _latex}
-_PROGRAMS = {"csv": _csv, "json": _json}
+_PAGES = {"markdown": markdown, "html": html, "latex": latex}
+_PROGRAMS = {"csv": csv, "json": as_json}
 
 
 def _print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
@@ -310,7 +273,7 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
     if arguments.compare is not None:
         return _compared(arguments)
     chosen = chosen_records(arguments)
-    shown = _sorted(rows(chosen), arguments.sort)
+    shown = in_order(rows(chosen), arguments.sort)
     code = _exit_code(shown, arguments.known_wrong.split(","))
     if arguments.against is not None:
         sheets, verdict = published.sheets(chosen)
@@ -323,7 +286,7 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
     elif arguments.columns is not None:
         sheets = [only(main_sheet(shown, arguments.relative_to, arguments.runs), arguments.columns.split(","))]
     else:
-        sheets = _sheets(shown, arguments.work, arguments.relative_to, arguments.runs)
+        sheets = sheets_of(shown, arguments.work, arguments.relative_to, arguments.runs)
     return Shown(sheets, lambda: frame_of(shown, arguments.relative_to), code)
 
 

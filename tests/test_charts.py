@@ -158,12 +158,12 @@ def test_totals_with_and_without_counting_are_not_ranked() -> None:
     from harness.results.charts.costs import front, with_both
     from harness.results.page.sections import best_of_each_task
     from harness.results.page.table import rows_of_page
-    from harness.table import _sorted
+    from harness.table import in_order
 
     on_two_footings = rows([record for each in footings().values() for record in each])
     heap, flat = on_two_footings
     assert (heap.total, flat.total) == (3.0, 2.0)
-    assert [row.name for row in _sorted(on_two_footings, "total")] == ["heap", "flat"]
+    assert [row.name for row in in_order(on_two_footings, "total")] == ["heap", "flat"]
     base = _baseline(on_two_footings, None)
     assert base is heap
     (line,) = compared_with(on_two_footings, base)

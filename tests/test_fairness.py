@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shown import to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK
 from harness.results.fairness import class_text, incomparable, outside
 from harness.results.rows import Row, rows
 from harness.runs.record import RecordFile
-from harness.table import exit_code, main, to_csv, to_markdown
+from harness.table import exit_code, main
 
 FED = {
     "program": "program 1",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from measured import measured
 
-from harness.results.columns import total_ratios
+from harness.results.baseline import Baseline
 from harness.results.fairness import incomparable
 from harness.results.fields import fields_of
 from harness.results.legend import Legend
@@ -62,7 +62,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         assert both[1].words[field.name].text in Legend(both).columns[field.title]
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
-        assert total_ratios(rows([HEAP, {**other, "variant": "naive"}]), "heap") == [1.0, None]
+        assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").total_ratios == [1.0, None]
     if field in OVERRIDES:
         assert f"{field.name}={ANOTHER[field.name]}" in overrides_of(other)
 

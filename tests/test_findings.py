@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shown import explanations, to_csv, to_markdown
 
 from harness.common.comparison import FEWEST_BLOCKS
 from harness.results.rows import latest, rows
 from harness.runs.record import read_records
-from harness.table import explanations, to_csv, to_markdown
 
 Record = dict[str, Any]
 BASE = next(

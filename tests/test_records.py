@@ -278,10 +278,31 @@ def test_a_column_has_its_type_where_every_value_is_null(made: list[Line], tmp_p
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()))))
 def test_any_column_has_one_type_and_keeps_its_length(values: list[Any]) -> None:
-    kind, held = records.typed(values)
-    assert len(held) == len(values)
-    assert [value is None for value in held] == [value is None for value in values]
-    pyarrow.array(held, pyarrow.string() if kind == "text" else None)
+    held = records.array_of(pyarrow, "x", values)
+    there = [value for value in values if value is not None]
+    assert [value is None for value in held.to_pylist()] == [value is None for value in values]
+    if held.type == pyarrow.string() and any(not isinstance(value, str) for value in there):
+        assert repr([json.loads(text) for text in held.drop_null().to_pylist()]) == repr(there)
+    elif pyarrow.types.is_floating(held.type):
+        assert repr(held.drop_null().to_pylist()) == repr(list(map(float, there)))
+    else:
+        assert held.drop_null().to_pylist() == there
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("seconds.total", [1, None], "double"),
+        ("merges", [1, 2.5], "double"),
+        ("merges", [True, 1], "string"),
+        ("x", [2**80, 1], "string"),
+        ("x", [["a", "\ud800"], None], "list<element: string>"),
+        ("x", [[{"a": 1}]], "string"),
+        ("affinity", [None], "list<element: int64>"),
+    ],
+)
+def test_a_column_is_of_the_narrowest_type_that_holds_it(name: str, values: list[Any], kind: str) -> None:
+    assert str(records.array_of(pyarrow, name, values).type).replace("item:", "element:") == kind
 
 
 def test_an_absent_library_is_answered_with_the_command_that_installs_it(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from page_reading import Element, drawing, marks_of, read
+from shown import explanations
 
 from harness import report as report
 from harness.common import registry
@@ -25,7 +26,6 @@ from harness.results.rows import rows
 from harness.runs.record import read_records
 from harness.runs.record_keys import PHASES
 from harness.runs.reproduction import command_of
-from harness.table import explanations
 
 RECORDS = Path(__file__).parent / "records"
 SETS = {name: read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")}

@@ -7,13 +7,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from shown import to_html
 
 from harness.common.errors import MISMATCH, USAGE
 from harness.common.sheet import Column, Sheet, sheets_to_html
 from harness.results.rows import rows
 from harness.results.tables import main_sheet
 from harness.runs.record import read_records
-from harness.table import main, to_html
+from harness.table import main
 
 RECORDS = Path(__file__).parent / "records" / "forms.jsonl"
 FORMS = read_records([RECORDS])

@@ -21,14 +21,16 @@ from hypothesis import strategies as st
 from measured import measured
 from rich.cells import cell_len
 from rich.console import Console
+from shown import explanations, to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import seconds_texts
+from harness.results.frame import frame_of
 from harness.results.legend import KEPT, Legend
 from harness.results.rows import latest, rows
 from harness.runs.record import read_records
 from harness.runs.record_keys import PHASES
-from harness.table import exit_code, explanations, frame, main, render, to_csv, to_markdown
+from harness.table import exit_code, main, render
 
 RECORDS = Path(__file__).parent / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
@@ -220,7 +222,7 @@ def test_csv_holds_the_records_figures_in_full() -> None:
 
 
 def test_frame_has_numbers_for_pandas() -> None:
-    table = frame(FORMS)
+    table = frame_of(rows(FORMS))
     assert list(table["variant"]) == [record["variant"] for record in FORMS]
     assert str(table["peak_rss_bytes"].dtype) == "Int64"
     assert table.loc[table["status"] != "ok", "total_seconds"].isna().all()
@@ -545,7 +547,7 @@ def test_what_was_measured_in_another_run_is_in_no_total(kept: Record) -> None:
     assert (line["total"], line["read"], line["count"]) == ("0.500*", "-", "-")
     assert line["counting kept"].startswith("301")
     assert line["total / heap"] == "0.50"  # of training alone: the other's counting is in its total
-    table = frame([COUNTED, kept]).set_index("variant").loc["flat"]
+    table = frame_of(rows([COUNTED, kept])).set_index("variant").loc["flat"]
     assert table["total_seconds"] == pytest.approx(0.5)
     assert table["counting_kept_seconds"] == pytest.approx(301.0)
     assert KEPT in explanations([COUNTED, kept])

@@ -12,6 +12,7 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
+from shown import to_markdown
 
 from harness import run
 from harness.common import registry
@@ -19,7 +20,6 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
 from harness.runs.cells import TrainCell, cells_of
 from harness.runs.command_line import compose
-from harness.table import to_markdown
 from harness.worker import word_store
 from variants.contract import WordCounts
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -17,7 +19,6 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from harness.common.media import terminal_text
 from harness.common.units import duration_text, rate_text
 
 
@@ -46,22 +47,9 @@ class Display:
 @contextlib.contextmanager
 def bar(label: str, total: int, unit: str, console: Console | None = None) -> Iterator[Callable[[int], None]]:
     """A bar for one piece of work; yields the function that is told how much is done. A total of 0 is not known."""
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),  # a file may be called [red]
-        BarColumn(),
-        TextColumn("{task.fields[rate]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    # Few pictures a second, and the bar is gone when the work is over: the table comes after it.
-    with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
-        task = progress.add_task(terminal_text(label), total=total or None, rate="")
-        yield lambda done: update(progress, task, done, unit)
+    rate = TextColumn("{task.fields[rate]}", markup=False)
+    with _on_a_terminal(label, (BarColumn(), rate), console, total=total or None, rate="") as shown:
+        yield lambda done: update(*shown, done, unit) if shown else None
 
 
 def update(progress: Progress, task: TaskID, done: int, unit: str) -> None:
@@ -69,30 +57,12 @@ def update(progress: Progress, task: TaskID, done: int, unit: str) -> None:
     progress.update(task, completed=done, rate=f"{rate_text(speed)} {unit}/s" if speed else "")
 
 
-# How far a download is: a bar with rate and time left on a terminal, nothing in a log.
-
-
 @contextlib.contextmanager
 def download_bar(label: str) -> Iterator[Callable[[int, int | None], None]]:
     """A bar for one file; yields the function that is told how many bytes there are, and of how many if it is known."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _done, _total: None
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
-        task = progress.add_task(terminal_text(label), total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    with _on_a_terminal(label, (BarColumn(), DownloadColumn(), TransferSpeedColumn()), total=None) as shown:
+        yield lambda done, total: shown[0].update(shown[1], completed=done, total=total) if shown else None
 
-
-# What a gate is doing right now, and how much of it is left; nothing where standard error is not a terminal.
 
 Show = Callable[[str, str, int, int], None]
 """Told the stage, what of it is being done, and how many of how many things in it are done; 0 of 0 is not known."""
@@ -100,22 +70,10 @@ Show = Callable[[str, str, int, int], None]
 
 @contextlib.contextmanager
 def stage_bar() -> Iterator[Show]:
-    """A line for the stage that is being run; a new stage begins its own clock."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda *_: None
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[detail]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, refresh_per_second=4, transient=True) as progress:
-        task = progress.add_task("gate", total=None, detail="")
-        yield stage_by_stage(progress, task)
+    """What a gate is doing right now, and how much of it is left: a new stage begins its own clock."""
+    detail = TextColumn("{task.fields[detail]}", markup=False)
+    with _on_a_terminal("gate", (BarColumn(bar_width=20), detail), total=None, detail="") as shown:
+        yield stage_by_stage(*shown) if shown else lambda *_: None
 
 
 def stage_by_stage(progress: Progress, task: TaskID) -> Show:
@@ -124,8 +82,24 @@ def stage_by_stage(progress: Progress, task: TaskID) -> Show:
     def show(stage: str, detail: str, done: int, of: int) -> None:
         nonlocal now
         if stage != now:
-            progress.reset(task, total=of or None, description=terminal_text(stage))
+            progress.reset(task, total=of or None, description=stage)
             now = stage
-        progress.update(task, completed=done, detail=terminal_text(detail))
+        progress.update(task, completed=done, detail=detail)
 
     return show
+
+
+@contextlib.contextmanager
+def _on_a_terminal(
+    label: str, columns: Sequence[ProgressColumn], console: Console | None = None, **task: Any
+) -> Iterator[tuple[Progress, TaskID] | None]:
+    """A task shown by its label, these columns and the time left; None where standard error is no terminal."""
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    described = TextColumn("{task.description}", markup=False)  # a file may be called [red]
+    times = TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(elapsed_when_finished=True)
+    # Few pictures a second, and the bar is gone when the work is over: the table comes after it.
+    with Progress(described, *columns, *times, console=console, refresh_per_second=4, transient=True) as progress:
+        yield progress, progress.add_task(label, **task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.common.comparison import Comparison, compare
@@ -19,16 +19,15 @@ from harness.common.units import (
     seconds_texts,
     share_text,
 )
-from harness.results.fairness import NOT_COMPARABLE, incomparable, outside, refusals
+from harness.results.baseline import Baseline
+from harness.results.fairness import NOT_COMPARABLE, outside
 from harness.results.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
-from harness.results.rows import Row, alike, decimals_of, measured_phases
+from harness.results.rows import Row, decimals_of, measured_phases
 from harness.runs.record_keys import PHASES
 
 NO_DIFFERENCE = "no difference"
 _LONGEST_TOKEN = 20
 _NAMED_IN_PROOF = 2
-
-Comparisons = Mapping[int, Comparison | None]
 
 
 def column(
@@ -102,93 +101,26 @@ def _runs_text(row: Row, decimals: int) -> str:
     return "/".join(f"{sample.wall_seconds:,.{decimals}f}" for sample in row.samples) or nothing(row)
 
 
-def comparisons(rows: Sequence[Row], variant: str) -> Comparisons:
-    """For each row's place how it compares, block by block, with the row of `variant` that did the same."""
-    baselines = _baselines(rows, variant)
-    return {
-        place: compare(*(each.samples for each in alike(row, baselines[row.question])))
-        if row.question in baselines
-        and row is not baselines[row.question]
-        and incomparable(row, baselines[row.question]) is None
-        else None
-        for place, row in enumerate(rows)
-    }
-
-
-def _baselines(rows: Sequence[Row], variant: str) -> dict[Any, Row]:
-    """The first row of `variant` for each question. Raises Refusal if there is none with a figure."""
-
-    def known(row: Row) -> bool:
-        return row.total is not None or row.instructions is not None
-
-    found = {row.question: row for row in reversed(rows) if row.record.get("variant") == variant and known(row)}
-    if not found:
-        names = dict.fromkeys(str(row.record.get("variant")) for row in rows if known(row))
-        raise Refusal(f"no time of {variant!r} to compare with; there are: {', '.join(names) or 'none'}")
-    return found
-
-
-def ratio_columns(rows: Sequence[Row], variant: str) -> list[Column]:
-    """How many times a row's total is that of `variant` on the same corpus, to the same vocabulary.
+def ratio_columns(baseline: Baseline) -> list[Column]:
+    """How many times a row's total is that of the baseline on the same corpus, to the same vocabulary.
 
     With several blocks it is the median of the ratios within them, and with enough its interval stands beside it.
     """
-    baselines, compared = _baselines(rows, variant), comparisons(rows, variant)
     texts, intervals = [], []
-    told = zip(rows, total_ratios(rows, variant), compared.values(), has_no_ratio(rows, variant), strict=True)
-    for row, ratio, comparison, other_work in told:
-        if other_work:
+    told = zip(baseline.rows, baseline.total_ratios, baseline.comparisons, baseline.refused, strict=True)
+    for row, ratio, comparison, refused in told:
+        least = baseline.least_ratio(row)
+        if refused:
             texts.append(NOT_COMPARABLE)
-            intervals.append(nothing(row))
-            continue
-        base = alike(row, baselines[row.question])[1].total if row.question in baselines else None
-        least = row.extrapolated.get("low_seconds")
-        if ratio is not None:
+        elif ratio is not None:
             texts.append(ratio_text(ratio) + mark_of(row))
         else:
-            texts.append(f">{ratio_text(least / base)}" if least and base else nothing(row))
-        intervals.append(interval_text(comparison) if comparison is not None else nothing(row))
-    columns = [Column(f"total / {variant}", texts)]
-    if any(comparison is not None and comparison.different is not None for comparison in compared.values()):
+            texts.append(f">{ratio_text(least)}" if least else nothing(row))
+        intervals.append(nothing(row) if refused or comparison is None else interval_text(comparison))
+    columns = [Column(f"total / {baseline.variant}", texts)]
+    if any(comparison is not None and comparison.different is not None for comparison in baseline.comparisons):
         columns.append(Column("interval", intervals, figures=False))
     return columns
-
-
-def refused(row: Row, baselines: Iterable[Row]) -> bool:
-    """Whether those who would be compared with did other work, each of them that had the same corpus."""
-    same_corpus = [base for base in baselines if base.corpus.get("sha256") == row.corpus.get("sha256")]
-    return bool(same_corpus) and all(incomparable(row, base) for base in same_corpus)
-
-
-def why_refused(rows: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
-    """The sentences below a table in which rows have no ratio to `variant`."""
-    return refusals(rows, labels, variant, list(_baselines(rows, variant).values()))
-
-
-def total_ratios(rows: Sequence[Row], variant: str) -> list[float | None]:
-    """The figures of that column: within blocks where there are several, else of the totals as they are rows."""
-    plain = ratios(rows, variant, lambda row: row.total)
-    return [
-        comparison.ratio if comparison is not None and comparison.blocks + comparison.left_out > 1 else ratio
-        for ratio, comparison in zip(plain, comparisons(rows, variant).values(), strict=True)
-    ]
-
-
-def ratios(rows: Sequence[Row], variant: str, figure: Callable[[Row], Any]) -> list[float | None]:
-    """How many times a row's figure is that of `variant`; None where that is not known, or of other work."""
-    baselines, found = _baselines(rows, variant), []
-    for row in rows:
-        base = baselines.get(row.question)
-        known = base is not None and not incomparable(row, base)
-        figures = tuple(map(figure, alike(row, base))) if base is not None and known else None
-        found.append(figures[0] / figures[1] if figures is not None and figures[0] is not None and figures[1] else None)
-    return found
-
-
-def has_no_ratio(rows: Sequence[Row], variant: str) -> list[bool]:
-    """For each row whether it has a time, and who it would be compared with did other work."""
-    baselines = _baselines(rows, variant)
-    return [row.total is not None and refused(row, baselines.values()) for row in rows]
 
 
 def speed_columns(rows: Sequence[Row], names: str) -> list[Column]:
@@ -226,14 +158,14 @@ def interval_text(comparison: Comparison) -> str:
     return text if comparison.different else f"{text}, {NO_DIFFERENCE}"
 
 
-def instructions_ratio(rows: Sequence[Row], variant: str) -> Column:
-    """How many times a row's instructions are those of `variant`."""
-    counted = ratios(rows, variant, lambda row: row.instructions)
+def instructions_ratio(baseline: Baseline) -> Column:
+    """How many times a row's instructions are those of the baseline."""
+    counted = baseline.ratios(lambda row: row.instructions)
     texts = [
         nothing(row) if ratio is None else ratio_text(ratio) + mark_of(row)
-        for row, ratio in zip(rows, counted, strict=True)
+        for row, ratio in zip(baseline.rows, counted, strict=True)
     ]
-    return Column(f"instructions / {variant}", texts)
+    return Column(f"instructions / {baseline.variant}", texts)
 
 
 def memory_column(rows: Sequence[Row]) -> Column:

@@ -91,20 +91,6 @@ def merge_text(merge: Sequence[str]) -> str:
     return "+".join(token_text(bytes.fromhex(token), LONGEST_TOKEN) for token in merge)
 
 
-def refusals(rows: Sequence[Row], labels: Sequence[str], variant: str, baselines: Sequence[Row]) -> list[str]:
-    """Why rows have no ratio, those of one reason together."""
-    told: dict[str, list[str]] = {}
-    for row, label in zip(rows, labels, strict=True):
-        for base in baselines:
-            same_corpus = row is not base and row.corpus.get("sha256") == base.corpus.get("sha256")
-            if same_corpus and row.total is not None and (why := incomparable(row, base)):
-                told.setdefault(why, []).append(label)
-    return [
-        f"Not comparable with {variant}, whose work is another ({why}): {'; '.join(dict.fromkeys(labelled))}."
-        for why, labelled in told.items()
-    ]
-
-
 def given_sheet(legend: Legend) -> Sheet:
     """What each trainer was given, and in which way: a row for each, however many corpora there were."""
     named: dict[str, Row] = {}

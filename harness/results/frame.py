@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.common.media import well_formed
-from harness.results.columns import comparisons
+from harness.results.baseline import Baseline
 from harness.results.rows import Row, measured_phases
 from harness.runs.fields import value_at
 from harness.runs.record_keys import PHASES
@@ -39,7 +39,7 @@ def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFram
         for name, figure in figures.items()
     }
     if relative_to is not None:
-        compared = comparisons(rows, relative_to).values()
+        compared = Baseline(rows, relative_to).comparisons
         for name, kind in (("ratio", "float64"), ("low", "float64"), ("high", "float64"), ("clock", "string")):
             figures = [comparison and getattr(comparison, name) for comparison in compared]
             columns[f"paired_{name}"] = pd.Series(figures, dtype=kind)

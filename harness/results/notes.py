@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.common.comparison import CONFIDENCE, FEWEST_BLOCKS, MARGIN, MOST_PRESSURE, Comparison, Sample, compare
 from harness.common.units import share_text
-from harness.results.columns import comparisons, interval_text, why_refused
+from harness.results.baseline import Baseline
+from harness.results.columns import interval_text
 from harness.results.rows import Row, alike, on_one_footing
 
 MUCH_SPREAD = 0.2
@@ -34,10 +35,13 @@ def findings(rows: Sequence[Row], labels: Sequence[str], relative_to: str | None
 
 def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
     """How ratios within blocks were made; nothing where there are none."""
-    compared = comparisons(rows, variant)
-    refused = why_refused(rows, labels, variant)
-    told = [(comparison, label) for comparison, label in zip(compared.values(), labels, strict=True) if comparison]
-    paired = [(comparison, label) for comparison, label in told if comparison.blocks + comparison.left_out > 1]
+    baseline = Baseline(rows, variant)
+    refused = baseline.refusals(labels)
+    paired = [
+        (comparison, label)
+        for comparison, label in zip(baseline.comparisons, labels, strict=True)
+        if comparison is not None and comparison.blocks + comparison.left_out > 1
+    ]
     if not paired:
         return refused
     clocks = {comparison.clock for comparison, _ in paired}

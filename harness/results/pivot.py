@@ -15,7 +15,8 @@ from harness.common.media import well_formed
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import ratio_text
-from harness.results.columns import at_least, has_no_ratio, mark_of, ratios, total_ratios, why_refused
+from harness.results.baseline import Baseline
+from harness.results.columns import at_least, mark_of
 from harness.results.fairness import NOT_COMPARABLE
 from harness.results.fields import Figure, fields_of, figures_of, units_note
 from harness.results.legend import NOT_MEASURED, Legend, status_text
@@ -39,7 +40,7 @@ class Pivot:
     down: tuple[str, ...]
     across: str
     figure: Figure
-    relative_to: str | None
+    baseline: Baseline | None
     places: Mapping[tuple[Key, Any], int]
 
     @property
@@ -53,15 +54,13 @@ class Pivot:
     @property
     def values(self) -> list[float | None]:
         """The figure of each row, or how many times that of the baseline it is."""
-        if self.relative_to is None:
+        if self.baseline is None:
             return [self.figure.value(row) for row in self.rows]
-        if self.figure.name == "total":
-            return total_ratios(self.rows, self.relative_to)
-        return ratios(self.rows, self.relative_to, self.figure.value)
+        return self.baseline.total_ratios if self.figure.name == "total" else self.baseline.ratios(self.figure.value)
 
     @property
     def heading(self) -> str:
-        return self.figure.name if self.relative_to is None else f"{self.figure.name} / {self.relative_to}"
+        return self.figure.name if self.baseline is None else f"{self.figure.name} / {self.baseline.variant}"
 
 
 def pivot(rows: Sequence[Row], named: tuple[str, str], value: str, relative_to: str | None = None) -> Pivot:
@@ -84,7 +83,8 @@ def pivot(rows: Sequence[Row], named: tuple[str, str], value: str, relative_to: 
     places = {
         (tuple(fields[name](row) for name in chosen), fields[across](row)): place for place, row in enumerate(rows)
     }
-    return Pivot(rows, tuple(chosen), across, figures[value], relative_to, places)
+    baseline = Baseline(rows, relative_to) if relative_to is not None else None
+    return Pivot(rows, tuple(chosen), across, figures[value], baseline, places)
 
 
 def _crowded(rows: Sequence[Row], fields: Sequence[Callable[[Row], Any]]) -> list[Row]:
@@ -115,9 +115,10 @@ def pivot_sheet(laid: Pivot) -> Sheet:
     """The pivot for the eye, with every outcome that is no figure told below it."""
     legend = Legend(laid.rows)
     texts = [_cell(laid, row, value) for row, value in zip(laid.rows, laid.values, strict=True)]
-    if laid.relative_to is not None:
-        other_work = has_no_ratio(laid.rows, laid.relative_to)
-        texts = [NOT_COMPARABLE if other else text for text, other in zip(texts, other_work, strict=True)]
+    if laid.baseline is not None:
+        texts = [
+            NOT_COMPARABLE if refused else text for text, refused in zip(texts, laid.baseline.refused, strict=True)
+        ]
     lines = laid.lines
     columns = [
         Column(name, list(map(value_text, values)), figures=all(map(is_number, values)))
@@ -128,23 +129,23 @@ def pivot_sheet(laid: Pivot) -> Sheet:
         heading = f"{laid.across} {value_text(value)}" if is_number(value) else value_text(value)
         columns.append(Column(heading, ["" if place is None else texts[place] for place in places]))
     blank = [BLANK] if len(laid.places) < len(lines) * len(laid.columns) else []
-    unit = [units_note([laid.figure.name])] if laid.relative_to is None else []
-    refused = why_refused(laid.rows, legend.short_labels(), laid.relative_to) if laid.relative_to is not None else []
+    unit = [units_note([laid.figure.name])] if laid.baseline is None else []
+    refusals = laid.baseline.refusals(legend.short_labels()) if laid.baseline is not None else []
     caption = [f"{laid.heading} by {', '.join(laid.down)} and {laid.across}", *legend.caption()]
     wrong = [f"{WRONG} its merges are not the reference's."] if WRONG in texts else []
     return Sheet(
-        caption, columns, ["" for _ in lines], [*legend.notes(), *refused, *wrong, *blank, *filter(None, unit)]
+        caption, columns, ["" for _ in lines], [*legend.notes(), *refusals, *wrong, *blank, *filter(None, unit)]
     )
 
 
 def _cell(laid: Pivot, row: Row, value: float | None) -> str:
     if value is not None:
-        return (laid.figure.text if laid.relative_to is None else ratio_text)(value) + mark_of(row)
+        return (laid.figure.text if laid.baseline is None else ratio_text)(value) + mark_of(row)
     if row.status == "mismatch":
         return WRONG
     if row.status == "ok":
         return NOT_MEASURED
-    least = at_least(row) if laid.figure.name == "total" and laid.relative_to is None else ""
+    least = at_least(row) if laid.figure.name == "total" and laid.baseline is None else ""
     return least or status_text(row)
 
 

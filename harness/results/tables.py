@@ -15,6 +15,7 @@ from harness.common.units import (
     seconds_texts,
     share_text,
 )
+from harness.results.baseline import Baseline
 from harness.results.columns import (
     at_least,
     column,
@@ -86,6 +87,7 @@ def training_columns(
 ) -> list[Column]:
     """What is told of trainers: times, memory, rates, instructions, proof; each where a row has it."""
     columns = [merges_made(rows)] if merges_differ(rows, legend) else []
+    baseline = Baseline(rows, relative_to) if relative_to is not None else None
     counted = any(row.instructions is not None for row in rows)
     # Where instructions were counted and nothing timed, columns of times would be dashes.
     if any(row.seconds or row.extrapolated for row in rows) or not counted:
@@ -93,14 +95,14 @@ def training_columns(
         # Outside trainers tell none of them.
         always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(rows)]
         columns += seconds_columns(rows, always, every_run)
-        columns += ratio_columns(rows, relative_to) if relative_to is not None else []
+        columns += ratio_columns(baseline) if baseline is not None else []
         columns.append(memory_column(rows))
         if any(megabytes_per_second(row) is not None for row in rows):
             columns.append(column("MB/s", rows, megabytes_per_second, rate_text, mark_of))
         columns.append(merges_column(rows))
     if counted:
         columns.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
-        columns += [instructions_ratio(rows, relative_to)] if relative_to is not None else []
+        columns += [instructions_ratio(baseline)] if baseline is not None else []
     columns += [identity_column(rows)] if outside(rows) else []
     return [*columns, proof_column(rows)]
 

@@ -114,7 +114,7 @@ def _notes(every: Sequence[Compared]) -> list[str]:
 
 
 def ratios_panel(name: str, lines: Sequence[Compared], title: str, times: str) -> Panel:
-    """A line for each line; `times` says of what the ratios are."""
+    """A line for each row; `times` says of what the ratios are."""
     marks: list[Mark] = [Band(1 / (1 + MARGIN), 1 + MARGIN, BAND), Rule(1, INK)]
     numbers = [1.0]
     for place, line in enumerate(lines):
