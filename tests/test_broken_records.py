@@ -199,3 +199,12 @@ def test_two_hundred_thousand_records_of_one_cell_take_a_bounded_part_of_memory(
         ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         peaks.append(1024 * int(ended.stdout.split()[-1]))
     assert (peaks[1] - peaks[0]) / number < 5000, "more than 1 GB for 200,000 records"
+
+
+def test_a_mapping_is_read_after_records_that_have_it_and_lack_it(tmp_path: Path) -> None:
+    """What records share is kept once; one that has null between two that are alike is not what the third has."""
+    whole = next(record for record in WHOLE if record.get("tallies"))
+    records = [whole, {**whole, "tallies": None}, whole]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert read_records([path]) == records

@@ -146,6 +146,7 @@ def read_line(path: Path, number: int, line: bytes, before: Record, exact: dict[
     wrong = tuple(complaints(record, before))
     if wrong:
         return Line(path, number, None, wrong)
+    exact.clear()  # what the record before last had says nothing of the next
     exact.update(spelled)
     return Line(path, number, record)
 
