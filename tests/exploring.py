@@ -13,7 +13,7 @@ from hypothesis import settings
 
 THOROUGH = 100
 LEAST = 5
-PROFILES = {"quick": 25, "thorough": THOROUGH, "explore": 3000}
+PROFILES = {"quick": 25, "thorough": THOROUGH, "explore": 2000}
 
 
 def register_profiles() -> None:

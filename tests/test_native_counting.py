@@ -432,7 +432,7 @@ def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
 @pytest.mark.slow
 def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
     seed = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
-    remaining = int(os.environ.get("NATIVE_FUZZ_BYTES", "100000000"))
+    remaining = int(os.environ.get("NATIVE_FUZZ_BYTES", "20000000"))
     while remaining > 0:
         remaining -= expect_definition_of_random_content(file, seed)
         seed += 1
