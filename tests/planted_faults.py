@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LEAST_CAUGHT = 23
+MOST_NEAR = 30
 NOT_COPIED = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
 
@@ -132,20 +133,19 @@ def times(fault: Fault, path: Path) -> int:
 def nearest_tests(module: Path, checkout: Path) -> list[str]:
     """A module's doctests, then the files of tests that import it, those that import little else first.
 
-    Where none imports it, those that import what imports it.
+    Behind them come those that import what imports it.
     """
     imports = {
         path: set(imports_of(path)) for folder in ("harness", "tests") for path in (checkout / folder).rglob("*.py")
     }
-    names = {name_of(module, checkout)}
+    ours = {path: sum(other.startswith("harness.") for other in others) for path, others in imports.items()}
+    names, near = {name_of(module, checkout)}, [module]
     for _ in range(2):
         users = {path for path, others in imports.items() if any(is_of(other, names) for other in others)}
-        near = [path for path in users if path.name.startswith("test_")]
-        if near:
-            break
+        tests = [path for path in users - set(near) if path.name.startswith("test_")]
+        near += sorted(tests, key=lambda path: (ours[path], path))
         names = {name_of(path, checkout) for path in users if "harness" in path.relative_to(checkout).parts}
-    ours = {path: sum(other.startswith("harness.") for other in imports[path]) for path in near}
-    return [str(path.relative_to(checkout)) for path in (module, *sorted(near, key=lambda path: (ours[path], path)))]
+    return [str(path.relative_to(checkout)) for path in near[:MOST_NEAR]]
 
 
 def is_of(imported: str, names: set[str]) -> bool:

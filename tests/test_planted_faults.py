@@ -53,7 +53,8 @@ def test_a_text_that_is_gone_or_not_alone_is_told(small: Path, source: str) -> N
 
 
 def test_the_tests_that_are_near_come_from_the_imports(small: Path) -> None:
-    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/test_sums.py"]
+    near = ["harness/room/sums.py", "tests/test_sums.py", "tests/test_others.py"]
+    assert nearest_tests(small / "harness/room/sums.py", small) == near
     (small / "tests/test_sums.py").unlink()
     assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/test_others.py"]
 

@@ -1,6 +1,7 @@
 """The coverage-guided fuzzer finds nothing in the scanner, and finds what was broken for it to find.
 
-`SCANNER_FUZZ_BYTES` and `SCANNER_FUZZ_SEED` say how much text it scans and from where it starts; the workflow `explore` gives it more.
+`SCANNER_FUZZ_BYTES` and `SCANNER_FUZZ_SEED` say how much text it scans and from where it starts; the workflow
+`explore` gives it more.
 """
 
 from __future__ import annotations
