@@ -16,7 +16,7 @@ import sabotaged
 import sabotaged_counters
 
 from harness.conformance import check_trainer, check_word_counter, trainer_checks
-from harness.proof.checks import CheckFailed
+from harness.proof.checks import CheckFailed, CheckSkipped
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import WrongWords
 from harness.proof.differential import CS336_FOLDER
@@ -131,6 +131,7 @@ CAUGHT_COUNTERS: list[tuple[Callable[..., Any], str]] = [
     (sabotaged_counters.keeps_its_words_from_call_to_call, "check_keeps_nothing_from_call_to_call"),
     (sabotaged_counters.reports_a_phase_of_training, "check_reports_counting_phases"),
     (sabotaged_counters.returns_a_dict, "check_worked_file[F12_empty]"),
+    (sabotaged_counters.counts_nothing, "check_knows_newer_characters"),
 ]
 
 
@@ -157,6 +158,13 @@ def test_the_trainer_without_sabotage_passes() -> None:
 
 def test_the_counter_without_sabotage_passes() -> None:
     check_word_counter(sabotaged_counters.honest)
+
+
+def test_a_counter_with_older_tables_of_unicode_is_told_which_characters_it_takes_otherwise() -> None:
+    with pytest.raises(
+        CheckSkipped, match=r"its tables of Unicode are other .* \d+ characters newer .* \(U\+[0-9A-F]+, "
+    ):
+        COUNTER_CHECKS["check_knows_newer_characters"](sabotaged_counters.has_older_tables_of_unicode)
 
 
 def test_every_kind_of_check_has_caught_something() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import regex
 
 from harness.common import registry
 from harness.proof.checks import (
@@ -78,6 +82,7 @@ def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
         check_keeps_nothing_from_call_to_call,
         check_reports_counting_phases,
         check_replacing_is_decoding_first,
+        check_knows_newer_characters,
     )
     properties = [Check(body.__name__, "properties", functools.partial(body, widths)) for body in bodies]
     large = [
@@ -241,6 +246,37 @@ def check_replacing_is_decoding_first(widths: Sequence[int], count: Count) -> No
         for width in widths_for(count, widths):
             why = "wanted are the words of the same file decoded with errors=replace beforehand"
             expect_words(count, want, corpus, width, why)
+
+
+@functools.cache
+def newer_characters() -> str:
+    """The letters and digits of `regex` that this Python's own tables of Unicode do not have yet."""
+    unassigned = (chr(number) for number in range(sys.maxunicode + 1) if unicodedata.category(chr(number)) == "Cn")
+    return "".join(regex.findall(r"[\p{L}\p{N}]", "".join(unassigned)))
+
+
+def check_knows_newer_characters(widths: Sequence[int], count: Count) -> None:
+    """A counter with older tables of Unicode is not wrong, but its words of newer characters are others."""
+    newer = newer_characters()
+    if not newer:
+        raise CheckSkipped("the tables of `regex` are not newer than this Python's")
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = corpus_of(folder, "\n".join(f"a{character}a" for character in newer).encode(), ())
+        want = dict(registry.definition_counter()(corpus))
+        got = dict(count_words(count, corpus, widths_for(count, widths)[0]))
+        differing = b" ".join(word for word in {*got, *want} if got.get(word) != want.get(word))
+        touched = set(differing.decode("utf-8", "replace"))
+        named = [character for character in newer if character in touched]
+        lost = sum(len(word) * (want.get(word, 0) - got.get(word, 0)) for word in {*got, *want})
+        if not named or lost:
+            compare_words(got, want, corpus, widths_for(count, widths)[0], "each letter or digit stands between two a")
+            return
+    shown_first = ", ".join(f"U+{ord(character):04X}" for character in named[:3])
+    raise CheckSkipped(
+        f"its tables of Unicode are other than those of regex {regex.__version__}: {len(named)} characters newer than "
+        f"Unicode {unicodedata.unidata_version} are of another class to it ({shown_first}), so texts with them give it "
+        "other words"
+    )
 
 
 @functools.cache
