@@ -37,6 +37,7 @@ def command(arguments: Sequence[str]) -> int:
     from harness.common.media import terminal_text
     from harness.common.sheet import PatientConsole
     from harness.runs.running import plan_of, run_plan
+    from harness.runs.stages import has_stages, run_stages
 
     console = PatientConsole()
 
@@ -48,6 +49,8 @@ def command(arguments: Sequence[str]) -> int:
             console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 
     with temporary_folder() as folder:
+        if has_stages(composed):
+            return run_stages(arguments, composed, folder, show, console)
         return run_plan(plan_of(composed), folder, show, console)
 
 

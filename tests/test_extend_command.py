@@ -19,6 +19,7 @@ from harness.runs.extension import NOTHING
 from harness.runs.record import read_records
 from harness.runs.reproduction import overrides_of
 from harness.runs.running import planned
+from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save
 from harness.tokenizers.merges_files import read_merges_file
 from harness.tokenizers.reading import read_tokenizer
@@ -170,3 +171,75 @@ def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path, t
     merges = read_merges_file(made / "first").merges[:-1]
     with pytest.raises(errors.Refusal, match="are not all there, so their ids cannot stay"):
         save(tmp_path, merges, ["<|endoftext|>"], "gpt2", GPT2_PATTERN, extended=old)
+
+
+# ---- two stages in one command
+
+
+def two_stages(made: Path, patch: pytest.MonkeyPatch, *said: str) -> int:
+    patch.chdir(made)
+    patch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
+    return main(["experiment=superbpe", "data.path=book.txt", "measure=proof", *said])
+
+
+def test_one_command_trains_both_stages_and_one_table_shows_them(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    said = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    assert two_stages(made, monkeypatch, *said) == errors.OK
+    first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
+    assert (first["pattern"], first["vocab_size"], first["extend"], first["veto"]) == (
+        "superbpe_words",
+        275,
+        None,
+        None,
+    )
+    assert (second["pattern"], second["extend"]) == ("superbpe", first["merges_sha256"])
+    assert (second["inherited"], second["veto"]) == ("met", "superbpe")
+    assert {first["proof"]["state"], second["proof"]["state"]} <= {"reference", "confirmed", "replayed"}
+    assert first["tokens"] > second["tokens"]
+    shown = capsys.readouterr().out
+    assert "bytes/token" in shown
+    assert shown.count("seg_status") >= 2
+    before = read_merges_file(tmp_path / "saved/first_stage").merges
+    assert len(read_merges_file(tmp_path / "saved").merges) > len(before) == 18
+
+
+def test_the_first_stage_is_half_of_the_whole_if_nothing_is_said() -> None:
+    config = {"first_stage": {"pattern": "line", "vocab_size": None}, "vocab_size": 1000, "special_tokens": []}
+    arguments = ["experiment=superbpe", "vocab_size=1000", "pattern.partial=true", "data.path=a", "-m"]
+    assert first_arguments(arguments, config, Path("x")) == [
+        *("experiment=superbpe", "data.path=a", "-m", "pattern=line", "vocab_size=500", "save=x"),
+        *("inherited=kept", "veto=none", "first_stage.pattern=null"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (["extend=first"], "the second stage extends the first; leave out extend="),
+        (["plan=true"], "the second stage is planned when the first is there; leave out plan=true"),
+        (["-m", "threads=1,2"], "two stages are one run after the other"),
+    ],
+)
+def test_what_two_stages_cannot_be_asked_is_refused_with_a_sentence(
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: list[str],
+    sentence: str,
+) -> None:
+    assert two_stages(made, monkeypatch, *said) == errors.USAGE
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (made / "failing.py").write_text("def train(word_counts, num_merges):\n    raise ValueError('cannot')\n")
+    monkeypatch.syspath_prepend(str(made))
+    monkeypatch.setenv("PYTHONPATH", str(made))
+    said = ["variant._target_=failing:train", "vocab_size=300", f"results={tmp_path}"]
+    assert two_stages(made, monkeypatch, *said) == errors.UNMEASURED
+    assert "the first stage failed, so there is no second" in capsys.readouterr().out

@@ -54,6 +54,7 @@ MEANINGS: dict[str, str] = {
     "extend_name": "the file or folder that they were read from",
     "extend_merges": "how many they were",
     "inherited": "whether all of them were kept, or those dropped that were never met",
+    "tokens": "how many tokens the merges leave of the text, if `tokens=true` asked for it",
     "veto": "which pairs might not be merged, by the name of the veto",
     "words_sha256": "the digest of the words with their counts: equal for counters that agree",
     "merges": "how many merges were made",

@@ -95,6 +95,14 @@ class LimitsConfig:
 
 
 @dataclass
+class FirstStageConfig:
+    """The stage before, where a command has two: its pattern, and its size (None: half of the whole)."""
+
+    pattern: str | None = None
+    vocab_size: int | None = None
+
+
+@dataclass
 class HarnessConfig:
     """Everything that `python -m harness` understands."""
 
@@ -104,6 +112,7 @@ class HarnessConfig:
     pattern: PatternConfig = field(default_factory=PatternConfig)
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
     variants: Any = None
     vocab_size: int | None = None
     special_tokens: list[str] | None = None
@@ -121,6 +130,7 @@ class HarnessConfig:
     save: str | None = None
     results: str = "results/local"
     plan: bool = False
+    tokens: bool = False
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False

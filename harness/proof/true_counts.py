@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -424,6 +425,20 @@ class TrueCounts:
     def _merge_of(self, code: Code) -> Merge:
         left, right = pair_of(code)
         return self.made[left], self.made[right]
+
+
+def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
+    """How many tokens the words come to when the merges are made in their order; each word counts as it is weighted.
+
+    >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
+    4
+    """
+    text, ids = PairText(word_counts), {bytes((byte,)): byte for byte in range(BYTES)}
+    for left, right in merges:
+        new = ids.setdefault(left + right, len(ids))
+        if left in ids and right in ids:
+            deque(text.merge(ids[left], ids[right], new), maxlen=0)
+    return int(text.tokens)
 
 
 def replay(

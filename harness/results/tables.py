@@ -100,11 +100,19 @@ def training_columns(
         if any(megabytes_per_second(row) is not None for row in rows):
             columns.append(column("MB/s", rows, megabytes_per_second, rate_text, mark_of))
         columns.append(merges_column(rows))
+    if any(row.record.get("tokens") for row in rows):
+        columns.append(column("bytes/token", rows, bytes_per_token, lambda held: f"{held:.3f}"))
     if counted:
         columns.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
         columns += [instructions_ratio(baseline)] if baseline is not None else []
     columns += [identity_column(rows)] if outside(rows) else []
     return [*columns, proof_column(rows)]
+
+
+def bytes_per_token(row: Row) -> float | None:
+    """How much text a token holds on the average; None where the tokens were not counted."""
+    tokens, size = row.record.get("tokens"), (row.record.get("data") or {}).get("bytes")
+    return size / tokens if tokens and size else None
 
 
 def _counting_sheet(rows: Sequence[Row], relative_to: str | None, every_run: bool) -> Sheet:

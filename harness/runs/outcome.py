@@ -68,6 +68,8 @@ class Trained:
     verdict: Verdict = field(default_factory=lambda: Verdict("unconfirmed"))
     cut_short: bool = False
     concurrent: bool = False
+    tokens: int | None = None
+    """How many tokens are left of the text; None where nobody asks."""
     identity: Any = None
     """How far an outside trainer's merges are those that are defined (identity.py); None where nobody asks."""
 

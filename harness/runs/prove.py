@@ -13,7 +13,7 @@ from harness.common import registry
 from harness.common.progress import bar
 from harness.common.registry import OUTSIDE, VariantCard
 from harness.proof import compiled_replay
-from harness.proof.true_counts import Replay, replay
+from harness.proof.true_counts import Replay, replay, tokens_left
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.extension import EXTENDS
@@ -57,6 +57,19 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
     if not interrupted:
         identify_all(trained, replays)
     return sentences
+
+
+def count_tokens(trained: Sequence[Trained]) -> None:
+    """Count the tokens that the merges leave of the text, once for equal merges."""
+    known: dict[tuple[str, str], int] = {}
+    for each in trained:
+        words = store.words_of(each.cell.reading)
+        if words is None or each.merges is None or each.answer["status"] != "ok":
+            continue
+        key = each.cell.reading.key, merges_sha256(each.merges)
+        if key not in known:
+            known[key] = tokens_left(word_store.read(words)[0], each.merges)
+        each.tokens = known[key]
 
 
 def identify_all(trained: Sequence[Trained], replays: Replays) -> None:

@@ -132,6 +132,7 @@ KEYS: dict[str, Key] = {
     "extend_merges": Key(WHOLE),
     "inherited": Key(one_of("kept", "met")),
     "veto": Key(TEXT),
+    "tokens": Key(WHOLE),
     "words_sha256": Key(SHA256),
     "merges": Key(WHOLE),
     "merges_sha256": Key(SHA256),

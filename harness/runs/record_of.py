@@ -67,6 +67,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "min_count": cell.min_count,
         "vocab_size": cell.vocab_size,
         **cell.extension.record(),
+        "tokens": trained.tokens,
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
         "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},

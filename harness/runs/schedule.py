@@ -343,12 +343,14 @@ class Run:
 
     def prove(self, interrupted: bool = False) -> None:
         """Give every trained cell its verdict, and a sentence for each corpus on which families disagree."""
-        from harness.runs.prove import prove_all  # here: numpy comes with it, and is needed only now
+        from harness.runs.prove import count_tokens, prove_all  # here: numpy comes with it, and is needed only now
 
         if interrupted:
             keys = [cell.key() for cell in self.cells]
             mark_cut_short(keys, self.counted, self.trained, self.blocks())
         self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
+        if self.settings.tokens and not interrupted:
+            count_tokens(self.trained)
 
     def run_judge(self, cell: TrainCell, judge: VariantCard, num_merges: int) -> Claim | None:
         """Run a variant of another family, untimed, for its merges only."""

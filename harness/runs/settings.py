@@ -44,6 +44,8 @@ class Settings:
     overwrite: bool = False
     concurrent: bool = False
     affinity: tuple[int, ...] | None = None
+    tokens: bool = False
+    """Whether to count the tokens that are left of the text."""
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
@@ -67,6 +69,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         overwrite=config["overwrite"],
         concurrent=config["concurrent"],
         affinity=affinity_of(config["affinity"]),
+        tokens=config["tokens"],
     )
 
 

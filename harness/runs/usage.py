@@ -19,7 +19,6 @@ the same merges, and prints where the time went.
   python -m harness                                    heap on the standard library
   python -m harness variant=naive data.path=book.txt   one variant on a file of yours
   python -m harness -m variant=naive,heap threads=1,2  a sweep: every combination
-  python -m harness variants=series repeat=3           all of a tag, three blocks
   python -m harness experiment=ladder                  a named sweep
   python -m harness variant=heap save=my_tokenizer     keep the tokenizer
   python -m harness variant._target_=mine:train        a trainer of your own
@@ -39,7 +38,7 @@ the same merges, and prints where the time went.
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
   counts=kept|fresh  results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1] (cores)
-  plan=true (run nothing)  rerun=true (anew)  concurrent=true (beside other timed runs)
+  plan=true (run nothing)  rerun=true  concurrent=true (beside others)  tokens=true
 
 Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
 not measure, 130 interrupted. Records: results/local. Then harness.table, .plot, .doctor
