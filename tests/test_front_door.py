@@ -229,6 +229,7 @@ def test_several_cells_are_saved_side_by_side_and_wrong_merges_are_not(harness: 
 # What goes wrong in a trainer.
 
 
+@pytest.mark.slow
 def test_wrong_merges_are_shown_as_such_and_make_the_exit_code(harness: FrontDoor) -> None:
     said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_one_too_few")
     assert (said.code, said.err) == (21, "")

@@ -100,7 +100,6 @@ def test_a_snapshot_is_held_and_what_is_accepted_anew_is_told(card: Path, capsys
             ("unruly:returns_none", 22, "NoneType"),
             ("unruly:no_such_function", 22, "no_such_function"),
         ],
-        2,
     ),
 )
 def test_a_trainer_of_anyones_is_judged_by_its_target(

@@ -102,7 +102,7 @@ def test_a_table_with_many_pairs_is_learned_right(point: tuple[str, ...]) -> Non
     assert learn(point, many_words(), 300) == expected_of_many_words(300)
 
 
-@pytest.mark.parametrize("point", first_fast(THREADED, 2, of_one=True), ids="-".join)
+@pytest.mark.parametrize("point", first_fast(THREADED, of_one=True), ids="-".join)
 def test_every_width_and_schedule_learns_the_same_and_counts_the_same_work(point: tuple[str, ...]) -> None:
     answers = []
     for threads, schedule in itertools.product((1, 2, 3, 8), cpp.SCHEDULES):

@@ -195,6 +195,7 @@ def test_classes_are_computed_again_where_the_kept_ones_are_damaged_or_cannot_be
     assert fresh() == tables
 
 
+@pytest.mark.slow
 def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
     chance = random.Random(0)
     words = [f" {chance.getrandbits(24):x}" for _ in range(40_000)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, NAIVE, TESTS, cell_of, reading_of, settings_for, unruly
+from workbench import HEAP, NAIVE, TESTS, cell_of, first_fast, reading_of, settings_for, unruly
 
 from harness.common import registry
 from harness.common.errors import MISMATCH, OK
@@ -327,7 +327,7 @@ def test_alone_and_without_a_judge_a_run_is_unconfirmed_and_no_fault(
     assert (code, records["heap"]["proof"]) == (OK, {"state": "unconfirmed", "by": []})
 
 
-@pytest.mark.parametrize("trainer", ["stops_when_told", "hangs_after_some_merges"])
+@pytest.mark.parametrize("trainer", first_fast(["stops_when_told", "hangs_after_some_merges"]))
 def test_a_stopped_run_is_proved_as_far_as_it_came(tmp_path: Path, trainer: str) -> None:
     reading = reading_of(tmp_path)
     proved(tmp_path, cell_of(reading, HEAP), cell_of(reading, NAIVE))

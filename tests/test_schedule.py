@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 import regex
 from rich.console import Console
-from workbench import BRIEF, HEAP, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly, unruly_counter
+from workbench import (
+    BRIEF,
+    HEAP,
+    NAIVE,
+    TESTS,
+    TEXT,
+    cell_of,
+    first_fast,
+    reading_of,
+    settings_for,
+    unruly,
+    unruly_counter,
+)
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -417,7 +429,7 @@ def test_facts_of_a_card_that_hold_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS)
-@pytest.mark.parametrize("kept_before", [False, True])
+@pytest.mark.parametrize("kept_before", first_fast([False, True]))
 def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fact: str, kept_before: bool) -> None:
     if kept_before:
         run_of(tmp_path, [cell_of(reading_of(tmp_path))])
@@ -457,7 +469,7 @@ def test_threads_that_nobody_takes_are_named(tmp_path: Path) -> None:
 # Interruption.
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError, Refusal])
+@pytest.mark.parametrize("end", first_fast([KeyboardInterrupt, OSError, Refusal]))
 def test_what_was_measured_is_recorded_whatever_breaks_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
 ) -> None:
