@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,8 +207,10 @@ def _read(name: str) -> dict[str, Any]:
     if not Path(name).is_file():
         raise Refusal(f"{registry.unknown('gate card', name, listed)}; or the name of a file")
     try:
-        said = OmegaConf.to_container(OmegaConf.load(name))
-    except Exception as error:  # of PyYAML's, of OmegaConf's, or of decoding
+        content = Path(name).read_text()
+        registry.refuse_many_aliases(content)
+        said = OmegaConf.to_container(OmegaConf.load(io.StringIO(content)))
+    except Exception as error:  # of PyYAML's, of OmegaConf's, of decoding, or too many aliases
         raise Refusal(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(said, dict):
         raise Refusal(f"{name} is no mapping of names to values")
