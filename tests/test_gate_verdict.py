@@ -172,7 +172,7 @@ def test_a_variant_that_is_gone_and_a_corpus_that_changed_are_drift(evidence: Ev
     counts(evidence, None, None)
     assert "there is no such variant" in outcome(evidence)[2]
     counts(evidence, {"steps": 4}, {"steps": 4}, other_corpus=True)
-    assert judged(evidence.evidence).number("work", "drift") == 2
+    assert judged(evidence.evidence).numbers("work")["drift"] == 2
 
 
 def test_acknowledged_counts_pass(evidence: EvidenceFile) -> None:

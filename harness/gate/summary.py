@@ -48,10 +48,11 @@ def lines(conclusion: Verdict) -> list[str]:
     """For a terminal: the headline, a line for each tier, then what did not pass, the gravest first."""
     said = [headline(conclusion)]
     for tier in conclusion.tiers():
+        numbers = conclusion.numbers(tier)
         counts = [
-            f"{count_text(number)} {HEADINGS[state] if state != ABSENT else 'not measured'}"
+            f"{count_text(numbers[state])} {HEADINGS[state] if state != ABSENT else 'not measured'}"
             for state in verdict.STATES
-            if (number := conclusion.number(tier, state))
+            if numbers[state]
         ]
         said.append(f"  {tier:<9}{', '.join(counts)}")
     return [*said, *(f"{finding.state:<13}{finding.message}" for finding in listed(conclusion))]
@@ -101,9 +102,9 @@ def markdown(conclusion: Verdict, evidence: Evidence) -> str:
     said = [f"### {sign} {markdown_text(headline(conclusion))}", ""]
     said += ["| tier | passed | not passed | not measured |", "|---|---:|---:|---:|"]
     for tier in conclusion.tiers():
-        passed, absent = conclusion.number(tier, PASS), conclusion.number(tier, ABSENT)
-        total = sum(finding.tier == tier for finding in conclusion.findings)
-        said.append(f"| {tier} | {passed} | {total - passed - absent} | {absent} |")
+        numbers = conclusion.numbers(tier)
+        bad = numbers.total() - numbers[PASS] - numbers[ABSENT]
+        said.append(f"| {tier} | {numbers[PASS]} | {bad} | {numbers[ABSENT]} |")
     said.append("")
     said += [f"- **{finding.state}** {markdown_text(finding.message)}" for finding in listed(conclusion)]
     machine = evidence.head["environment"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,8 +75,9 @@ class Verdict:
         found = {finding.tier for finding in self.findings}
         return [tier for tier in TIERS if tier in found]
 
-    def number(self, tier: str, state: str) -> int:
-        return sum((finding.tier, finding.state) == (tier, state) for finding in self.findings)
+    def numbers(self, tier: str) -> Counter[str]:
+        """How many findings of a tier are of each state."""
+        return Counter(finding.state for finding in self.findings if finding.tier == tier)
 
 
 def verdict_of(findings: Sequence[Finding]) -> Verdict:
