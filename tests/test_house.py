@@ -36,7 +36,7 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 def first_two_commands() -> tuple[str, str]:
-    first, second = (block.strip() for block in blocks("README.md", "sh")[:2])
+    first, second = (block.strip() for block in blocks("README.md", "sh") if " -m pip install -e " in block)
     return first, second
 
 

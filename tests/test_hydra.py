@@ -90,7 +90,7 @@ def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offe
 
 
 def test_the_papers_name_the_command_that_installs_completion() -> None:
-    for paper in ("README.md", "harness/runs/usage.py"):
+    for paper in ("docs/how-to/run.md", "harness/runs/usage.py"):
         assert 'eval "$(bpe-harness -sc install=bash)"' in (CHECKOUT / paper).read_text()
 
 

@@ -11,15 +11,15 @@ from harness.common import registry
 from harness.common.units import count_text, duration_text, ratio_text
 from harness.results.charts.chart import Axis, Bar, Chart, Entry, Mark, Panel, Request, Text
 from harness.results.charts.questions import failures, lacking, listed, one_question, panel_title
-from harness.results.charts.values import AT_LEAST, ESTIMATED, EXPLAINED, Value, log_range, value_of
+from harness.results.charts.values import AT_LEAST, ESTIMATED, Value, log_range, value_of
 from harness.results.colours import HUES, INK
 from harness.results.legend import Legend
 from harness.results.rows import Row
 
 OURS, OUTSIDE = HUES[3], HUES[0]
-WIDTH = 5.6
-"""Inches, of which a telephone has some four."""
-_ROOM = 0.75
+WIDTH = 4.7
+"""Inches, of which a telephone shows four."""
+_ROOM = 0.7
 """How much of the bars' length their figures need at the right, on the log axis."""
 
 
@@ -47,14 +47,14 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
         times = "" if place == 0 else f"  ×{ratio_text(number / fastest)}"
         marks.append(Text(place, f"{time_text(value)}{times}", number, 5, 9.5, INK))
     kinds = {mark.part: mark.colour for mark in marks if isinstance(mark, Bar)}
-    notes = [EXPLAINED["total"], "×N: so many times the fastest."]
+    notes = ["The whole way from the file, counting included. ×N: N times the fastest."]
     if training:
         notes.append(f"Not drawn, as their word counts are of an earlier run: {listed(list(map(name_of, training)))}.")
     if any(value.form in (ESTIMATED, AT_LEAST) for _, value in drawn):
-        notes.append("~: stopped at a limit, and extrapolated from what it did until then; >: at least this.")
+        notes.append("~: extrapolated from what was done at the limit; >: at least this.")
     if others := [name_of(row) for row, _ in drawn if row.by_design]:
         notes.append(f"Makes other merges by design: {listed(others)}.")
-    panel = Panel("race", "", Axis("seconds", low, high), [name_of(row) for row, _ in drawn], marks)
+    panel = Panel("race", "", Axis("seconds", low, high, unit="times"), [name_of(row) for row, _ in drawn], marks)
     return Chart(
         request.title or "From a text to merges: total seconds",
         _caption([row for row, _ in drawn]),
