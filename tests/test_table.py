@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import measured
+from measured import measured, stopped
 from rich.cells import cell_len
 from rich.console import Console
 from shown import explanations, to_csv, to_markdown
@@ -594,3 +594,12 @@ def test_json_has_what_csv_has_and_latex_the_table(tmp_path: Path) -> None:
     assert latex.count("\\\\\n") == len(lines) + 1
     assert "\\begin{tabular}{l" in latex
     assert re.search(r"(?<!\\)_", re.sub("^%.*", "", latex, flags=re.M)) is None
+
+
+def test_what_a_limit_ended_is_compared_with_a_whole_total() -> None:
+    """What it would have taken includes counting, so the baseline's counting belongs to its total too."""
+    foreseen = {"total_seconds": 60.0, "low_seconds": 50.0, "high_seconds": 70.0}
+    slow = stopped("naive", 1, extrapolated=foreseen)
+    fast = measured("heap", {"count": 4.0, "update": 1.0})
+    (row,) = (row for row in markdown_table([slow, fast], relative_to="heap") if row["variant"] == "naive")
+    assert row["total / heap"] == ">10.0"

@@ -61,10 +61,9 @@ class Baseline:
         ]
 
     def least_ratio(self, row: Row) -> float | None:
-        """How many times the baseline's total a row takes at least that a limit ended."""
+        """How many times the baseline's total a row takes at least that a limit ended, counting included."""
         base, least = self.by_question.get(row.question), row.extrapolated.get("low_seconds")
-        total = alike(row, base)[1].total if base is not None else None
-        return least / total if least and total else None
+        return least / base.total if least and base is not None and base.total else None
 
     @cached_property
     def refused(self) -> list[bool]:
