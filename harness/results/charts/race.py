@@ -67,9 +67,11 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
 
 
 def _caption(rows: Sequence[Row]) -> list[str]:
-    """In two lines what the race was about, and where it was run."""
+    """What the race was about, how it was run, and where and when, in lines that a narrow page has room for."""
     *_, machine = Legend(rows).caption()
-    return [f"{panel_title(rows, [rows])}, to {count_text(rows[0].record['vocab_size'])} tokens", machine]
+    *how, processor, day = machine.split(", ")
+    asked = f"{panel_title(rows, [rows])}, to {count_text(rows[0].record['vocab_size'])} tokens"
+    return [asked, ", ".join(how), f"{processor}, {day}"]
 
 
 def time_text(value: Value) -> str:
