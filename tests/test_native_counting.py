@@ -208,7 +208,8 @@ def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_widt
 
 @pytest.mark.slow
 def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
-    content = b"a " + b"x" * 3_000_000 + b" b " + b"x" * 3_000_000
+    # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under `superbpe`.
+    content = b"a " + b"x" * 1_000_000 + b" b " + b"x" * 1_000_000
     for pattern in COMPILED:
         expect_definition(file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10)
 

@@ -32,7 +32,7 @@ def checkout(tmp_path: Path) -> Path:
         else:
             shutil.copy(source, root / name)
     (root / "tests").mkdir()
-    for name in ("conftest.py", "fetched.py", "local_server.py"):
+    for name in ("conftest.py", "exploring.py", "fetched.py", "local_server.py"):
         shutil.copy(REPOSITORY / "tests" / name, root / "tests" / name)
     return root
 
@@ -81,7 +81,9 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
     conforming = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
     assert conforming.returncode == errors.OK, conforming.stdout
     stage = checkout / PLACES[0]
-    stage.write_text(stage.read_text().replace("words = [merge_pair(word, pair, new_token) for", "words = [word for"))
+    right = "[merge_pair(word, pair, new_token) for word in words]"
+    assert right in stage.read_text()
+    stage.write_text(stage.read_text().replace(right, "[word for word in words]"))
     edited = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
     assert edited.returncode == errors.MISMATCH
 
