@@ -101,6 +101,13 @@ def test_a_race_is_sorted_and_its_bars_are_the_totals() -> None:
     assert ends == pytest.approx([1.1, 80.5])
 
 
+def test_a_race_of_records_that_say_little_of_themselves_has_a_caption() -> None:
+    bare = {**measured("heap", {"count": 0.1, "update": 1.0}), "started": None, "environment": {}, "vocab_size": None}
+    chart = KINDS["race"].describe(rows([bare]), Request())
+    assert chart.caption
+    assert figure_of(chart).axes
+
+
 def test_what_was_asked_different_things_is_no_race() -> None:
     shown = rows([*records("race"), measured("heap", 2.0, vocab_size=500)])
     with pytest.raises(Refusal, match="one corpus and one vocabulary"):

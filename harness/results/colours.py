@@ -159,7 +159,7 @@ def _groups(cards: Iterable[VariantCard]) -> dict[tuple[str, str], list[VariantC
 
 def _precedence(card: VariantCard) -> tuple[bool, int, bool]:
     """The series by its parts, then who is fit for a reference, then others of ours, then outside trainers."""
-    return "peer" in card.tags or "external" in card.tags, _part(card), "reference" not in card.tags
+    return registry.OUTSIDE in card.tags or "external" in card.tags, _part(card), "reference" not in card.tags
 
 
 def _part(card: VariantCard) -> int:

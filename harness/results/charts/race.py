@@ -68,10 +68,10 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
 
 def _caption(rows: Sequence[Row]) -> list[str]:
     """What the race was about, how it was run, and where and when, in lines that a narrow page has room for."""
-    *_, machine = Legend(rows).caption()
-    *how, processor, day = machine.split(", ")
-    asked = f"{panel_title(rows, [rows])}, to {count_text(rows[0].record['vocab_size'])} tokens"
-    return [asked, ", ".join(how), f"{processor}, {day}"]
+    told = ", ".join(Legend(rows).caption()[-1:]).split(", ")
+    vocab_size = rows[0].record.get("vocab_size")
+    asked = panel_title(rows, [rows]) + (f", to {count_text(vocab_size)} tokens" if vocab_size is not None else "")
+    return [line for line in (asked, ", ".join(told[:-2]), ", ".join(told[-2:])) if line]
 
 
 def time_text(value: Value) -> str:
