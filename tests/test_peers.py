@@ -30,6 +30,8 @@ from variants.peers import (
     any_other_computes,
     bpeasy,
     fast_bpe_rs,
+    ffbpe,
+    gigabpe,
     gigatoken,
     huggingface,
     installed,
@@ -50,6 +52,7 @@ RULES = {
     "peer_gigatoken": [TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES],
     "peer_rustbpe": [TieBreak.RAW_BYTES],
     "peer_bpeasy": [TieBreak.RAW_BYTES],
+    "peer_ffbpe": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE, TieBreak.GREATEST_BYTES],
 }
 FIRST_MET: dict[str, dict[str, Any]] = {"minbpe": {}, "peer_tiktoken": {}, "peer_turbobpe": {"batch_size": 1}}
 """Those that take the first of several equally frequent pairs, with the parameters under which they do."""
@@ -59,12 +62,25 @@ MODULES: dict[Any, str] = {
     rustbpe: "rustbpe",
     bpeasy: "bpeasy",
     fast_bpe_rs: "fast_bpe_rs",
+    ffbpe: "ffbpe",
+    gigabpe: "gigabpe",
     tiktoken: "educational",
     turbobpe: "turbobpe",
     sentencepiece: "sentencepiece",
 }
 """The modules of peers, and what each calls the package that it finds."""
-FAMILIES = ["bpeasy", "fast_bpe_rs", "gigatoken", "huggingface", "rustbpe", "sentencepiece", "tiktoken", "turbobpe"]
+FAMILIES = [
+    "bpeasy",
+    "fast_bpe_rs",
+    "ffbpe",
+    "gigabpe",
+    "gigatoken",
+    "huggingface",
+    "rustbpe",
+    "sentencepiece",
+    "tiktoken",
+    "turbobpe",
+]
 UNDER_EACH = [pytest.param(name, rule, id=f"{name}-{rule.value}") for name, rules in RULES.items() for rule in rules]
 
 
@@ -122,7 +138,9 @@ def test_merges_of_random_documents_are_identical(
 
 
 @pytest.mark.parametrize("pattern", ["gpt4", "o200k", "line", "document"])
-@pytest.mark.parametrize("name", ["flat_file", "minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy"])
+@pytest.mark.parametrize(
+    "name", ["flat_file", "minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"]
+)
 def test_a_peer_that_takes_patterns_splits_as_they_say(name: str, pattern: str, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text(
@@ -131,7 +149,7 @@ def test_a_peer_that_takes_patterns_splits_as_they_say(name: str, pattern: str, 
     agree(trainer(name), Corpus(str(path), ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
 
 
-@pytest.mark.parametrize("name", ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy"])
+@pytest.mark.parametrize("name", ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"])
 def test_what_cannot_be_decoded_is_replaced_as_for_everybody(name: str, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"bad \xff bad \xe4\xb8 bad")
@@ -208,6 +226,25 @@ def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
     assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
 
 
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text("ab 1\n\r'st\u00e9\u4e00\u3000\x00", max_size=60))
+def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(text, "utf-8", newline="")
+    corpus = Corpus(str(path), (), PATTERNS["gpt2_lines"])
+    want = expected(corpus, 30, TieBreak.HUGGINGFACE)
+    assert trainer("peer_gigabpe")(corpus, len(want)) == want
+
+
+def test_gigabpe_makes_other_merges_of_the_whole_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a  \n\n" * 5)
+    corpus = Corpus(str(path), ())
+    assert trainer("peer_gigabpe")(corpus, 3) != expected(corpus, 3, TieBreak.HUGGINGFACE)
+    assert gigabpe.feeding(corpus).by_design
+    assert not gigabpe.feeding(Corpus(str(path), (), PATTERNS["gpt2_lines"])).by_design
+
+
 # What has no answer.
 
 
@@ -235,6 +272,10 @@ def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
         (sentencepiece.train, {"errors": "replace"}, {}, "leave out errors=replace"),
         (bpeasy.train, {}, {"tie_break": TieBreak.HUGGINGFACE}, "say tie_break=raw_bytes"),
         (fast_bpe_rs.train, {}, {"min_count": 2}, "leave out min_count=2"),
+        (ffbpe.train, {}, {"tie_break": TieBreak.SMALLEST_BYTES}, "say tie_break=raw_bytes or huggingface or greatest"),
+        (gigabpe.train, {}, {"tie_break": TieBreak.RAW_BYTES}, "say tie_break=own"),
+        (gigabpe.train, {"pattern": None}, {}, "say pattern=gpt2_lines"),
+        (gigabpe.train, {"errors": "replace"}, {}, "leave out errors=replace"),
     ],
 )
 def test_what_a_peer_cannot_be_asked_is_told(
@@ -311,5 +352,6 @@ def test_each_peer_says_how_it_is_fed(card: registry.VariantCard) -> None:
     assert all(said[:-1])
 
 
-def test_the_pattern_of_gpt2_is_the_default() -> None:
+def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:
+    assert PATTERNS["gpt2_lines"] == gigabpe.LINES_PATTERN
     assert PATTERNS["gpt2"] == GPT2_PATTERN
