@@ -1,6 +1,6 @@
 """Records as pictures.
 
-    python -m harness.plot                                          results/local/phases.svg, the latest runs there
+    python -m harness.plot                                          results/local/phases.svg, of the latest run there
     python -m harness.plot a.jsonl b --output phases.png            joined, as a PNG
     python -m harness.plot results/readme/ladder --kind ladder --output ladder.svg
     python -m harness.plot results/readme/ladder --kind all --output pictures/
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "wrong has marks of its own, and what has no time is named below the picture.",
         epilog=f"kinds:\n{kinds}\n  {EVERY:<11} every kind that the records support, into the folder --output\n\n"
         "examples:\n"
-        "  python -m harness.plot                                       the latest run of each cell in results/local\n"
+        "  python -m harness.plot                                       the latest run in results/local\n"
         "  python -m harness.plot mine.jsonl yours/ --output both.png   joined, as a PNG\n"
         "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*' --output ladder.svg\n"
         "  python -m harness.plot results/readme/ladder --kind all --output pictures\n\n"

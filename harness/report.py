@@ -1,6 +1,6 @@
 """python -m harness.report: records as one page of HTML that opens anywhere, without a network.
 
-    python -m harness.report                                     results/local/report.html, the latest runs there
+    python -m harness.report                                     results/local/report.html, of the latest run there
     python -m harness.report a.jsonl b --output report.html      joined, from a file and a folder
     python -m harness.report --compare LEFT RIGHT                two sets side by side
 
@@ -20,6 +20,7 @@ from harness.common.files import write_whole
 from harness.common.streams import Parser, say, tell
 from harness.results.chosen import (
     DEFAULT_RESULTS,
+    NO_PATHS,
     add_compare_arguments,
     add_record_arguments,
     chosen_records,
@@ -77,7 +78,7 @@ def alone(arguments: argparse.Namespace) -> tuple[str, int]:
 
 def compared(arguments: argparse.Namespace) -> tuple[str, int]:
     """The page about two sets side by side. Raises Refusal where they are unlike in what is not allowed."""
-    if arguments.paths != [DEFAULT_RESULTS]:
+    if arguments.paths != NO_PATHS:
         raise Refusal("--compare takes the two sets itself: --compare LEFT RIGHT")
     if arguments.relative_to is not None:
         raise Refusal("--relative-to does not go with --compare, which has its own ratios")

@@ -1,11 +1,12 @@
 """Records as a table: on the terminal, as Markdown, HTML or LaTeX, and as CSV or JSON for other programs.
 
-    python -m harness.table                        the latest run of everything in results/local
+    python -m harness.table                        the latest run in results/local; --all shows every run
     python -m harness.table a.jsonl b --work       joined from a file and a folder, with the counts of work
     python -m harness.table --pivot variant data   one figure of every row, laid out by two fields
     python -m harness.table --compare old new      two sets side by side
 
-A pure function of records. A time is shown only where the merges were right; what was not measured is a dash.
+A pure function of records, with a table of its own for each task. A time is shown only where the merges were right;
+what was not measured is a dash.
 """
 
 from __future__ import annotations
@@ -28,19 +29,18 @@ from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_ma
 from harness.common.streams import Parser, say
 from harness.results import published
 from harness.results.chosen import (
-    DEFAULT_RESULTS,
+    NO_PATHS,
     add_compare_arguments,
     add_record_arguments,
     chosen_records,
     records_of,
 )
-from harness.results.fairness import given_sheet, outside
 from harness.results.frame import frame_of
-from harness.results.legend import Legend
 from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
 from harness.results.rows import Row, on_one_footing, rows
-from harness.results.tables import main_sheet, only, series_sheet, work_sheet
+from harness.results.tables import RATIO, main_sheet, only, series_sheet
+from harness.results.tasks import sheets_of, task_by_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ _ENDINGS = {
 }
 _EPILOG = """\
 examples:
-  python -m harness.table                             the latest run of each cell in results/local
+  python -m harness.table                             the latest run in results/local; --all shows every run
   python -m harness.table mine.jsonl yours/ --work    joined, with the counts of work
   python -m harness.table --format csv > times.csv    raw seconds and bytes
   python -m harness.table --output times.html         a page of its own, or to be put into another
@@ -99,7 +99,7 @@ def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
             parser.error(f"--{asked} goes with --{needed}")
     if arguments.columns is not None and arguments.format in FOR_PROGRAMS:
         parser.error(f"--columns does not go with --format {arguments.format}, which has every column")
-    if _said(arguments, "compare") and arguments.paths != [DEFAULT_RESULTS]:
+    if _said(arguments, "compare") and arguments.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
     arguments.value = arguments.value or "total"
     return arguments
@@ -199,16 +199,6 @@ def _exit_code(shown: Sequence[Row], known_wrong: Sequence[str]) -> int:
     return MISMATCH if any(row.status == "mismatch" or row.disputed for row in judged) else OK
 
 
-def sheets_of(
-    shown: Sequence[Row], work: bool = False, relative_to: str | None = None, every_run: bool = False
-) -> list[Sheet]:
-    """The table of rows, what outside trainers among them were given, and with `work` how often each did what."""
-    sheets = [main_sheet(shown, relative_to, every_run)]
-    if outside(shown):
-        sheets.append(given_sheet(Legend(shown)))
-    return [*sheets, work_sheet(shown)] if work else sheets
-
-
 def in_order(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
         footing = zip(shown, on_one_footing(shown), strict=True)
@@ -282,12 +272,18 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
         laid = pivot(shown, (arguments.pivot[0], arguments.pivot[1]), arguments.value, arguments.relative_to)
         return Shown([pivot_sheet(laid)], lambda: pivot_frame(laid), code)
     if arguments.series:
-        sheets = [series_sheet(shown, arguments.runs)]
+        sheets = task_by_task(shown, lambda task, _: [series_sheet(task, arguments.runs)])
     elif arguments.columns is not None:
-        sheets = [only(main_sheet(shown, arguments.relative_to, arguments.runs), arguments.columns.split(","))]
+        sheets = task_by_task(shown, lambda task, base: [_only_asked(task, base, arguments)], arguments.relative_to)
     else:
         sheets = sheets_of(shown, arguments.work, arguments.relative_to, arguments.runs)
     return Shown(sheets, lambda: frame_of(shown, arguments.relative_to), code)
+
+
+def _only_asked(task: Sequence[Row], base: str | None, arguments: argparse.Namespace) -> Sheet:
+    """The columns that were asked for; without ratios in a task that has nothing to compare with."""
+    names = [name for name in arguments.columns.split(",") if name != RATIO or base == arguments.relative_to]
+    return only(main_sheet(task, base, arguments.runs), names)
 
 
 def _compared(arguments: argparse.Namespace) -> Shown:

@@ -10,12 +10,13 @@ from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.rows import Row, rows
 from harness.results.tables import notes_of
+from harness.results.tasks import sheets_of
 
 Records = Sequence[Mapping[str, Any]]
 
 
 def to_markdown(records: Records, *, sort: str = "appearance", **further: Any) -> str:
-    return table.markdown(table.sheets_of(ordered(records, sort), **further))
+    return table.markdown(sheets_of(ordered(records, sort), **further))
 
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
@@ -23,7 +24,7 @@ def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | Non
 
 
 def to_html(records: Records, **further: Any) -> str:
-    return table.html(table.sheets_of(rows(records), **further))
+    return table.html(sheets_of(rows(records), **further))
 
 
 def explanations(records: Records) -> list[str]:

@@ -104,10 +104,14 @@ def test_a_ratio_is_refused_with_its_reason() -> None:
     assert "it merges syllables; merge 1 is rare" in table
 
 
-def test_a_row_of_other_special_tokens_has_no_ratio() -> None:
-    table = to_markdown([BASE, record("peer", 3.0, special_tokens=[])], relative_to="base")
-    assert "(other special tokens): peer" in table
-    assert "| 3.00 |" not in table
+def test_a_row_of_other_special_tokens_has_a_table_of_its_own_without_ratios() -> None:
+    own, other = to_markdown([BASE, record("peer", 3.0, special_tokens=[])], relative_to="base").split(
+        "special tokens none"
+    )
+    assert "| total / base |" in own
+    assert "peer" not in own
+    assert "| peer |" in other
+    assert "total / base" not in other
 
 
 def test_no_paired_ratio_of_other_work_reaches_another_program() -> None:

@@ -82,6 +82,14 @@ def test_estimates_bounds_and_wrong_merges_are_no_plain_totals(tmp_path: Path) -
     } <= set(picture.texts)
 
 
+def test_every_task_has_axes_of_its_own(tmp_path: Path) -> None:
+    small = [{**record, "data": measured("x", 1, size=1000)["data"]} for record in LADDER]
+    picture = drawn(LADDER + small, "phases", tmp_path)
+    assert [*picture.panels] == ["totals-0", "phases-0", "totals-1", "phases-1"]
+    assert {"1.00 MB", "1.00 kB"} <= {text.rpartition(", ")[2] for text in picture.texts}
+    assert [*drawn([LADDER[0], small[0]], "phases", tmp_path).panels] == ["phases"]  # one variant alone
+
+
 # ladder
 
 
@@ -247,6 +255,8 @@ def test_counts_of_work_stand_beside_the_seconds(tmp_path: Path) -> None:
     assert len(picture.values("work-")) == 4
     with pytest.raises(Refusal, match="no row counted pairs scanned"):
         draw(LADDER, "work")
+    with pytest.raises(Refusal, match="work is drawn of one corpus and one vocabulary"):
+        draw([*records, measured("heap", 1, size=1000, tallies=tallies[0])], "work")
 
 
 def test_the_numbers_of_neighbouring_panels_of_work_do_not_touch() -> None:

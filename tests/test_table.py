@@ -244,6 +244,33 @@ def test_repeats_become_one_row_of_medians() -> None:
     ]
 
 
+def test_each_task_has_a_table_of_its_own_and_what_they_share_is_said_once() -> None:
+    made = [measured(name, 1.0, vocab_size=size) for size in (300, 400) for name in ("a", "b")]
+    tables = to_markdown(made)
+    assert tables.count("| variant |") == 2
+    assert [tables.count(text) for text in ("vocabulary 300", "vocabulary 400", "vocab size |")] == [1, 1, 0]
+    assert tables.count("Times are seconds of wall time") == 1
+    alone = to_markdown([measured("a", 1.0, vocab_size=size) for size in (300, 400)])
+    assert (alone.count("| variant |"), alone.count("| vocab size |")) == (1, 1)
+
+
+def test_without_a_path_only_the_latest_run_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = [
+        {**measured(name, 1.0), "run_id": f"2026-01-0{day}T09:00:00+00:00"}
+        for day, name in ((1, "a"), (3, "b"), (2, "c"))
+    ]
+    Path("results/local").mkdir(parents=True)
+    Path("results/local/records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in made))
+    shown = {}
+    for arguments in ([], ["--all"], ["results/local"]):
+        assert main([*arguments, "--format", "csv"]) == OK
+        shown[tuple(arguments)] = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert shown == {(): ["b"], ("--all",): ["a", "b", "c"], ("results/local",): ["a", "b", "c"]}
+
+
 def test_only_the_latest_run_of_each_cell_is_shown_unless_all_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(RECORDS / "repeats.jsonl")
     assert main([path, "--format", "csv"]) == OK

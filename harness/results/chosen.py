@@ -8,10 +8,12 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.results.matches import NAMES
-from harness.results.rows import latest
+from harness.results.rows import latest, latest_run
 from harness.runs.record import read_records
 
 DEFAULT_RESULTS = "results/local"
+NO_PATHS = (DEFAULT_RESULTS,)
+"""What `paths` is where none was given; the same folder given by name is a list."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +22,11 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         metavar="FILE or DIR",
         nargs="*",
-        default=[DEFAULT_RESULTS],
-        help=f"records, or folders that hold records.jsonl (default: {DEFAULT_RESULTS})",
+        default=NO_PATHS,
+        help="records, or folders that hold records.jsonl, of which each cell's latest run is taken (default: the one "
+        f"latest run in {DEFAULT_RESULTS})",
     )
-    parser.add_argument("--all", action="store_true", help="every record, not only each cell's latest run")
+    parser.add_argument("--all", action="store_true", help="every record there is")
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +41,9 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
-    """The records that the arguments mean. Raises Refusal if there are none."""
-    return records_of(arguments.paths, arguments.all)
+    """The records that the arguments mean; without a path the latest run's. Raises Refusal if there are none."""
+    records = records_of(arguments.paths, arguments.all)
+    return records if arguments.all or arguments.paths != NO_PATHS else latest_run(records)
 
 
 def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:

@@ -304,6 +304,20 @@ def latest(records: Sequence[Record]) -> list[Record]:
     ]
 
 
+def latest_run(records: Sequence[Record]) -> list[Record]:
+    """Those records that the run made which was begun last.
+
+    >>> [record["variant"] for record in latest_run([
+    ...     {"variant": "a", "run_id": "first", "started": "2026-01-01T09:00:00+00:00"},
+    ...     {"variant": "b", "run_id": "second", "started": "2026-01-02T09:00:00+00:00"},
+    ...     {"variant": "c", "run_id": "second", "started": "2026-01-02T09:01:00+00:00"},
+    ... ])]
+    ['b', 'c']
+    """
+    newest = max((str(record.get("run_id") or "") for record in records), default="")
+    return [record for record in records if str(record.get("run_id") or "") == newest]
+
+
 def decimals_of(shown: Iterable[Row]) -> int:
     """How many decimals the seconds of these rows are written with."""
     return decimals_for([row.total for row in shown if row.total is not None])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.common.sheet import sheets_to_html_part
 from harness.results.frame import frame_of
 from harness.results.rows import rows
-from harness.results.tables import main_sheet
+from harness.results.tasks import sheets_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,4 +46,4 @@ class Records(list[Record]):
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""
         shown = rows(self.everything)
-        return sheets_to_html_part([main_sheet(shown)], "Records") if shown else "<p>no records</p>"
+        return sheets_to_html_part(sheets_of(shown), "Records") if shown else "<p>no records</p>"

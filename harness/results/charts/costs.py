@@ -26,6 +26,7 @@ from harness.results.charts.questions import (
     failures,
     grouped,
     lacking,
+    one_question,
     panel_title,
     spoken,
 )
@@ -124,7 +125,11 @@ def front(group: Sequence[Row], request: Request) -> list[Row]:
 
 
 def work(rows: Sequence[Row], request: Request) -> Chart:
-    """One line for each row that counted its work, one panel for each count that any of them has, after the seconds."""
+    """One line for each row that counted its work, one panel for each count that any of them has, after the seconds.
+
+    All rows are of one task: to more text there is more to do.
+    """
+    rows = one_question(rows, "work", without=("tie_break",))
     rows = on_one_footing(rows) if request.seconds == "total" else rows
     drawn = [
         row for row in rows if row.status == "ok" and row.tallies and value_of(row, request.seconds).form != NOTHING

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.common.units import ratio_text, seconds_texts, share_text
@@ -58,14 +59,18 @@ TOO_WIDE = 8
 
 
 def phases(rows: Sequence[Row], request: Request) -> Chart:
-    """Each row's total stacked from its phases, or beside it where totals are far apart."""
+    """Each row's total stacked from its phases, or beside it where totals are far apart; panels of each task."""
     legend, close = Legend(rows), len(rows) >= MANY
-    labels = legend.short_labels() if close else ["\n".join(textwrap.wrap(text, 42)) for text in legend.labels()]
-    tallest = max((label.count("\n") for label in labels), default=0) + 1
-    split = far_apart(rows) or (request.log and any(row.total for row in rows))
-    panels = [phases_panel(rows, labels, shares=split)]
-    if split:
-        panels = [totals_panel(rows, labels), *panels]
+    alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
+    groups = [list(rows)] if alone else grouped(rows)
+    labels = [_phase_labels(group, close) for group in groups]
+    tallest = max((label.count("\n") for named in labels for label in named), default=0) + 1
+    split = any(map(far_apart, groups)) or (request.log and any(row.total for row in rows))
+    panels: list[Panel] = []
+    for place, (group, named) in enumerate(zip(groups, labels, strict=True)):
+        own = [phases_panel(group, named, shares=split)]
+        own = [totals_panel(group, named), *own] if split else own
+        panels += own if len(groups) == 1 else [_of_task(panel, place, panel_title(group, groups)) for panel in own]
     subject = "Counting words" if all(row.counting_only for row in rows) else "BPE training"
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     values = [value_of(row, "total") for row in rows]
@@ -81,6 +86,17 @@ def phases(rows: Sequence[Row], request: Request) -> Chart:
         widths=(0.40, 0.57) if split else (1.0,),
         step=0.175 if close else max(0.4, 0.16 * tallest),
     )
+
+
+def _phase_labels(group: Sequence[Row], close: bool) -> list[str]:
+    legend = Legend(group)
+    return legend.short_labels() if close else ["\n".join(textwrap.wrap(text, 42)) for text in legend.labels()]
+
+
+def _of_task(panel: Panel, task: int, title: str) -> Panel:
+    """The panel under its task's name, what is drawn in it named apart from what is in those of other tasks."""
+    marks = [replace(mark, name=f"{task}-{mark.name}") if mark.name else mark for mark in panel.marks]
+    return replace(panel, name=f"{panel.name}-{task}", title=title if panel.named else "", marks=marks)
 
 
 def far_apart(rows: Sequence[Row]) -> bool:
