@@ -267,7 +267,7 @@ def test_without_a_path_only_the_latest_run_is_shown(
     shown = {}
     for arguments in ([], ["--all"], ["results/local"]):
         assert main([*arguments, "--format", "csv"]) == OK
-        shown[tuple(arguments)] = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+        shown[tuple(arguments)] = [line.split(",")[1] for line in capsys.readouterr().out.splitlines()[1:]]
     assert shown == {(): ["b"], ("--all",): ["a", "b", "c"], ("results/local",): ["a", "b", "c"]}
 
 
