@@ -2,7 +2,8 @@
 
 From Python, without pytest: `check_trainer(train)` raises at the first failure, or with `on_fail="collect"` returns all
 outcomes; `check_word_counter(count)` likewise. In a test file: `@parametrize_with_checks([train])` makes one test of
-every check. From a shell: `python -m harness.conformance package.module:function`.
+every check. From a shell: `python -m harness.conformance package.module:function`, which calls it in a
+process of its own: what it does there reaches nothing that judges it.
 
 The checks are in trainer_checks.py, differential.py and counter_checks.py, the worked examples in cases.py and
 file_cases.py.
@@ -11,12 +12,13 @@ file_cases.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import inspect
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
@@ -25,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import errors, registry
 from harness.common.errors import Refusal
 from harness.common.streams import Parser, say
+from harness.measure.apart import Apart, NotImportable
 from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import pasted
@@ -194,25 +197,28 @@ def is_word_counter(subject: Callable[..., Any]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check one target and print a line for each group of checks. Returns the exit code."""
-    try:
-        asked = _parser().parse_args(arguments)
-        subject, counter = _subject(asked.target, parameters_of(asked.set), asked.counter)
-        tie_breaks = ALL_TIE_BREAKS if asked.tie_break == "all" else (TieBreak(asked.tie_break),)
-        with tempfile.TemporaryDirectory() as folder:
-            # Hypothesis would otherwise leave a folder of its own in the current one.
-            os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
-            if counter:
-                return report(counter_checks(), subject, asked.target, counter_checks_of(WIDTHS))
-            extending = extends(subject)
-            checks = trainer_checks(tie_breaks, extending=extending)
-            return report(checks, subject, asked.target, trainer_checks_of(tie_breaks, extending=extending))
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
-    except KeyboardInterrupt:
-        say("interrupted")
-        return errors.INTERRUPTED
+    """Check one target, in a process of its own, and print a line for each group of checks. Returns the exit code."""
+    return errors.guarded(lambda: _command(_parser().parse_args(arguments)), kept="nothing was changed")
+
+
+def _command(asked: argparse.Namespace) -> int:
+    target, parameters = _target(asked.target, parameters_of(asked.set), asked.counter)
+    tie_breaks = ALL_TIE_BREAKS if asked.tie_break == "all" else (TieBreak(asked.tie_break),)
+    with tempfile.TemporaryDirectory() as folder, _called(target) as function:
+        # Hypothesis would otherwise leave a folder of its own in the current one.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
+        exit_code = _report(asked.target, _bound(target, function, parameters), asked.counter, tie_breaks)
+        if printed := function.printed().strip():
+            say(f"it printed, at last: {printed}")
+        return exit_code
+
+
+def _report(name: str, subject: Callable[..., Any], counter: bool, tie_breaks: Sequence[TieBreak]) -> int:
+    if counter or is_word_counter(subject):
+        return report(counter_checks(), subject, name, counter_checks_of(WIDTHS))
+    extending = extends(subject)
+    checks = trainer_checks(tie_breaks, extending=extending)
+    return report(checks, subject, name, trainer_checks_of(tie_breaks, extending=extending))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -240,43 +246,49 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _subject(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple[Callable[..., Any], bool]:
-    """The function that was asked for with its parameters bound, and whether it is a word counter."""
+def _target(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple[str, Mapping[str, Any]]:
+    """The function that was asked for, by its full name, and the parameters to bind."""
     cards: dict[str, Any] = {**registry.variants(), **registry.counters()}
     if not counter:
         cards.update(registry.variants())
     if ":" not in target and target not in cards:
         answer = registry.unknown("target", target, cards)
         raise Refusal(f"{answer}; a function of your own is written package.module:function")
-    if target in cards:
-        parameters = {**cards[target].params, **parameters}
-        target = cards[target].target
-    function = _imported(target)
+    if target not in cards:
+        return target, parameters
+    return cards[target].target, {**cards[target].params, **parameters}
+
+
+@contextlib.contextmanager
+def _called(target: str) -> Iterator[Apart]:
+    """A function in a process of its own. Raises Refusal where there is none."""
+    with contextlib.ExitStack() as opened:
+        try:
+            function = opened.enter_context(Apart(target))
+        except Unavailable as reason:
+            raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
+        except NotImportable as error:
+            raise registry.not_importable(target, str(error)) from error
+        if function.type_name is not None:
+            raise Refusal(f"{target!r} is {function.type_name}, not a function")
+        yield function
+
+
+def _bound(target: str, function: Apart, parameters: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function with its parameters bound. Raises Refusal where it does not take them, or words."""
     if reads_corpus(function):
         raise Refusal(
             f"{target} trains from a file, so it cannot be given the words of a check; its merges are proved by "
             "running it: python -m harness variant=NAME"
         )
     try:
-        inspect.signature(function).bind_partial(**parameters)
+        taken = inspect.signature(function)
+        taken.bind_partial(**parameters)
     except TypeError as error:
-        taken = ", ".join(inspect.signature(function).parameters)
-        raise Refusal(f"{target}: {error}; its parameters are {taken}") from error
-    return functools.partial(function, **parameters), counter or is_word_counter(function)
-
-
-def _imported(target: str) -> Callable[..., Any]:
-    folder = os.getcwd()  # noqa: PTH109 - sys.path holds strings
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        return registry.resolve(target)
-    except Unavailable as reason:
-        raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
-    except Refusal:
-        raise
-    except Exception as error:
-        raise Refusal(f"importing {target} raised {type(error).__name__}: {error}") from error
+        raise Refusal(f"{target}: {error}; its parameters are {', '.join(taken.parameters)}") from error
+    except ValueError:
+        pass  # compiled code that does not show how it is called
+    return functools.partial(function, **parameters)
 
 
 def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:

@@ -196,13 +196,16 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 
 
+def not_importable(target: str, said: str) -> Refusal:
+    return Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function")
+
+
 def resolve(target: str) -> Callable[..., Any]:
     """The function that `package.module:function` names. Raises Refusal if there is none."""
     try:
         function = calling.resolve(target)
     except Exception as error:  # a module that is being imported may raise anything
-        said = f"{type(error).__name__}: {error}"
-        raise Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function") from error
+        raise not_importable(target, f"{type(error).__name__}: {error}") from error
     if not callable(function):
         raise Refusal(f"{target!r} is {type(function).__name__}, not a function")
     return function

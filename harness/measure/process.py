@@ -249,6 +249,14 @@ def tail(file: BinaryIO) -> str:
     return os.pread(file.fileno(), kept, size - kept).decode(errors="replace")
 
 
+def shorten(file: BinaryIO) -> None:
+    """Keep the end of what was printed, where it would fill the disk."""
+    if os.fstat(file.fileno()).st_size > MOST_STDERR_BYTES:
+        end = tail(file).encode()
+        file.truncate(0)
+        file.write(end)
+
+
 @dataclass
 class Guarded:
     """A guard, its measured process, and the lines between: what the guard tells, and what the process is told."""
@@ -271,7 +279,9 @@ class Guarded:
         private: PrivateFolders,
         group: ControlGroup,
         stderr: BinaryIO,
+        passed: tuple[int, ...] = (),
     ) -> Guarded:
+        """Start a guard and its process, which also gets the descriptors `passed`."""
         ours, guards = socket.socketpair()
         near, far = socket.socketpair()
         hearing, speaking = os.pipe()
@@ -283,7 +293,7 @@ class Guarded:
                 stdin=guards.fileno(),
                 stdout=stderr.fileno(),
                 stderr=stderr.fileno(),
-                pass_fds=[hearing, near.fileno(), far.fileno()],
+                pass_fds=[hearing, near.fileno(), far.fileno(), *passed],
                 start_new_session=True,
                 env=dict(environment),
             )
@@ -377,7 +387,7 @@ class Attended:
                 continue
             looked = now
             self.processes.look()
-            self.shorten_stderr()
+            shorten(self.stderr)
             if self.processes.weigh(limits.memory_bytes):
                 self.stopped_by = "memory"
                 return
@@ -435,13 +445,6 @@ class Attended:
             self.witness.end(self.processes, at, waited)
             self.digest = digest
         self.guarded.say(b"go")
-
-    def shorten_stderr(self) -> None:
-        """Keep the end of a file that would fill the disk."""
-        if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
-            end = tail(self.stderr).encode()
-            self.stderr.truncate(0)
-            self.stderr.write(end)
 
 
 def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool, most_merges: int) -> Answer:

@@ -7,10 +7,12 @@ for it and no other. A failure says where the merges part, what they were learne
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from harness.measure.apart import BrokeDown, Finding
 from harness.worker.calling import arguments_for
 from variants.contract import GREATEST_BYTES, Merge, Meter, Unavailable, WordCounts
 
@@ -40,6 +42,10 @@ class CheckFailed(AssertionError):
     shown_by: Counterexample | None = None
 
 
+class SubjectBrokeDown(CheckFailed):
+    """The process of what was checked is no more, so that no other check can be made of it."""
+
+
 class CheckSkipped(Exception):
     """A check does not apply, or cannot be made here; the message says why."""
 
@@ -65,6 +71,8 @@ class Outcome:
     status: str
     message: str = ""
     shown_by: Counterexample | None = field(default=None, compare=False)
+    broke_down: bool = field(default=False, compare=False)
+    """Whether it left nothing that could be checked further."""
 
 
 def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
@@ -72,7 +80,8 @@ def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
     try:
         check(subject)
     except CheckFailed as failure:
-        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by)
+        broke_down = isinstance(failure, SubjectBrokeDown)
+        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by, broke_down)
     except (CheckSkipped, Unavailable) as reason:
         return Outcome(check.name, check.group, "skipped", str(reason))
     return Outcome(check.name, check.group, "passed")
@@ -122,12 +131,18 @@ def learn_from(
         raise
     except Exception as error:
         asked = "".join(f", {name}={value}" for name, value in keywords.items())
-        raise CheckFailed(
-            f"raised {type(error).__name__}: {error}\nasked for {num_merges} merges{asked}\n{shown(given)}"
-        ) from error
+        raise failure_of(error, f"asked for {num_merges} merges{asked}\n{shown(given)}") from error
     if not isinstance(merges, list):
         raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{shown(given)}")
     return merges
+
+
+def failure_of(error: Exception, asked: str) -> CheckFailed:
+    """A call that raised something, with what it was asked."""
+    if isinstance(error, BrokeDown):
+        return SubjectBrokeDown(f"{error}\n{asked}")
+    said = str(error) if isinstance(error, Finding) else f"raised {type(error).__name__}: {error}"
+    return CheckFailed(f"{said}\n{asked}")
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:
@@ -140,7 +155,7 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, gi
     for phase, seconds in meter.seconds.items():
         if phase not in phases:
             raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}{given}")
-        if seconds < 0:
+        if not 0 <= seconds < math.inf:
             raise CheckFailed(f"reported {seconds} seconds for {phase}{given}")
     reported = sum(meter.seconds.values())
     if reported > wall + CLOCK_ERROR:

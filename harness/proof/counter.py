@@ -23,11 +23,13 @@ from harness.proof.checks import (
     Words,
     accepts,
     expect_phases,
+    failure_of,
     shown,
     shown_bytes,
 )
 from harness.proof.counterexamples import WrongFile, shown_by
 from harness.proof.file_cases import FILE_CASES, FileCase
+from harness.worker.meters import RecordingMeter
 from variants.contract import COUNTING_PHASES, Corpus, InvalidText, Meter, Unavailable, WordCounts
 
 Count = Callable[..., Any]
@@ -119,7 +121,7 @@ def count_or_refuse(count: Count, corpus: Corpus, width: int | None, *meter: Met
     except (InvalidText, Unavailable):
         raise
     except Exception as error:
-        raise CheckFailed(f"raised {type(error).__name__}: {error}\n{described(corpus, width)}") from error
+        raise failure_of(error, described(corpus, width)) from error
     if not isinstance(word_counts, WordCounts):
         raise CheckFailed(f"returned {type(word_counts).__name__}, not WordCounts\n{described(corpus, width)}")
     return word_counts
@@ -230,7 +232,7 @@ def check_reports_counting_phases(widths: Sequence[int], count: Count) -> None:
         with tempfile.TemporaryDirectory() as folder:
             corpus = corpus_of(folder, b"ab cd<|e|>" * 20, ("<|e|>",))
             start = time.perf_counter()
-            meter = Meter()
+            meter = RecordingMeter()
             count_words(count, corpus, width, meter)
             wall = time.perf_counter() - start
             expect_phases(meter, _OF_A_COUNTER, wall, "the counter")

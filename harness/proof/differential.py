@@ -19,7 +19,16 @@ from typing import Any
 from harness.common import registry
 from harness.proof import counterexamples
 from harness.proof.cases import MERGE_CASES, MergeCase
-from harness.proof.checks import Check, CheckFailed, CheckSkipped, Words, expect_merges, learn, to_exhaustion
+from harness.proof.checks import (
+    Check,
+    CheckFailed,
+    CheckSkipped,
+    SubjectBrokeDown,
+    Words,
+    expect_merges,
+    learn,
+    to_exhaustion,
+)
 from harness.proof.counterexamples import WrongWords, shown_by
 from harness.tokenizers.gpt2_form import read_spelling
 from variants.contract import Corpus, Merge, TieBreak, WordCounts
@@ -215,6 +224,8 @@ def check_searched_words(tie_break: TieBreak, train: Train) -> None:
     for words in searched_words():
         try:
             expect_definition(train, words, to_exhaustion(words), tie_break)
+        except SubjectBrokeDown:
+            raise
         except CheckFailed:
             _search(tie_break, train, advice)
             raise
@@ -240,6 +251,8 @@ def _search(tie_break: TieBreak, train: Train, advice: str) -> None:
             return  # no smaller ones are looked for any more
         try:
             expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
+        except SubjectBrokeDown:
+            raise
         except CheckFailed:
             if not wrong:
                 give_up = time.monotonic() + counterexamples.SHRINKING_SECONDS

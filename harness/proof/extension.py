@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.common import registry
+from harness.measure.apart import BrokeDown, Finding
 from harness.proof.checks import (
     WIDTHS,
     Check,
@@ -20,6 +21,7 @@ from harness.proof.checks import (
     CheckSkipped,
     accepts,
     expect_merges,
+    failure_of,
     learn_from,
     shown,
     to_exhaustion,
@@ -133,6 +135,8 @@ def check_refuses_to_inherit(tie_break: TieBreak, train: Train) -> None:
             train(WordCounts.from_items(words.items()), num_merges, tie_break=tie_break, inherited=inherited)
         except (ValueError, Unavailable):
             continue
+        except (BrokeDown, Finding) as error:
+            raise failure_of(error, f"asked for {num_merges} merges, inheriting {inherited}\n{shown(words)}") from error
         raise CheckFailed(f"took {inherited} for {num_merges} merges without a ValueError: {why}\n{shown(words)}")
 
 

@@ -36,6 +36,8 @@ def report(
     statuses = {outcome.status for outcome in outcomes}
     exit_code = errors.MISMATCH if "failed" in statuses else errors.OK if "passed" in statuses else errors.UNMEASURED
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if outcomes and outcomes[-1].broke_down:
+        _say(f"{len(checks) - len(outcomes)} checks more were not made: no process of it was left to be checked")
     if failed:
         most_telling = next((outcome for outcome in failed if outcome.shown_by is not None), failed[0])
         _say(f"\nto keep {most_telling.check} as a test, as small as it was found to be:\n")
@@ -57,6 +59,8 @@ def _made(checks: Sequence[Check], subject: Callable[..., Any]) -> Iterator[Outc
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
         yield outcome
+        if outcome.broke_down:
+            return
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

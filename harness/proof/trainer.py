@@ -25,6 +25,7 @@ from harness.proof.checks import (
     to_exhaustion,
 )
 from harness.proof.counterexamples import WrongWords, shown_by
+from harness.worker.meters import RecordingMeter, RefusingMeter
 from variants.contract import GREATEST_BYTES, PHASES, Merge, Meter, TieBreak, WordCounts
 
 Train = Callable[..., Any]
@@ -150,37 +151,6 @@ def check_is_repeatable(tie_break: TieBreak, train: Train) -> None:
         expect_merges(merges, first.setdefault(number, merges), words, "the same call gave other merges before")
 
 
-class RecordingMeter(Meter):
-    """A meter that also remembers how it was used."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.follow_calls = 0
-        self.progress_calls = 0
-        self.lengths_at_update: list[int] = []
-
-    def lap(self, phase: str) -> None:
-        super().lap(phase)
-        if phase == "update":
-            self.lengths_at_update.append(len(self.followed))
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        super().follow(merges)
-        self.follow_calls += 1
-
-    def progress(self, done: int) -> bool:
-        self.progress_calls += 1
-        return super().progress(done)
-
-
-class StoppingMeter(Meter):
-    """A meter that answers every question whether to go on with no."""
-
-    def progress(self, done: int) -> bool:
-        super().progress(done)
-        return False
-
-
 def learn_metered(train: Train, words: Words, tie_break: TieBreak, meter: Meter) -> list[Merge]:
     if not accepts(train, "meter"):
         raise CheckSkipped("the trainer takes no meter, so its time and work cannot be told apart")
@@ -240,7 +210,7 @@ def check_follows_its_merges(tie_break: TieBreak, train: Train) -> None:
 def check_stops_when_told(tie_break: TieBreak, train: Train) -> None:
     for words in SAMPLES:
         merges = learn(train, words, to_exhaustion(words), tie_break=tie_break)
-        stopped = learn_metered(train, words, tie_break, StoppingMeter())
+        stopped = learn_metered(train, words, tie_break, RefusingMeter())
         why = "when progress answers False, what was learned so far is the beginning of all"
         expect_merges(stopped, merges[: len(stopped)], words, why)
 

@@ -49,3 +49,33 @@ class PhasedMeter(StoppableMeter):
         for name, n in self.pending.items():
             super().tally(f"{before}{name}", n)
         self.pending = {}
+
+
+class RecordingMeter(Meter):
+    """A meter that also remembers how it was used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.follow_calls = 0
+        self.lengths_at_update: list[int] = []
+
+    def lap(self, phase: str) -> None:
+        super().lap(phase)
+        if phase == "update":
+            self.lengths_at_update.append(len(self.followed))
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        super().follow(merges)
+        self.follow_calls += 1
+
+
+class RefusingMeter(RecordingMeter):
+    """A meter that answers every question whether to go on with no."""
+
+    def progress(self, done: int) -> bool:
+        super().progress(done)
+        return False
+
+
+JUDGED_METERS = {"RecordingMeter": RecordingMeter, "RefusingMeter": RefusingMeter}
+"""By name, those that a judge in another process can ask for."""
