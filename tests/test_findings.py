@@ -211,10 +211,16 @@ def test_a_table_of_instructions_says_nothing_of_times_that_were_not_taken() -> 
 
 
 def test_of_many_rows_that_are_told_of_alike_only_some_are_named() -> None:
-    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
+    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}, "cpu_seconds": 0.5}
     names = [f"each{number}" for number in range(20)]
     pressed = [record for name in names for record in timed(name, [1.0], **busy)]
     told = next(note for note in explanations(pressed) if note.startswith("Something waited"))
     assert told.endswith("all runs of all 20 rows.")
     told = next(note for note in explanations([*pressed, *timed("calm", [1.0])]) if note.startswith("Something waited"))
     assert told.endswith("each7 in 1 of 1 runs; and 12 more.")
+
+
+def test_a_thread_that_worked_all_the_time_was_not_what_waited() -> None:
+    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
+    told = [explanations(timed("one", [1.0], **busy, cpu_seconds=cpu)) for cpu in (0.9, 0.5)]
+    assert [any("waited for a processor" in note for note in notes) for notes in told] == [False, True]

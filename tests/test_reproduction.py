@@ -93,6 +93,12 @@ def test_what_is_as_usual_is_not_said() -> None:
     assert overrides_of(record) == [f"variant={record['variant']}", "data=ties"]
 
 
+def test_a_counter_that_is_not_its_cards_is_said_whoever_chose_it() -> None:
+    """The card may have named another when the record was made."""
+    record = {"variant": "heap", "counting": "native", "counting_chosen": False, "data": {"name": "ties"}}
+    assert "counting=native" in overrides_of(record)
+
+
 def test_parameters_that_are_not_the_cards_are_said() -> None:
     variant, name, value = some_variants_parameter()
     record = {"variant": variant, "params": {name: "other one"}, "data": {"name": "ties"}}

@@ -285,7 +285,10 @@ class Meter:
         self.followed = merges
 
     def progress(self, done: int) -> bool:
-        """Called by native trainers (merges) and by counters (bytes), ten times a second at most. False: stop."""
+        """Called by native trainers (merges) and by counters (bytes), ten times a second at most. False: stop.
+
+        One that reads the file tells its bytes here, and shows its merges by `follow`.
+        """
         self.done = done
         return True
 

@@ -53,6 +53,12 @@ class Sample:
     def pressed(self) -> bool:
         return self.pressure is not None and self.pressure > MOST_PRESSURE
 
+    @property
+    def kept_waiting(self) -> bool:
+        """Whether it may itself be what waited: one thread that worked nearly all the time had its processor."""
+        worked = self.one_thread and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
+        return self.pressed and not worked
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -11,6 +11,10 @@ from harness.common.errors import Refusal
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
+class BytesRead(int):
+    """A progress in bytes of a file, told by one whose work is otherwise counted in merges."""
+
+
 def count_text(number: int) -> str:
     """A count with thousands separators.
 

@@ -78,7 +78,7 @@ class Guard:
             tell(b"%d %d %b" % (now, min(now - at, waited_ns(str(self.leader)) - waited), BEGUN))
             self.went = None
         told = {line.partition(b" ")[0]: line for line in lines if len(line) < MOST_IN_A_LINE}
-        progress = [line for line in lines if line.isdigit() and len(line) < 19][-1:]
+        progress = [line for line in lines if line.removesuffix(b" bytes").isdigit() and len(line) < 25][-1:]
         waited = waited_ns("self") - self.waited
         for line in progress + [told[moment] for moment in ANSWERED if moment in told]:
             tell(b"%d %d %b" % (now, waited, line))

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from harness.common.units import BytesRead
 from harness.measure.answers import (
     MERGES_TOO_MANY,
     Answer,
@@ -83,6 +84,7 @@ class Limits:
 
 
 OnProgress = Callable[[int], None]
+"""Told how many merges are made, or as BytesRead how many bytes; of a counter's bytes plainly."""
 
 
 def measure(
@@ -422,6 +424,8 @@ class Attended:
             at, waited, said = line.split(b" ", 2)
             if said.isdigit():
                 on_progress(int(said))
+            elif (done := said.removesuffix(b" bytes")).isdigit():
+                on_progress(BytesRead(done))
             elif said == b"went":
                 self.witness.went(int(at) / 1e9)
             elif said == BEGUN:

@@ -133,7 +133,7 @@ def noise(timed: Sequence[_Named]) -> Iterator[str]:
     spread = [f"{label} {share_text(row.spread)}" for row, label in timed if row.spread and row.spread > MUCH_SPREAD]
     if spread:
         yield f"Totals spread by over {share_text(MUCH_SPREAD)} of their median: {listed(spread)}."
-    pressed = _disturbed(timed, lambda sample: sample.pressed)
+    pressed = _disturbed(timed, lambda sample: sample.kept_waiting)
     if pressed:
         yield (
             f"Something waited for a processor for over {share_text(MOST_PRESSURE)} of the time, so wall times are too "

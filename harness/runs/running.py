@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.streams import say
+from harness.common.units import duration_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
 from harness.runs import journal as resume
@@ -23,10 +25,13 @@ from harness.runs.plan_shown import show_plan
 from harness.runs.record import Record, RecordFile
 from harness.runs.schedule import Run, distinct, now
 from harness.runs.settings import Settings, settings_of
+from harness.runs.spent import Spent
 from harness.tokenizers import folder as tokenizer_folder
 
 WHOLE_COMMAND = "results, save, repeat, measure, seed, counts, plan, rerun, overwrite, concurrent and affinity"
 
+LONG_COUNTING_SECONDS = 3.0
+"""What a counter may take before a quicker one is named."""
 LEAST_CPU_SECONDS = 0.1
 """Below this, half of it is nothing that one could speak of."""
 
@@ -57,17 +62,18 @@ def plan_of(composed: Sequence[Composed]) -> Plan:
     return Plan([cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop())
 
 
-def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
+def run_plan(plan: Plan, folder: Path, show: Show, console: Console, spent: Spent) -> int:
     """Measure all cells as one run and have them shown; returns the exit code.
 
-    `show` is called only where a counter came to any words; a plan goes to `console`.
+    `show` is called only where a counter came to any words; a plan goes to `console`. What the time goes to is
+    added to `spent`.
     """
     cells, settings = plan
     if settings.plan_only:
         show_plan(distinct(cells), settings, timed_on(machine()), console)
         return OK
     said: list[str] = []
-    with measured(cells, settings, folder) as run:
+    with measured(cells, settings, folder, spent) as run:
         records = run.records()
         try:
             record(run, records)
@@ -89,7 +95,7 @@ def records_of(plan: Plan, folder: Path) -> list[Record]:
 
 
 @contextlib.contextmanager
-def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
+def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent: Spent | None = None) -> Iterator[Run]:
     """Measure and prove, with the machine to itself; whatever breaks in, what was measured up to then is recorded."""
     store = RecordFile(settings.results)
     if settings.save is not None:
@@ -99,7 +105,7 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> It
     with lock.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext():
         journal = taken_up(distinct(cells), settings, store)
         try:
-            run = Run(cells, settings, folder, journal)
+            run = Run(cells, settings, folder, journal, spent)
             try:
                 run.measure_all()
                 run.prove()
@@ -238,6 +244,7 @@ def notes(run: Run) -> list[str]:
                 f"counting={counter.cell.counter.name} was {counter.counted.failed_by} on "
                 f"{counter.cell.reading.file.name}; trainers went on with words that another counter made"
             )
+    said += slowly_counted(run)
     for trained in run.trained:
         if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
             said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
@@ -258,6 +265,22 @@ def notes(run: Run) -> list[str]:
         names = ", ".join(dict.fromkeys(narrow))
         said.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
     return list(dict.fromkeys(said))
+
+
+def slowly_counted(run: Run) -> list[str]:
+    """What would have counted the same words sooner, where a counter that nobody chose took long over it."""
+    unchosen = {count_key(cell.count) for cell in run.cells if not cell.counting_chosen}
+    quick = [card.name for card in registry.lenders()]
+    said = []
+    for counter in run.counted:
+        answer, name = counter.counted.answer, counter.cell.counter.name
+        long = (answer.get("total") or 0.0) >= LONG_COUNTING_SECONDS
+        if answer["status"] == "ok" and long and name not in quick and count_key(counter.cell) in unchosen and quick:
+            said.append(
+                f"counting={name} took {duration_text(answer['total'])} for {counter.cell.reading.file.name}; "
+                f"counting={quick[0]} counts the same words in a fraction of that"
+            )
+    return said
 
 
 def quicker_later(cell: TrainCell, run: Run) -> str | None:

@@ -37,6 +37,7 @@ from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, sto
 from harness.runs.record import Record
 from harness.runs.record_of import count_record, train_record
 from harness.runs.settings import Settings
+from harness.runs.spent import Spent
 from harness.runs.verdict import Claim
 from harness.worker import word_store
 from variants.contract import Merge
@@ -49,10 +50,16 @@ class Run:
     """One command's measurements, those of an unfinished run before it among them."""
 
     def __init__(
-        self, cells: Sequence[TrainCell], settings: Settings, folder: Path, journal: Journal | None = None
+        self,
+        cells: Sequence[TrainCell],
+        settings: Settings,
+        folder: Path,
+        journal: Journal | None = None,
+        spent: Spent | None = None,
     ) -> None:
         self.cells = distinct(cells)
         self.settings = settings
+        self.spent = spent or Spent()
         self.timed = settings.measure.timed
         self._blocks = [Block(number, warm_up=True) for number in range(settings.measure.warm_up)]
         self._blocks += [Block(number) for number in range(settings.repeat)]
@@ -119,7 +126,7 @@ class Run:
         """Run a trainer on a part of its words, to see what the whole would take."""
         job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
         output = self.next_folder()
-        with bar(f"predicting {cell.variant.name}", 0, "merges") as on_progress:
+        with self.spent.on("predicting"), bar(f"predicting {cell.variant.name}", 0, "merges") as on_progress:
             # Without the corpus: a trainer that reads the file by itself has no slices.
             answer = measure({**job, "corpus": None}, output, limits, on_progress)
         shutil.rmtree(output)
@@ -209,7 +216,8 @@ class Run:
 
     def run_counter(self, label: str, cell: CountCell) -> tuple[Answer, Path | None]:
         """Run a counter, shown as `label`; its answer, and its words where they are now kept."""
-        with self.display.showing(label, cell.reading.file.bytes, "bytes") as on_progress:
+        showing = self.display.showing(label, cell.reading.file.bytes, "bytes")
+        with self.spent.on("counting"), showing as on_progress:
             answer = measure(count_job(cell), output := self.next_folder(), cell.limits, on_progress)
         if "offset" in answer:
             answer["reason"] = cell.reading.file.located(answer["reason"], answer["offset"])
@@ -301,7 +309,8 @@ class Run:
         started, concurrent = now(), self.is_concurrent()
         label = f"{cell.variant.name} on {cell.count.reading.file.name}"
         job = train_job(cell, cell.variant, cell.num_merges, counted.words, cell.interpreter)
-        answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
+        with self.spent.on("training"):
+            answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
         if self.timed:
             self.reckon(cell, answer)
         if answer["status"] in STOPPED:
@@ -326,7 +335,8 @@ class Run:
     ) -> tuple[Answer, list[Merge] | None]:
         """Run a trainer's job under the cell's limits, shown as `label`; its answer and its merges."""
         output = self.next_folder()
-        with self.display.showing(label, job["num_merges"], "merges") as on_progress:
+        showing = self.display.showing(label, job["num_merges"], "merges", cell.reading.file.bytes)
+        with showing as on_progress:
             answer = run_job(job, output, cell.limits, on_progress)
         merges = read_merges(output, answer)
         shutil.rmtree(output)
@@ -334,8 +344,9 @@ class Run:
 
     def settle_down(self) -> None:
         """Wait for a quiet machine as long as the preset says, and remember if there was none."""
-        if not wait_for_quiet(self.settings.measure.quiet_seconds):
-            self.restless += 1
+        with self.spent.on("waiting for a quiet machine"):
+            quiet = wait_for_quiet(self.settings.measure.quiet_seconds)
+        self.restless += not quiet
 
     def is_concurrent(self) -> bool:
         """Whether other timed runs are going on beside this one."""
@@ -348,7 +359,8 @@ class Run:
         if interrupted:
             keys = [cell.key() for cell in self.cells]
             mark_cut_short(keys, self.counted, self.trained, self.blocks())
-        self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
+        with self.spent.on("proof"):
+            self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
         if self.settings.tokens and not interrupted:
             count_tokens(self.trained)
 

@@ -275,7 +275,9 @@ class Measured:
         partial.rename(self.output / "answer.json")
 
     def point(self) -> dict[str, Any]:
-        merges = len(self.meter.followed) or self.meter.done
+        merges = len(self.meter.followed)
+        if not self.from_file:  # whose progress is of the bytes that it reads before it merges
+            merges = merges or self.meter.done
         return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
 
     def watch(self, control: int) -> None:
@@ -325,7 +327,8 @@ class Measured:
 
     def sample(self) -> None:
         point = self.point()
-        self.channel.say(b"%d" % point["merges"])
+        is_reading = self.from_file and not point["merges"]
+        self.channel.say(b"%d bytes" % self.meter.done if is_reading else b"%d" % point["merges"])
         self.peak_private = max(self.peak_private, memory_status()["RssAnon"])
         if not self.curve or point["merges"] > self.curve[-1]["merges"]:
             self.curve.append(point)

@@ -1,0 +1,67 @@
+"""What is told of work that goes on: in a log, where there is no terminal, and of where the time went."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import time
+
+import pytest
+from rich.console import Console
+
+from harness.common.progress import bar, stage_bar
+from harness.common.units import BytesRead
+from harness.runs.spent import Spent
+
+
+def test_a_log_is_told_of_long_work_at_times_that_double(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter([0, 1, 11, 12, 25, 39])
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    with bar("proof of x", 1000, "merges", Console(file=io.StringIO()), size=2_000_000) as on_progress:
+        for done in (1, BytesRead(1_500_000), 20, 300, 999):
+            on_progress(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "proof of x: 1.50 MB of 2.00 MB after 11.0 s",
+        "proof of x: 300 of 1,000 merges after 25 s",
+    ]
+
+
+def test_a_log_is_told_where_a_stage_begins(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter([0, 0, 1, 2, 15])
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    with stage_bar() as show:
+        show("the base", "", 0, 0)
+        show("identity", "heap", 0, 2)
+        show("identity", "flat", 1, 2)
+        show("identity", "flat", 2, 2)
+    assert capsys.readouterr().err.splitlines() == [
+        "[   0 s] the base",
+        "[   1 s] identity 0 of 2: heap",
+        "[  15 s] identity 2 of 2: flat",
+    ]
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("bytes", True), ("merges", False)])
+def test_time_left_is_shown_from_when_it_can_be_told(unit: str, shown: bool) -> None:
+    """A tenth of the bytes foretells the rest; the first tenth of the merges takes most of the time."""
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with bar("work", 1000, unit, terminal) as on_progress:
+        for done in (10, 50, 100):
+            on_progress(done)
+            time.sleep(0.01)
+        on_progress(100)
+    assert ("ETA" in terminal.file.getvalue()) == shown  # type: ignore[attr-defined]
+
+
+def test_seconds_of_a_block_inside_another_are_its_own() -> None:
+    clock = itertools.count()
+    spent = Spent(lambda: next(clock))
+    with spent.on("training"), spent.on("predicting"):
+        pass
+    assert spent.seconds == {"predicting": 1, "training": 2}
+    assert spent.line() == "This command took 5.0 s: training 2.0 s, predicting 1.0 s, all else 2.0 s."
+    assert Spent(lambda: 0.0).line() is None
