@@ -102,7 +102,7 @@ def train(
     double guess_scale=1.0,
     bint wide_symbols=False,
     bint wide_positions=False,
-    size_t part=1 << 20,
+    size_t part=1 << 22,
 ):
     """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py."""
     cdef Words words

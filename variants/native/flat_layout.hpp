@@ -121,7 +121,7 @@ Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, 
 // Whether sorting earns its time. In a text that the processor's cache holds, near and far are the same; and of long words
 // too little is merged that stands at their beginning.
 inline bool worth_sorting(const WeightClasses& classes, const Options& options) {
-    return classes.positions() >= 4 * options.part && classes.positions() < 16 * classes.words();
+    return classes.positions() >= options.part && classes.positions() < 16 * classes.words();
 }
 
 // Lays the words out by weight; every part of the classes knows where it begins.
