@@ -18,12 +18,13 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness import table
 from harness.common import registry
+from harness.common.comparison import Sample, sample_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.media import terminal_text
@@ -36,7 +37,9 @@ from harness.measure.process import Answer
 from harness.results.chosen import DEFAULT_RESULTS
 from harness.runs.cells import CountCell, TrainCell
 from harness.runs.outcome import Block, Counted, CountRun
+from harness.runs.precision import Precision
 from harness.runs.record import Record, RecordFile
+from harness.runs.record_of import count_record
 from harness.runs.running import Plan, planned
 from harness.runs.schedule import Run, now, shuffled
 from harness.runs.settings import Settings
@@ -148,11 +151,26 @@ class Benchmark:
     def measure(self) -> None:
         order = random.Random(self.run.settings.seed)
         for block in self.run.blocks():
-            for cell in shuffled(self.cells, order):
+            for cell in shuffled(self.wanted(block), order):
                 if cell.counter.name == cell.counter.target:
                     self.measure_beside(cell, block)
                 else:
                     self.run.count(cell, block)
+
+    def wanted(self, block: Block) -> list[CountCell]:
+        """The cells of a block: all, or those whose ratio to the first of their corpus is not known well enough."""
+        rule = self.run.settings.measure.precision
+        if rule is None or block.warm_up:
+            return self.cells
+        samples: dict[Hashable, list[Sample]] = {}
+        for counted in self.run.counted:
+            sample = None if counted.block.warm_up else sample_of(count_record(counted, {}))
+            if sample is not None:
+                samples.setdefault(self.cells.index(counted.cell), []).append(sample)
+        places = range(len(self.cells))
+        precision = Precision(rule, places, lambda place: self.cells[place].reading.key)
+        wanted = precision.wanted(block.number, samples)
+        return [self.cells[place] for place in places if place in wanted]
 
     def measure_beside(self, cell: CountCell, block: Block) -> None:
         self.run.settle_down()

@@ -120,14 +120,10 @@ def _share(seconds: float | None, of: float) -> float | None:
 
 def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
     """How many times the baseline's time the samples take, by the blocks in which both ran; None if there is none."""
-    against = {(sample.run, sample.block): sample for sample in baseline}
-    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
+    pairs, usable, clock = pairs_of(samples, baseline)
     if not pairs:
         return None
-    clock = clock_of([sample for pair in pairs for sample in pair])
-    usable = pairs if clock is cpu_time else [pair for pair in pairs if not any(sample.pressed for sample in pair)]
-    shown = usable or pairs
-    log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in shown]
+    log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
     # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
     low, high = interval(log_ratios) if usable else (None, None)
     return Comparison(
@@ -139,6 +135,19 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison
         "CPU" if clock is cpu_time else "wall",
         tuple(map(math.exp, log_ratios)),
     )
+
+
+Pairs = list[tuple[Sample, Sample]]
+
+
+def pairs_of(samples: Iterable[Sample], baseline: Iterable[Sample]) -> tuple[Pairs, Pairs, Callable[[Sample], float]]:
+    """The pairs of one block, those of them that were not too disturbed, and the clock that they are compared by."""
+    against = {(sample.run, sample.block): sample for sample in baseline}
+    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
+    clock = clock_of([sample for pair in pairs for sample in pair])
+    if clock is cpu_time:
+        return pairs, pairs, clock
+    return pairs, [pair for pair in pairs if not any(sample.pressed for sample in pair)], clock
 
 
 def cpu_time(sample: Sample) -> float:

@@ -76,7 +76,10 @@ class PatternConfig:
 
 @dataclass
 class MeasureConfig:
-    """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine."""
+    """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine.
+
+    With a `precision`, the share within which ratios are to be known, `repeat` is the fewest blocks, `most` the most.
+    """
 
     name: str = MISSING
     about: str = ""
@@ -84,6 +87,8 @@ class MeasureConfig:
     repeat: int = 1
     warm_up: int = 0
     quiet: float = 0.0
+    precision: float | None = None
+    most: int = 20
 
 
 @dataclass

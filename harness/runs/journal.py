@@ -18,8 +18,8 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,6 +220,7 @@ def plan_key(cells: Sequence[TrainCell], settings: Settings, machine: str) -> st
     preset = settings.measure
     how: list[Any] = [settings.repeat, settings.seed, settings.fresh_counts, settings.affinity, settings.concurrent]
     how += [preset.name, preset.kind, preset.warm_up, preset.quiet_seconds]
+    how += [] if preset.precision is None else [asdict(preset.precision)]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
     parts = [wanted, how, machine, worker_files]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -278,7 +279,11 @@ class TakenUp(NamedTuple):
     trained: list[Trained]
 
 
-def taken_up(entries: Sequence[Entry], cells: Sequence[TrainCell], blocks: Sequence[Block]) -> TakenUp:
+Wanted = Callable[[Block, Sequence[Trained]], set[str]]
+"""The keys of the cells that a block is whole with, by what was measured before it."""
+
+
+def taken_up(entries: Sequence[Entry], cells: Sequence[TrainCell], blocks: Sequence[Block], wanted: Wanted) -> TakenUp:
     """The measurements of a journal, of these cells in these blocks."""
     by_key = {cell.key(): cell for cell in cells}
     counters = {count_key(cell.count): cell.count for cell in cells}
@@ -300,7 +305,7 @@ def taken_up(entries: Sequence[Entry], cells: Sequence[TrainCell], blocks: Seque
             measured.trained.append(trained)
             attempts.append(entry.attempt)
     mark_attempts(attempts, measured.trained, blocks)
-    mark_cut_short(by_key, measured.counted, measured.trained, blocks)
+    mark_cut_short(wanted, measured.counted, measured.trained, blocks)
     return measured
 
 
@@ -319,13 +324,13 @@ def mark_attempts(attempts: Sequence[int], trained: Sequence[Trained], blocks: S
 
 
 def mark_cut_short(
-    keys: Iterable[str], counted: Sequence[CountRun], trained: Sequence[Trained], blocks: Sequence[Block]
+    wanted: Wanted, counted: Sequence[CountRun], trained: Sequence[Trained], blocks: Sequence[Block]
 ) -> None:
-    """Mark what was measured in a block in which not every cell of these keys was."""
-    wanted = {*keys} - stopped_at_the_limit(trained)
+    """Mark what was measured in a block in which not every cell was that it wanted."""
+    stopped = stopped_at_the_limit(trained)
     for block in blocks:
         there = [each for each in trained if each.block == block and not each.cut_short]
-        if not wanted <= {each.cell.key() for each in there}:
+        if not wanted(block, trained) - stopped <= {each.cell.key() for each in there}:
             for each in there:
                 each.cut_short = True
             for counter in counted:

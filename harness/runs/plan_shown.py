@@ -70,13 +70,16 @@ def longest(cells: Sequence[TrainCell], settings: Settings) -> float | None:
     if len(walls) < len(cells):
         return None
     predicting = sum(min(SHARE_OF_LIMIT * wall, MOST_SECONDS) for wall in walls)
-    return predicting + sum(walls) * (settings.repeat + settings.measure.warm_up)
+    return predicting + sum(walls) * (settings.measure.blocks(settings.repeat) + settings.measure.warm_up)
 
 
 def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settings: Settings) -> str:
     """How often all of it is run, and how long that takes where it is known."""
     warm_up = settings.measure.warm_up
-    blocks = f"{settings.repeat} block(s)" + (f" after {warm_up} of warm-up" if warm_up else "")
+    rule = settings.measure.precision
+    blocks = f"{settings.repeat} block(s)" if rule is None else f"{rule.fewest} to {rule.most} blocks"
+    blocks += f" after {warm_up} of warm-up" if warm_up else ""
+    blocks += f" until ratios are known within {rule.within:.0%}" if rule is not None else ""
     seconds, missing = 0.0, 0
     for cell, cost in zip(cells, costs, strict=True):
         wall = cell.limits.wall_seconds
@@ -86,7 +89,8 @@ def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settin
             seconds += wall
         else:
             seconds += cost.seconds * (settings.repeat + warm_up)
-    told = f"about {took_text(seconds)} for the trainers" if missing < len(cells) else f"cost {UNKNOWN}"
+    least = "about" if rule is None else "at least"
+    told = f"{least} {took_text(seconds)} for the trainers" if missing < len(cells) else f"cost {UNKNOWN}"
     if 0 < missing < len(cells):
         told += f" whose cost is known, {missing} are not"
     most = longest(cells, settings)

@@ -142,6 +142,10 @@ def _of_measuring(record: Record) -> Iterator[str]:
     blocks = cards.get(preset or usual, {}).get("repeat")
     if repeat and repeat != blocks:
         yield f"repeat={repeat}"
+    precision, card = record.get("precision") or {}, cards.get(preset or usual, {})
+    for name, key in (("asked", "precision"), ("most", "most")):
+        if name in precision and precision[name] != card.get(key, 20 if key == "most" else None):
+            yield f"measure.{key}={precision[name]:g}"
     limits = record.get("limits") or {}
     if limits.get("wall_seconds") is not None:
         yield f"limits.wall={limits['wall_seconds']:g}"

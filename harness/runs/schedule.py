@@ -33,6 +33,7 @@ from harness.runs.cells import CountCell, TrainCell, count_job, count_key, read_
 from harness.runs.costs import MEASURED, Forecast, extrapolated, keep_cost, of_stopped
 from harness.runs.extrapolation import Estimate
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
+from harness.runs.known import RatiosKnown
 from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
 from harness.runs.record import Record
 from harness.runs.record_of import count_record, train_record
@@ -62,7 +63,7 @@ class Run:
         self.spent = spent or Spent()
         self.timed = settings.measure.timed
         self._blocks = [Block(number, warm_up=True) for number in range(settings.measure.warm_up)]
-        self._blocks += [Block(number) for number in range(settings.repeat)]
+        self._blocks += [Block(number) for number in range(settings.measure.blocks(settings.repeat))]
         self.folder = folder
         known_machine = machine()
         self.host = host(known_machine)
@@ -70,13 +71,16 @@ class Run:
         self.run_id = journal.run_id if journal is not None else now()
         self.journal = journal
         known = journal.entries if journal is not None else []
-        self.counts, self.counted, self.trained = taken_up(known, self.cells, self.blocks())
+        rule = settings.measure.precision
+        self.known = None if rule is None else RatiosKnown(rule, self.cells)
+        self.counts, self.counted, self.trained = taken_up(known, self.cells, self.blocks(), self.wanted)
         self.disagreements: list[str] = []
         self.without_words: set[str] = set()
         self.restless = 0
         self.jobs = 0
         self.forecast = Forecast(self.machine, folder / "slices", self.run_slice)
-        self.display = Display((len(self.cells) + len(self.count_cells(self.cells))) * len(self.blocks()))
+        blocks = settings.measure.warm_up + settings.repeat
+        self.display = Display((len(self.cells) + len(self.count_cells(self.cells))) * blocks)
 
     def blocks(self) -> list[Block]:
         """Those of warm-up, which are apart from every statistic, then those asked for."""
@@ -92,6 +96,8 @@ class Run:
             # Each block has an order of its own, whatever was measured before it by a run that was interrupted.
             order = random.Random(f"{self.settings.seed} {block.place}")
             due = self.due(block)
+            if block.number >= self.settings.repeat:  # added, because too little is known
+                self.display.total_cells += len(due) + len(self.count_cells(due))
             for count_cell in shuffled(self.count_cells(due), order):
                 counted = self.counted_in(block, count_cell) or self.count(count_cell, block)
                 self.counts[count_key(count_cell)] = self.with_borrowed_words(counted, count_cell)
@@ -136,7 +142,14 @@ class Run:
         """The cells that this block still has to measure: not those that were over the wall limit before."""
         done = {each.cell.key() for each in self.trained if each.block == block and not self.is_redone(each)}
         done |= stopped_at_the_limit(self.trained)
-        return [cell for cell in self.cells if cell.key() not in done]
+        wanted = self.wanted(block, self.trained) - done
+        return [cell for cell in self.cells if cell.key() in wanted]
+
+    def wanted(self, block: Block, trained: Sequence[Trained]) -> set[str]:
+        """The keys of the cells that belong into a block: all, or those of which too little is known before it."""
+        if self.known is None or block.warm_up:
+            return {cell.key() for cell in self.cells}
+        return self.known.wanted(block, trained)
 
     @property
     def several_blocks(self) -> bool:
@@ -151,10 +164,13 @@ class Run:
         if not self.display.console.is_terminal:
             return None
         stopped = stopped_at_the_limit(self.trained)
-        later = len(self.blocks()) - 1 - self.blocks().index(block)
-        return self.forecast.seconds_left(
-            [*waiting, *[cell for cell in self.cells if cell.key() not in stopped] * later]
-        )
+        place = self.blocks().index(block) + 1
+        foreseen = {} if self.known is None else self.known.foreseen(self.trained)
+        blocks = {cell.key(): foreseen.get(cell.key(), self.settings.repeat) for cell in self.cells}
+        warm_up = self.settings.measure.warm_up
+        left = [cell for cell in self.cells if cell.key() not in stopped]
+        later = [cell for cell in left for _ in range(warm_up + blocks[cell.key()] - place)]
+        return self.forecast.seconds_left([*waiting, *later])
 
     def counted_in(self, block: Block, cell: CountCell) -> Counted | None:
         """What the counter came to in this block before an interruption, or in any if it was over the wall limit."""
@@ -357,8 +373,7 @@ class Run:
         from harness.runs.prove import count_tokens, prove_all  # here: numpy comes with it, and is needed only now
 
         if interrupted:
-            keys = [cell.key() for cell in self.cells]
-            mark_cut_short(keys, self.counted, self.trained, self.blocks())
+            mark_cut_short(self.wanted, self.counted, self.trained, self.blocks())
         with self.spent.on("proof"):
             self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
         if self.settings.tokens and not interrupted:
@@ -381,7 +396,11 @@ class Run:
         order = {cell.key(): place for place, cell in enumerate(self.cells)}
         listed = sorted(self.trained, key=lambda trained: (trained.block.place, order[trained.cell.key()]))
         counters = [count_record(counted, self.common()) for counted in self.counted]
-        return [self.shown(record) for record in counters + [train_record(each, self.common()) for each in listed]]
+        trained = [train_record(each, self.common()) for each in listed]
+        if self.known is not None:
+            told = self.known.told(self.trained)
+            trained = [{**each, "precision": told[of.cell.key()]} for each, of in zip(trained, listed, strict=True)]
+        return [self.shown(record) for record in counters + trained]
 
     def shown(self, record: Record) -> Record:
         """The record without its times where times were not what was measured."""

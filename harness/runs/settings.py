@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.common.choices import at_least, one_of
 from harness.common.errors import Refusal
 from harness.measure.instructions import RUN_TRAINER
+from harness.runs.precision import Rule, rule_of
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,16 @@ class Preset:
     warm_up: int = 0
     quiet_seconds: float = 0.0
     """The longest wait for a quiet machine before each cell."""
+    precision: Rule | None = None
+    """When enough is known; None: after a fixed number of blocks."""
 
     @property
     def timed(self) -> bool:
         return self.kind == "time"
+
+    def blocks(self, repeat: int) -> int:
+        """How many blocks there may be at most, besides warm-up."""
+        return repeat if self.precision is None else self.precision.most
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,9 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     preset = preset_of(config["measure"])
     repeat = config["repeat"] if config["repeat"] is not None else config["measure"]["repeat"]
     at_least("repeat", repeat)
+    rule = rule_of(config["measure"]["precision"], repeat, config["measure"]["most"], timed=preset.timed)
+    if rule is not None:
+        preset, repeat = replace(preset, precision=rule), rule.fewest
     one_of("counts", config["counts"], ["kept", "fresh"])
     for name in ("results", "save"):
         if config[name] == "":
