@@ -402,6 +402,18 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
     assert not [worker for worker in workers if is_running(worker)]
 
 
+def test_a_script_without_a_guard_is_told_to_have_one(tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text(COUNT_FOR_EVER.replace('if __name__ == "__main__":', "if True:"))
+    counting = [sys.executable, str(script), file_of(tmp_path, CONTENT)]
+    done = subprocess.run(counting, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"RuntimeError: counting in processes starts {script} again in each of them; put what it does under "
+        'if __name__ == "__main__":'
+    )
+
+
 def children_at_work(parent: subprocess.Popen[bytes]) -> list[int]:
     """The counting processes, once both have used some time: the first range is then done, and they are in the rest."""
     while parent.poll() is None:

@@ -44,9 +44,11 @@ def test_a_special_token_by_itself_is_one(file: Path) -> None:
     assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
 
 
-@pytest.mark.parametrize("keywords", [{"vocab_size": 256}, {"special_tokens": ("",)}, {"special_tokens": ("a", "a")}])
+@pytest.mark.parametrize(
+    "keywords", [{"vocab_size": 256}, {"special_tokens": ("",)}, {"special_tokens": ("a", "a")}, {"errors": "ignore"}]
+)
 def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens holds"):
+    with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens holds|neither strict"):
         train_file(str(file), **{"vocab_size": 300, **keywords})  # type: ignore[arg-type]
 
 
@@ -54,5 +56,7 @@ def test_a_bad_byte_is_named_and_a_missing_file_too(tmp_path: Path) -> None:
     (tmp_path / "corpus").write_bytes(b"good \xff bad")
     with pytest.raises(InvalidText, match="invalid UTF-8 at byte 5"):
         train_file(str(tmp_path / "corpus"), 300)
+    vocabulary, _ = train_file(str(tmp_path / "corpus"), 300, errors="replace")
+    assert " \ufffd".encode() in vocabulary.values()
     with pytest.raises(FileNotFoundError):
         train_file(str(tmp_path / "nowhere"), 300)

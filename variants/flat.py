@@ -117,16 +117,17 @@ def train_file(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
+    errors: str = "strict",
     partial: bool = False,
 ) -> tuple[dict[int, bytes], list[Merge]]:
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
     is left before. `special_tokens` may be one token by itself. `pattern` is a regular expression for pre-tokens, None
-    takes the raw bytes between special tokens.
-    Raises ValueError for a size that is too small or special tokens that are empty or repeated, InvalidText with the
-    offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be `partial`, OSError if the
-    file cannot be read, and what `train` raises.
+    takes the raw bytes between special tokens. `errors="replace"` reads bytes that are not UTF-8 as U+FFFD.
+    Raises ValueError for a size that is too small, other `errors`, or special tokens that are empty or repeated,
+    InvalidText with the offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be
+    `partial`, OSError if the file cannot be read, and what `train` raises.
     """
     # Here, because counting needs the `regex` package and training does not.
     from variants import flat_file
@@ -138,6 +139,8 @@ def train_file(
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(special_tokens)} bytes and special tokens")
     if "" in special_tokens or len(set(special_tokens)) < len(special_tokens):
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
-    corpus = Corpus(str(path), tuple(special_tokens), pattern, partial=partial)
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors={errors!r} is neither strict nor replace")
+    corpus = Corpus(str(path), tuple(special_tokens), pattern, errors, partial)
     merges = flat_file.train(corpus, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
     return vocab_of(merges, special_tokens), merges

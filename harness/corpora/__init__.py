@@ -16,7 +16,7 @@ from typing import Any
 from harness.common.errors import Refusal
 from harness.corpora.cards import check_fact
 from harness.corpora.counted_facts import counted_facts
-from harness.corpora.files import CorpusFile, Part, check_readable, digest_of
+from harness.corpora.files import CorpusFile, Part, check_readable, digest_of, hold_or_refuse
 from harness.corpora.generated import as_said, is_table, parameters_of
 from harness.corpora.local import local_corpus
 from harness.corpora.slices import cut
@@ -36,7 +36,9 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     if is_table(card):
         from harness.corpora.word_tables import table_of  # late, as generators are
 
-        return replace(table_of(card), parameters=parameters_of(card))
+        table = table_of(card)
+        hold_or_refuse(table.path, table.name)
+        return replace(table, parameters=parameters_of(card))
     parts: tuple[Part, ...] = ()
     if card["path"] is not None:
         own_name, path, parts = local_corpus(card, special_tokens)
@@ -48,6 +50,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         check_source(card)
         raise Refusal(f"data={name} needs data.path=FILE")
     check_readable(path)
+    hold_or_refuse(path, name)
     # The size first: it is known at once, and of some corpora it is all that is known.
     check_fact(name, path, card, "bytes", path.stat().st_size)
     whole = CorpusFile(name, path, path.stat().st_size, digest_of(path), parts=parts)

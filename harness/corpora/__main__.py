@@ -9,8 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from harness.common import cache
 from harness.common.errors import OK, extra, guarded
+from harness.common.files import cache_folder
 from harness.common.streams import Parser, say, tell
+from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards
 from harness.corpora.exporting import write_parquet
@@ -26,6 +29,7 @@ examples:
   python -m harness.corpora fetch tinystories_valid  download, unpack, check, put in its place
   python -m harness variant=heap data=tinystories_valid
   python -m harness.corpora counts stdlib --parquet words.parquet
+  python -m harness.corpora cache                    what is kept between runs, and how large it is
   head -c 1000 "$(python -m harness.corpora path big_txt)"
 
 Files are kept in ~/.cache/bpe-harness, or where BPE_HARNESS_CACHE says. An interrupted
@@ -65,6 +69,28 @@ def path(arguments: argparse.Namespace) -> int:
     card = card_of(arguments.name)
     tell(str(prepare(card, card["special_tokens"]).path))
     return OK
+
+
+def show_cache(arguments: argparse.Namespace) -> int:
+    """List what is kept, or clear it."""
+    if arguments.clear:
+        kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
+        gone, kept = cache.cleared(list(dict.fromkeys(kinds)))
+        in_use = f"; {len(kept)} in use stay there" if kept else ""
+        tell(f"removed {bytes_text(sum(entry.bytes for entry in gone))} in {len(gone)} entries{in_use}")
+        return OK
+    tell(str(cache_folder()))
+    for kind, about in cache.KINDS.items():
+        if found := cache.entries(kind):
+            tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in found)):>8} {len(found):>5}  {about}")
+    tell(
+        f"assembled and slices are copies; of more than {bytes_text(cache.limit())} ({cache.LIMIT_VARIABLE}) "
+        "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
+    )
+    return OK
+
+
+GROUPS_OF_KINDS = {"copies": cache.COPIES, "all": tuple(cache.KINDS)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,6 +143,14 @@ def parser() -> argparse.ArgumentParser:
         ("path", path, "only where the file is that a run would read, for scripts"),
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
+    kept = command("cache", show_cache, "what is kept between runs, and how much room it takes; --clear removes it")
+    kept.add_argument(
+        "--clear",
+        nargs="+",
+        choices=[*GROUPS_OF_KINDS, *cache.KINDS],
+        metavar="KIND",
+        help="remove copies, all, or one of: %(choices)s; what a run uses stays, the rest is made again when needed",
+    )
     about = "the words of a data set with their counts as Parquet; counted first if they are not kept"
     add_arguments(command("counts", export, about))
     return parser

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.corpora.compressed import READERS, blocks_of
-from harness.corpora.files import Part, state_of
+from harness.corpora.files import Part, hold_or_refuse, state_of
 from harness.corpora.tables import kind_of, texts_of
 
 TEXT, PARTS = "text", "parts.json"
@@ -48,6 +48,8 @@ def assemble(recipe: Recipe, name: str) -> tuple[Path, tuple[Part, ...]]:
             temporary.mkdir()
             parts = write(recipe, temporary / TEXT, show)
             (temporary / PARTS).write_text(json.dumps(parts))
+        cache.tell_of_copy(folder, name)
+    hold_or_refuse(folder, name)
     return folder / TEXT, tuple(Part(*part) for part in json.loads((folder / PARTS).read_text()))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 
@@ -86,6 +86,12 @@ def check_readable(path: Path) -> None:
         raise Refusal(f"there is no file {path}; say data.path=FILE with one that exists", UNMEASURED) from None
     except OSError as error:
         raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+
+
+def hold_or_refuse(path: Path, name: str) -> None:
+    """Keep it from being removed from the cache while this process lives. Raises Refusal if it is gone already."""
+    if not cache.hold(path):
+        raise Refusal(f"{name} was removed from the cache meanwhile; run the same again", UNMEASURED)
 
 
 def digest_of(path: Path) -> str:

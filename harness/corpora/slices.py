@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.units import parse_bytes
-from harness.corpora.files import CorpusFile, digest_of
+from harness.corpora.files import CorpusFile, digest_of, hold_or_refuse
 
 TEXT, START = "text", "start"
 
@@ -40,6 +40,8 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     if not folder.is_dir():
         folder.unlink(missing_ok=True)  # an earlier version kept the slice alone, as a file of this name
         make(folder, whole, asked, special_tokens)
+        cache.tell_of_copy(folder, f"a slice of {whole.name}")
+    hold_or_refuse(folder, f"the slice of {whole.name}")
     start = int((folder / START).read_text())
     path = folder / TEXT
     return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common import files
+from harness.common import cache, files
 from harness.measure.process import CLOCK_TOLERANCE_SECONDS
 from harness.measure.source_digest import source_sha256
 from harness.runs.cells import CountCell, Reading
@@ -49,6 +49,7 @@ def folder_of(reading: Reading) -> Path:
 def words_of(reading: Reading) -> Path | None:
     """The folder of the kept words, None if there are none; a broken one is removed, to be made again."""
     folder = reading.file.path if reading.file.table else folder_of(reading) / "words"
+    cache.hold(folder)
     return folder if word_store.is_whole(folder) else None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import sys
 from array import array
 from collections import deque
 from collections.abc import Sequence
@@ -41,8 +42,8 @@ def processes(
 
     With `memory` ranges are so short that the tables of those in work take about half of it, and what is summed is
     spilled when it takes the other half. The time of all processes together shows as count; read is the search for the
-    cuts. Raises what `serial` raises, and ChildProcessError if a process dies, with the range it left uncounted: never
-    fewer words.
+    cuts. Raises what `serial` raises, RuntimeError for a script that its processes would run from the start, and
+    ChildProcessError if a process dies, with the range it left uncounted: never fewer words.
     """
     for name, value in (("threads", threads), ("smallest_range", smallest_range)):
         if value < 1:
@@ -56,6 +57,7 @@ def processes(
     meter.lap("read")
     if len(ranges) < 2:
         return serial(corpus, meter, memory=memory)
+    refuse_unguarded_script()
     context = multiprocessing.get_context("spawn")
     # A cell for each range, written by its process alone, and one more to stop them all. There is no lock that a
     # process could take with it when it is killed.
@@ -96,6 +98,24 @@ def processes(
     meter.tally("bytes_scanned", size)
     meter.lap("count")
     return word_counts
+
+
+def refuse_unguarded_script() -> None:
+    """Each process imports the script that is running, and without a guard does all that it does, this included.
+
+    Raises RuntimeError with what to do, where otherwise every process would leave a traceback and no words.
+    """
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    try:
+        with open(script or os.devnull, "rb") as file:  # noqa: PTH123
+            content = file.read()
+    except OSError:  # inside an archive: nobody knows
+        return
+    if content and b"__name__" not in content:
+        raise RuntimeError(
+            f"counting in processes starts {script} again in each of them; put what it does under "
+            'if __name__ == "__main__":'
+        )
 
 
 def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
