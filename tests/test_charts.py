@@ -163,8 +163,8 @@ def footings() -> dict[str, list[Record]]:
 def test_totals_with_and_without_counting_are_not_ranked() -> None:
     from harness.results.charts.compared import _baseline, compared_with
     from harness.results.charts.costs import front, with_both
+    from harness.results.page.page_rows import rows_of_page
     from harness.results.page.sections import best_of_each_task
-    from harness.results.page.table import rows_of_page
     from harness.table import in_order
 
     on_two_footings = rows([record for each in footings().values() for record in each])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import measured, stopped
 from page_reading import Element, drawing, marks_of, read
 from shown import explanations
 
@@ -99,11 +100,31 @@ def test_notes_are_those_of_harness_table(name: str) -> None:
 
 def test_a_row_that_one_run_cannot_rank_is_not_called_slower() -> None:
     close = [copy.deepcopy(record) for record in SWEEP[1:4]]
-    (best,) = page_of(close).one("section", id="summary").one("tbody").all("tr")
-    fastest, rivals = best.all("td")[1].text, best.all("td")[3].text
+    (said,) = page_of(close).one("section", id="summary").all("p", class_="headline")
     by_total = sorted(rows(close), key=lambda row: row.total or 0)
-    assert fastest == by_total[0].name
-    assert rivals.split(", ") == [row.name for row in close_to(by_total)]
+    rivals = " and ".join(row.name for row in close_to(by_total))
+    assert re.fullmatch(rf"{by_total[0].name} [\d.]+ s, level with {rivals}; all 3 identical\.", said.text)
+
+
+def test_the_first_sentence_says_who_is_fastest_by_how_much_and_whether_merges_are_right() -> None:
+    made = [measured("naive", 20.0), measured("flat", 0.4), measured("heap", 0.8), stopped("slow", 20)]
+    (said,) = page_of(made).all("p", class_="headline")
+    assert said.text == (
+        "flat 0.40 s: 2.00 times as fast as heap, 50.0 times as fast as naive; 3 of 4 identical; 1 without a time."
+    )
+    both = page_of([*made, measured("flat", 0.1, size=10), measured("heap", 0.3, size=10)])
+    assert [each.text.partition(":")[0] for each in both.all("p", class_="headline")] == [
+        "stdlib, 1.00 MB",
+        "stdlib, 10 bytes",
+    ]
+
+
+def test_the_table_has_what_matters_first_and_no_column_that_is_the_same_in_every_row() -> None:
+    table = page_of([measured("flat", 0.4), measured("heap", 0.8)]).one("table", id="rows")
+    headings = {head.text: head.attributes["class"] for head in table.one("thead").all("th")}
+    assert [*headings][:3] == ["variant", "total", "ratio"]
+    assert {"data", "status", "read", "memory"}.isdisjoint(headings)
+    assert ["minor" in kind for kind in headings.values()][:4] == [False, False, False, True]
 
 
 def close_to(by_total: list[Any]) -> list[Any]:

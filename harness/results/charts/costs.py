@@ -105,7 +105,7 @@ def memory_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]
         radius = 6.5 if best else 5.0
         marks.append(point_of(row, value, f"{name}-{number}", *place, size=radius, words=words, figures=figures))
         if best or len(group) <= MOST_NAMED:
-            marks.append(Label(*place, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
+            marks.append(Label(*place, f"{SAMPLED if row.memory_is_sampled else ''}{label}", row=row))
     if stair:
         corners = [(seconds_of(row, request.seconds) or 0.0, float(row.peak_rss_bytes or 0)) for row in stair]
         stairs = [(corners[0][0], most), *corners, (high, corners[-1][1])]

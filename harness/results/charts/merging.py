@@ -88,8 +88,8 @@ def curves_of(rows: Sequence[Row]) -> list[Curve]:
     return sorted(curves, key=lambda curve: -sum(curve.seconds[phase][-1] for phase in PHASES))
 
 
-def panels(curves: Sequence[Curve], phases: Mapping[str, str]) -> list[Panel]:
-    """Two for each phase, of all merges and of one; the curves are named beside those of the last phase."""
+def panels(curves: Sequence[Curve], phases: Mapping[str, str], each_named: bool = False) -> list[Panel]:
+    """Two for each phase, of all merges and of one; the curves are named in each, or beside those of the last phase."""
     most = max(curve.merges[-1] for curve in curves)
     described = []
     for kind, spoken in (("sum", "all merges so far"), ("each", "one merge")):
@@ -102,7 +102,9 @@ def panels(curves: Sequence[Curve], phases: Mapping[str, str]) -> list[Panel]:
                 mark
                 for number, (curve, points) in lines.items()
                 if points
-                for mark in _marks(f"{kind}-{phase}-{number}", curve, points, named=phase == [*phases][-1])
+                for mark in _marks(
+                    f"{kind}-{phase}-{number}", curve, points, named=each_named or phase == [*phases][-1]
+                )
             ]
             unit = "seconds" if kind == "sum" else "milliseconds for one merge"
             low, high = log_range([spent for _, points in lines.values() for _, spent in points], 1.3, 1.3)
@@ -120,4 +122,4 @@ def _marks(name: str, curve: Curve, points: Sequence[tuple[float, float]], named
     (x, y) = points[-1]
     yield Point(x, y, look, form, size=5, row=curve.row)
     if named:
-        yield Label(x, y, curve.name, look.colour)
+        yield Label(x, y, curve.name, look.colour, row=curve.row)

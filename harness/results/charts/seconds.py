@@ -21,6 +21,7 @@ from harness.results.charts.chart import (
     Line,
     Mark,
     Panel,
+    Point,
     Request,
     Text,
     form_key,
@@ -129,7 +130,7 @@ def totals_panel(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
         marks.append(point_of(row, value, str(place), x, place, size=5.5, words=words, figures=figures))
         if row.total is not None:
             offset = 5 if len(rows) >= MANY else 7
-            marks.append(Text(place, text, value.high or x, offset, 7.5))
+            marks.append(Text(place, text, value.high or x, offset, 7.5, row=row))
     return Panel("totals", "", Axis("total, seconds", low, high), labels, marks)
 
 
@@ -184,9 +185,10 @@ def outcome(row: Row, place: int, letters: int = 90, lines: int = 2, x: float = 
 
 
 def totals_with_runs(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
-    """The totals of a page: with the single runs, and in words what has no figure."""
+    """The totals of a page: as bars, with the single runs, and in words what has no figure."""
     panel = totals_panel(rows, labels)
     marks = [mark for mark in panel.marks if mark.row is None or mark.row.status in ("ok", "extrapolated")]
+    marks = [*_bars_to(marks, panel.x.low), *marks]
     drawn = {id(mark.row) for mark in marks}
     for place, row in enumerate(rows):
         if len(row.samples) > 1:
@@ -195,6 +197,13 @@ def totals_with_runs(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
         elif id(row) not in drawn:
             marks.append(outcome(row, place))
     return Panel(panel.name, panel.title, panel.x, labels, marks)
+
+
+def _bars_to(marks: Sequence[Mark], low: float) -> Iterator[Bar]:
+    """A bar in the row's colour from the edge to each measured point."""
+    for mark in marks:
+        if isinstance(mark, Point) and mark.form in PROVED:
+            yield Bar(mark.y, low, mark.x, "", mark.look.colour, row=mark.row)
 
 
 def _texts(rows: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:

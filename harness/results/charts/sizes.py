@@ -228,4 +228,4 @@ def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
         point = point_of(row, value, f"{name}-{number}", at, value.number, upright=True, size=5.5)
         yield replace(point, words=words, figures=figures, series=spoken)
     last, _, value = series.points[-1]
-    yield Label(last, value.number or 0.0, f"{series.name}  {exponent}", colour)
+    yield Label(last, value.number or 0.0, f"{series.name}  {exponent}", colour, row=series.points[-1][1])

@@ -2,8 +2,8 @@
 
 In a specification a text that begins with `@` is put in by the page: `@labels` are the labels of the rows that are
 left, `@ink` a colour of the page's light or dark dress. The page adds to each mark what its row is called, and leaves
-out the marks of rows that are filtered away, so scales follow what is left. Texts beside marks are in what a pointer
-reads, lines between rows would mean nothing in another order: neither is drawn.
+out the marks of rows that are filtered away, so scales follow what is left. Of texts only those of a row are drawn;
+lines between rows would mean nothing in another order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.results.charts.chart import Axis, Band, Bar, Dots, Line, Mark, Panel, Point, Rule, Text
+from harness.results.charts.chart import Axis, Band, Bar, Dots, Label, Line, Mark, Panel, Point, Rule, Text
+from harness.results.charts.drawing import apart
 from harness.results.charts.values import ESTIMATED, MEASURED, PROVED, UNITS
 
 Spec = dict[str, Any]
@@ -21,6 +22,12 @@ MOST_POINTS = 48
 """Of a line: as many as are told apart on a page."""
 _FEW = 6
 """So many numbers have a tick each: there is no third of a thread."""
+PANEL_HEIGHT = 340
+"""Pixels of a panel whose rows have no line each."""
+_ABOVE = 8.0
+_NAME_STEP, _NEAR, _TURNED = 0.05, 0.16, 0.72
+"""In shares of a panel: from one name to the next above it, how near along x two names touch, and from where on a name
+stands at the left of its point."""
 _SOLID = {MEASURED: 1.0, ESTIMATED: 0.0}
 """How filled the marker of a form is; between the two where nobody has confirmed the merges."""
 
@@ -41,12 +48,17 @@ def view_of(panels: Sequence[Panel], places: Mapping[int, int]) -> Spec:
         *_bars(marks),
         *_dots(marks),
         *_points(marks, by_row),
+        *_texts(marks),
+        *_names(panels),
         *_outcomes(marks),
     ]
     sizes = sorted({size for panel in panels for size in panel.x.measured})
-    encoding: Spec = {"x": {"field": "x", **_scaled(first.x, sizes)}}
+    along = _scaled(first.x, "x", sizes)
+    if any(isinstance(mark, Label) and mark.end is not None for mark in marks):
+        along["scale"]["range"] = [0, {"expr": "width - @name_room"}]
+    encoding: Spec = {"x": {"field": "x", **along}}
     if isinstance(first.y, Axis):
-        spec: Spec = {"height": 340, "encoding": encoding | {"y": {"field": "y", **_scaled(first.y)}}}
+        spec: Spec = {"height": PANEL_HEIGHT, "encoding": encoding | {"y": {"field": "y", **_scaled(first.y, "y")}}}
     else:
         names = {"title": None, "labelLimit": "@label_limit", "ticks": False, "domain": False}
         line = {"field": "label", "type": "nominal", "scale": {"domain": "@labels"}, "axis": names}
@@ -76,12 +88,16 @@ def _short(value: Any) -> Any:
     return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
-def _scaled(axis: Axis, sizes: Sequence[float] = ()) -> Spec:
+def _scaled(axis: Axis, side: str, sizes: Sequence[float] = ()) -> Spec:
     ticks = {"values": sizes} if 0 < len(sizes) <= _FEW else {"tickCount": "@ticks"}
     described = {"format": UNITS[axis.unit].d3, "labelOverlap": "greedy", **ticks}
     if not axis.log:
         return {"type": "quantitative", "scale": {"nice": False}, "axis": {"title": axis.title, **described}}
     scale = {"type": "log", "nice": False, "padding": 12}
+    # The page names round numbers within what is left, unless the sizes themselves are ticks.
+    described = {"values": f"@{side}_ticks", **described}
+    if axis.unit == "bytes":
+        described = {**described, "labelExpr": "format(datum.value, '.3~s') + 'B'"}
     return {"type": "quantitative", "scale": scale, "axis": {"title": f"{axis.title} (log scale)", **described}}
 
 
@@ -204,17 +220,78 @@ def _points(marks: Sequence[Mark], by_row: bool) -> Iterator[Spec]:
 
 
 def _bars(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """Bars in parts, which a key names; and whole bars, each in its row's colour."""
     bars = [mark for mark in marks if isinstance(mark, Bar)]
-    if bars:
+    parts = [bar for bar in bars if bar.part]
+    if parts:
         legend = {"orient": "top", "title": None, "columns": "@legend_columns"}
         scale = {"domain": "@phases", "range": "@phase_colours"}
-        encoding = {
-            "x2": {"field": "x2"},
-            "color": {"field": "part", "type": "nominal", "scale": scale, "legend": legend},
-        }
-        drawn = {"type": "bar", "stroke": "@page", "strokeWidth": 0.5}
-        parts = [_spoken(bar, x=bar.start, x2=bar.end, part=bar.part) for bar in bars]
-        yield _layer(drawn, encoding, parts, _titles(bars))
+        colour = {"field": "part", "type": "nominal", "scale": scale, "legend": legend}
+        drawn: Spec = {"type": "bar", "stroke": "@page", "strokeWidth": 0.5}
+        spoken = [_spoken(bar, x=bar.start, x2=bar.end, part=bar.part) for bar in parts]
+        yield _layer(drawn, {"x2": {"field": "x2"}, "color": colour}, spoken, _titles(parts))
+    whole = [{"of": bar.row, "x": bar.start, "x2": bar.end} for bar in bars if not bar.part]
+    if whole:
+        drawn = {"type": "bar", "opacity": 0.4, "size": 14, "tooltip": None}
+        yield _layer(drawn, {"x2": {"field": "x2"}, "color": _by_name("@colours", None)}, whole)
+
+
+def _texts(marks: Sequence[Mark]) -> Iterator[Spec]:
+    """Figures at the ends of bars."""
+    texts = [
+        {"of": mark.row, "x": mark.x, "text": mark.text}
+        for mark in marks
+        if isinstance(mark, Text) and mark.row and not mark.outcome
+    ]
+    if texts:
+        drawn = {"type": "text", "align": "left", "dx": 9, "color": "@ink", "aria": False}
+        yield _layer(drawn, {"text": {"field": "text"}}, texts)
+
+
+def _names(panels: Sequence[Panel]) -> Iterator[Spec]:
+    """The names of points and of the ends of lines, moved up or down where they would hide each other."""
+    named = []
+    for panel in panels:
+        labels = [mark for mark in panel.marks if isinstance(mark, Label) and mark.row]
+        if not isinstance(panel.y, Axis) or not labels:
+            continue
+        places = [(_share(panel.x, label.x), _share(panel.y, label.y)) for label in labels]
+        ups = _apart_from_each_other(places)
+        for label, (across, up), moved in zip(labels, places, ups, strict=True):
+            left = across > _TURNED and label.end is None
+            # A point's name stands above the bar that says how far it may be off.
+            above = _ABOVE if label.end is None else 0.0
+            move = {"up": round((up - moved) * PANEL_HEIGHT - above, 1), "left": left}
+            named.append({"of": label.row, "x": label.x, "y": label.y, "text": label.text, **move})
+    for left in (False, True):
+        drawn: Spec = {"type": "text", "align": "right" if left else "left", "dx": -8 if left else 8}
+        drawn |= {"dy": {"expr": "datum.up"}, "fontSize": 10.5, "color": "@ink", "aria": False}
+        own = [
+            {name: value for name, value in each.items() if name != "left"} for each in named if each["left"] == left
+        ]
+        if own:
+            yield _layer(drawn, {"text": {"field": "text"}}, own)
+
+
+def _share(axis: Axis, number: float) -> float:
+    """How far along the axis a number lies, from 0 to 1."""
+    if axis.log:
+        return math.log(max(number, axis.low) / axis.low, axis.high / axis.low)
+    return (number - axis.low) / (axis.high - axis.low)
+
+
+def _apart_from_each_other(places: Sequence[tuple[float, float]]) -> list[float]:
+    """How far up each name stands, those near each other along x a line apart.
+
+    >>> _apart_from_each_other([(0.1, 0.5), (0.1, 0.5), (0.9, 0.5)])
+    [0.475, 0.525, 0.5]
+    """
+    ups = [up for _, up in places]
+    for x in sorted({across for across, _ in places}):
+        near = [place for place, (across, _) in enumerate(places) if abs(across - x) < _NEAR]
+        for place, up in zip(near, apart([ups[place] for place in near], _NAME_STEP, 0.0, 1.0), strict=True):
+            ups[place] = up
+    return ups
 
 
 def _dots(marks: Sequence[Mark]) -> Iterator[Spec]:

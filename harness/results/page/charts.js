@@ -45,17 +45,36 @@
     };
   }
 
+  // Round numbers between the least and the most of what is drawn along one side, so few that they can be read.
+  function ticks(layers, sides) {
+    const known = layers.flatMap(({ marks }) => marks.flatMap((mark) => sides.map((side) => mark[side])))
+      .filter((number) => typeof number === "number" && number > 0);
+    if (known.length === 0) return [];
+    const least = Math.min(...known), greatest = Math.max(...known), room = Math.max(1.02, (greatest / least) ** 0.04);
+    const low = least / room, high = greatest * room, most = narrow.matches ? 4 : 7;
+    const decades = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) decades.push(power);
+    for (const steps of [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9]]) {
+      const round = decades.flatMap((power) => steps.map((step) => Number(`${step}e${power}`)))
+        .filter((number) => low <= number && number <= high);
+      if (round.length >= 3 || steps.length > 6) return round.filter((_, at) => at % Math.ceil(round.length / most) === 0);
+    }
+  }
+
   // What stands for every text that begins with @ while these rows are drawn.
-  function words(chart, rows) {
+  function words(chart, rows, layers) {
     const width = document.getElementById(`chart-${chart.name}`).clientWidth;
     const columns = Math.max(2, Math.floor(width / 140));
     const names = [...new Set(rows.filter((row) => row.status === "ok").map((row) => row.name))];
     return {
       ...drawing.put,
       "@labels": rows.map((row) => row.label),
-      "@key": names.length > 24 ? null : { orient: "top", title: null, columns, values: names },
+      "@x_ticks": ticks(layers, ["x", "x2"]),
+      "@y_ticks": ticks(layers, ["y", "y2"]),
+      "@key": names.length > 24 || layers.some(({ spec }) => spec.mark.type === "text") ? null : { orient: "top", title: null, columns, values: names },
       "@height": 24 * rows.length,
       "@label_limit": narrow.matches ? Math.round(width * 0.34) : Math.round(width * 0.4),
+      "@name_room": Math.round(Math.min(150, width * 0.34)),
       "@text_limit": Math.round(width * 0.58),
       "@legend_columns": columns,
       "@ticks": narrow.matches ? 4 : 7,
@@ -78,7 +97,7 @@
   async function draw(chart, mine) {
     const figure = document.getElementById(`chart-${chart.name}`);
     const place = figure.querySelector(".drawing");
-    const wanted = (row) => !chart.of_task || row.task === drawing.tasks[Number(task.value)];
+    const wanted = (row) => !chart.of_task || row.task === drawing.tasks[Number(task?.value ?? 0)];
     const left = order.filter((each) => wanted(drawing.rows[each]));
     const view = chart.views[Number(document.getElementById(`chart-${chart.name}-view`)?.value ?? 0)];
     const wanting = new Set(left);
@@ -97,9 +116,11 @@
       return;
     }
     const rows = left.filter((each) => has.has(each)).map((each) => drawing.rows[each]);
+    const total = (row) => row.total ?? Infinity;
+    if (chart.ranked) rows.sort((one, other) => total(one) === total(other) ? 0 : total(one) - total(other));
     const drawn = layers.filter(({ marks, background }) => background || marks.length);
     const spec = {
-      ...put({ ...view.spec, layer: drawn.map(({ spec }) => spec) }, words(chart, rows)),
+      ...put({ ...view.spec, layer: drawn.map(({ spec }) => spec) }, words(chart, rows, drawn)),
       width: place.clientWidth,
       autosize: { type: "fit-x", contains: "padding" },
       config: dress(),
@@ -156,7 +177,7 @@
   }
 
   document.addEventListener("rows", (event) => { order = event.detail; soon(); });
-  task.addEventListener("change", soon);
+  task?.addEventListener("change", soon);
   for (const control of document.querySelectorAll("select[data-chart]")) control.addEventListener("change", soon);
   for (const place of document.querySelectorAll(".drawing")) place.addEventListener("keydown", read);
   dark.addEventListener("change", soon);

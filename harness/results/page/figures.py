@@ -19,7 +19,7 @@ from harness.results.charts.sizes import panels as size_panels
 from harness.results.charts.vega import view_of
 from harness.results.colours import phase_colour
 from harness.results.frame import WORK
-from harness.results.page.table import PageRows
+from harness.results.page.page_rows import PageRows
 from harness.results.rows import Row, measured_phases
 
 TOTALS = Request(seconds="total")
@@ -61,11 +61,11 @@ def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[
         about = "How many times the left set's time the right set takes; a line is the interval that holds the ratio."
         panel = ratios_panel("ratios", lines, "", "right / left")
         yield Figure("ratios", "Right against left", about, [panel])
+    about = "From the fastest down. A tick is a single run; a dashed line is where an extrapolated total should lie."
+    yield Figure("totals", "Total seconds", about, [totals_with_runs(rows, page_rows.brief)])
     shares = [phases_panel(rows, page_rows.brief, shares=True), phases_panel(rows, page_rows.brief, shares=False)]
     about = "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of."
     yield Figure("phases", "Where the time went", about, shares if far_apart(rows) else shares[::-1], "Bars show")
-    about = "The median of each row; ticks are single runs. A dashed line is where an extrapolated total should lie."
-    yield Figure("totals", "Totals", about, [totals_with_runs(rows, page_rows.brief)])
     if all(row.counting_only for row in rows):
         timed = [row for row in rows if row.total and row.corpus.get("bytes")]
         about = "Bytes of the corpus by the median of the totals."
@@ -79,13 +79,18 @@ def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[
     yield Figure("growth", "Growth", about, [*_grown(sets)], "Against", of_task=False)
     about = "Seconds of training, counting left out, after so many merges, and what one merge took."
     panels = [
-        panel for group in groups if (curves := curves_of(group)) for panel in curve_panels(curves, TRAINING | PHASES)
+        panel
+        for group in groups
+        if (curves := curves_of(group))
+        for panel in curve_panels(curves, TRAINING | PHASES, each_named=True)
     ]
     yield Figure("merging", "While it merges", about, panels, "Of")
     about = "Deterministic counts: equal on every machine, so they say why one row is faster than another."
     counted = [row for row in rows if row.status == "ok"]
     names = dict.fromkeys(name for row in counted for name in row.tallies)
-    ordered = [*(name for name in WORK if name in names), *(name for name in names if name not in WORK)]
+    known = [*(name for name in WORK if name in names), *(name for name in names if name not in WORK)]
+    # First what most rows count.
+    ordered = sorted(known, key=lambda name: -sum(bool(row.tallies.get(name)) for row in counted))
     yield Figure("work", "Work", about, [tally_panel(name, counted, page_rows.brief) for name in ordered], "Count of")
 
 
@@ -108,6 +113,7 @@ def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
                 "name": row.name,
                 "task": page_rows.tasks[place],
                 "status": row.status,
+                "total": row.total,
             }
             for place, row in enumerate(page_rows.rows)
         ],
@@ -116,6 +122,7 @@ def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
             {
                 "name": figure.name,
                 "of_task": figure.of_task,
+                "ranked": figure.name == "totals",
                 "views": [
                     view_of([panel for panel in figure.panels if panel.view == view], places) for view in figure.views
                 ],

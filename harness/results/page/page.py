@@ -22,6 +22,8 @@ from harness.results.legend import Legend, status_text
 from harness.results.matches import Sets, comparison_of, comparison_sheet
 from harness.results.notes import findings
 from harness.results.page.figures import drawing, figures_of
+from harness.results.page.headline import headlines
+from harness.results.page.page_rows import PageRows, rows_of_page
 from harness.results.page.sections import (
     best_of_each_task,
     corpora_of,
@@ -30,7 +32,7 @@ from harness.results.page.sections import (
     statuses_of,
     tiles_of,
 )
-from harness.results.page.table import PageRows, TableColumn, columns_of, rows_of_page
+from harness.results.page.table import TableColumn, columns_of
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS
 from harness.runs.reproduction import command_of
@@ -78,6 +80,7 @@ def page(
             style=(HERE / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
             tiles=tiles_of(page_rows, sum(map(len, sets.values()))),
+            headlines=headlines(page_rows),
             best=best_of_each_task(page_rows),
             labels=page_rows.labels,
             brief=page_rows.brief,

@@ -12,7 +12,8 @@ from harness.common.units import bytes_text, count_text, decimals_for, ratio_tex
 from harness.results.columns import mark_of
 from harness.results.legend import divergence_text, failure_text, status_text
 from harness.results.notes import told_apart
-from harness.results.page.table import PageRows
+from harness.results.page.page_rows import PageRows
+from harness.results.page.ranking import comparable_groups, from_the_fastest
 from harness.results.rows import Row, on_one_footing
 from harness.runs.fields import DECISIVE
 from harness.worker.calling import OWN
@@ -65,24 +66,11 @@ class Proof:
 def best_of_each_task(page_rows: PageRows) -> list[Best]:
     """The fastest of all confirmed rows that may be ranked together, with those that one run cannot tell from it."""
     ranked = on_one_footing(page_rows.rows)
-    by_question: dict[Any, list[list[int]]] = {}
-    for place, row in enumerate(page_rows.rows):
-        if row.total is None:
-            continue
-        groups = by_question.setdefault(row.question, [])
-        group = next((group for group in groups if page_rows.comparable(place, group[0])), None)
-        if group is None:
-            groups.append([place])
-        else:
-            group.append(place)
-    every = sorted(group for groups in by_question.values() for group in groups)
-    return [_best(page_rows, ranked, group) for group in every]
+    return [_best(page_rows, ranked, group) for group in comparable_groups(page_rows)]
 
 
 def _best(page_rows: PageRows, ranked: Sequence[Row], group: Sequence[int]) -> Best:
-    # A time may be fast because its merges are wrong.
-    proved = [place for place in group if ranked[place].confirmed] or group
-    ordered = sorted(proved, key=lambda place: ranked[place].total or 0.0)
+    ordered = from_the_fastest(ranked, group)
     first, last = (ranked[place] for place in (ordered[0], ordered[-1]))
     least, most = first.total or 0.0, last.total or 0.0
     return Best(

@@ -1,96 +1,21 @@
-"""The rows of a page and its table: whose each row is and what it was to do, its cells and what they are sorted by."""
+"""The table of a page: its columns with the essential ones first, its cells and what they are sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.common.sheet import Column
-from harness.common.units import count_text
-from harness.results.columns import column, differing_columns
-from harness.results.fairness import incomparable
+from harness.common.units import count_text, ratio_text
+from harness.results.columns import column, differing_columns, mark_of, nothing
 from harness.results.fields import figures_of, value_of
 from harness.results.legend import Legend, status_text
-from harness.results.rows import Row, rows
+from harness.results.page.page_rows import PageRows
+from harness.results.page.ranking import times_the_fastest
+from harness.results.rows import Row
 from harness.results.tables import counting_columns, training_columns
-from harness.runs.fields import COLUMNS, WORK
-
-
-@dataclass(frozen=True)
-class PageRows:
-    """Rows in the order of the table; every list has an item for each of them.
-
-    `labels` name them, no two alike; `brief` does so beside rows of one task. `tasks` are what they were to do: the
-    times of rows of one task are there to be compared. `sets` say whose they are, empty where there is one set alone.
-    """
-
-    rows: Sequence[Row]
-    legend: Legend
-    labels: Sequence[str]
-    brief: Sequence[str]
-    tasks: Sequence[str]
-    sets: Sequence[str]
-
-    def comparable(self, place: int, other: int) -> bool:
-        """Whether the times of two rows may be ranked: of the same work, of one set, on machines of one kind."""
-        row, beside = self.rows[place], self.rows[other]
-        same_host = row.record.get("host") == beside.record.get("host")
-        same_work = row.question == beside.question and incomparable(row, beside) is None
-        return same_host and same_work and self.sets[place] == self.sets[other]
-
-
-def rows_of_page(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> PageRows:
-    """The rows of sets of records, by the name of each set; cells of two sets never become one row."""
-    named = _beside_each_other([(name, row) for name, records in sets.items() for row in rows(records)])
-    everything = [row for _, row in named]
-    legend = Legend(everything)
-    owners = [name for name, _ in named]
-    tasks = [_task(legend, place) for place in range(len(everything))]
-    brief = [""] * len(everything)
-    by_task: dict[str, list[int]] = {}
-    for place, task in enumerate(tasks):
-        by_task.setdefault(task, []).append(place)
-    for places in by_task.values():
-        labels = Legend([everything[place] for place in places]).short_labels()
-        for place, label in zip(places, _owned(labels, [owners[place] for place in places]), strict=True):
-            brief[place] = label
-    return PageRows(everything, legend, _owned(legend.short_labels(), owners), brief, tasks, owners)
-
-
-def _beside_each_other(named: Sequence[tuple[str, Row]]) -> list[tuple[str, Row]]:
-    """The same cells of several sets one after the other, in the order of the first set."""
-    labels = Legend([row for _, row in named]).short_labels()
-    first = {label: place for place, label in reversed([*enumerate(labels)])}
-    return [named[place] for place in sorted(range(len(named)), key=lambda place: (first[labels[place]], place))]
-
-
-def _owned(labels: Sequence[str], owners: Sequence[str]) -> list[str]:
-    """Labels with whose rows they name, no two alike."""
-    return _told_apart([f"{label} · {name}" if name else label for label, name in zip(labels, owners, strict=True)])
-
-
-def _task(legend: Legend, place: int) -> str:
-    """A task in words: its corpus, and what else decides the work where the rows differ in it."""
-    row = legend.rows[place]
-    corpus = legend.columns["data"][place] if "data" in legend.columns else str(row.corpus.get("name"))
-    differing = [field.name for field in WORK if field in legend.differing and field.name in row.words]
-    return ", ".join(filter(None, (corpus, *(row.words[name].said for name in differing))))
-
-
-def _told_apart(labels: Sequence[str]) -> list[str]:
-    """The labels with a number behind those that have occurred before.
-
-    >>> _told_apart(["a", "b", "a"])
-    ['a', 'b', 'a (2)']
-    """
-    seen: dict[str, int] = {}
-    apart = []
-    for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        apart.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
-    return apart
-
+from harness.runs.fields import COLUMNS
 
 _MEANINGS = {
     "total": "seconds, counting included: the sum of the phases",
@@ -112,6 +37,7 @@ _MEANINGS = {
     "instructions": "of the trainer's call alone, under callgrind",
     "proof": "the digest of the merges, and which other variants came to the same",
     "identity": "how far an outside trainer's merges are those that are defined",
+    "ratio": "times the total of the fastest row of the same task",
     "interval": "holds the true ratio with 95 % confidence",
 }
 
@@ -127,7 +53,7 @@ _SORTED_BY: dict[str, Callable[[Row], Any]] = {
 class TableColumn:
     """A column of the page: `keys` are what its cells are sorted by, None where a cell says nothing.
 
-    Where `by_number`, they are figures, else texts.
+    Where `by_number`, they are figures, else texts. A narrow page leaves out what is `minor`.
     """
 
     heading: str
@@ -136,19 +62,45 @@ class TableColumn:
     keys: Sequence[float | str | None]
     by_number: bool
     figures: bool
+    minor: bool = False
+
+
+RATIO = "ratio"
+_NAMES = ("variant", "counter", "set")
+_FIRST = (*_NAMES, *(field.title for field in COLUMNS), "total", RATIO, "interval", "memory", "proof")
+"""The columns that come first, in this order; ratios to a variant that was named stand where `ratio` does."""
+_KEPT = (*_NAMES, "total", "proof")
+"""What is a column even where all its cells are alike."""
 
 
 def columns_of(page_rows: PageRows, relative_to: str | None = None) -> list[TableColumn]:
-    """The columns for these rows, the first of which names them."""
+    """The columns for these rows, the first of which names them; what is the same of all rows is no column."""
     rows, legend = page_rows.rows, page_rows.legend
     counting_only = bool(rows) and all(row.counting_only for row in rows)
     named = Column("counter" if counting_only else "variant", legend.names, figures=False)
     status = Column("status", [_status(row) for row in rows], figures=False)
     sets = [Column("set", page_rows.sets, figures=False)] if any(page_rows.sets) else []
     figures = counting_columns(rows, relative_to) if counting_only else training_columns(rows, legend, relative_to)
+    times = times_the_fastest(page_rows)
+    ratio = Column(RATIO, [_times_text(row, number) for row, number in zip(rows, times, strict=True)])
+    own = [] if any(_is_ratio(one.heading) for one in figures) else [ratio]
     known = {name: figure.value for name, figure in figures_of(rows).items()} | _SORTED_BY
-    everything = (named, *sets, *_asked(legend, counting_only), status, *figures)
-    return [_sortable(one, rows, known.get(one.heading)) for one in everything]
+    everything = [named, *sets, *_asked(legend, counting_only), *figures, *own, status]
+    kept = [one for one in everything if one.heading in _KEPT or len(rows) < 2 or len(set(one.cells)) > 1]
+    return [_sortable(one, rows, known.get(one.heading)) for one in sorted(kept, key=_precedence)]
+
+
+def _is_ratio(heading: str) -> bool:
+    return heading == RATIO or heading.startswith(("total / ", "times "))
+
+
+def _precedence(one: Column) -> int:
+    heading = RATIO if _is_ratio(one.heading) else one.heading
+    return _FIRST.index(heading) if heading in _FIRST else len(_FIRST)
+
+
+def _times_text(row: Row, times: float | None) -> str:
+    return nothing(row) if times is None else ratio_text(times) + mark_of(row)
 
 
 def _status(row: Row) -> str:
@@ -157,10 +109,8 @@ def _status(row: Row) -> str:
 
 
 def _asked(legend: Legend, counting_only: bool) -> list[Column]:
-    """What rows differ in; the corpus always, since pages are read without what stood around them."""
+    """What rows differ in."""
     columns = differing_columns(legend)
-    if not any(one.heading == "data" for one in columns):
-        columns.insert(0, Column("data", [str(row.corpus.get("name") or "") for row in legend.rows], figures=False))
     if counting_only and not any(one.heading == "threads" for one in columns):
         columns.append(column("threads", legend.rows, lambda row: row.record.get("threads"), count_text))
     return columns
@@ -176,7 +126,8 @@ def _sortable(one: Column, rows: Sequence[Row], value: Callable[[Row], Any] | No
     else:
         keys = [cell.casefold() or None for cell in one.cells]
     by_number = value is not None or one.figures
-    return TableColumn(one.heading, _MEANINGS.get(one.heading, ""), one.cells, keys, by_number, one.figures)
+    minor = one.heading not in (*_NAMES, "data", "total") and not _is_ratio(one.heading)
+    return TableColumn(one.heading, _MEANINGS.get(one.heading, ""), one.cells, keys, by_number, one.figures, minor)
 
 
 def _number(cell: str) -> float | None:
