@@ -114,8 +114,8 @@ def test_the_first_sentence_says_who_is_fastest_by_how_much_and_whether_merges_a
     )
     both = page_of([*made, measured("flat", 0.1, size=10), measured("heap", 0.3, size=10)])
     assert [each.text.partition(":")[0] for each in both.all("p", class_="headline")] == [
-        "stdlib, 1.00 MB",
-        "stdlib, 10 bytes",
+        "stdlib 1.00 MB",
+        "stdlib 10 B",
     ]
 
 
