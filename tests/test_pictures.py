@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,10 @@ def test_a_rung_that_was_stopped_is_no_step_for_the_next(tmp_path: Path) -> None
     estimate = {"total_seconds": 100.5, "low_seconds": 50.5, "high_seconds": 200.5}
     records = [LADDER[1], stopped("naive", 20, extrapolated=estimate), stopped("slow", 20), LADDER[2], wrong("bad")]
     picture = drawn(records, "ladder", tmp_path)
-    assert picture.values("estimated-")["0-1"][0] == pytest.approx(100, rel=CLOSE)
-    assert picture.panels["0"].along_x("interval-0-1") == pytest.approx((50, 200), rel=CLOSE)
-    assert picture.values("at-least-")["0-2"][0] == pytest.approx(20, rel=CLOSE)
-    assert {"÷~35.7", "÷7.14 or more", "×3.46"} <= set(picture.texts)
+    assert picture.values("estimated-")["0-0"][0] == pytest.approx(100, rel=CLOSE)
+    assert picture.panels["0"].along_x("interval-0-0") == pytest.approx((50, 200), rel=CLOSE)
+    assert picture.values("at-least-")["0-3"][0] == pytest.approx(20, rel=CLOSE)
+    assert {"×~35.7", "×3.46", "÷24.7 or more"} <= set(picture.texts)
     assert "1" in drawn([LADDER[0], stopped("slow", 1)], "ladder", tmp_path).values("at-least-0-")  # of no known gain
     assert any(text.startswith("bad: its merges differ from the reference") for text in picture.texts)
 
@@ -144,6 +145,27 @@ def test_every_question_has_a_panel_of_its_own(tmp_path: Path) -> None:
     many = [measured("heap", 1, size=size) for size in range(1000, 11000, 1000)]
     with pytest.raises(Refusal, match="10 questions, and a picture has room for 9; choose by --where"):
         draw(many, "ladder")
+
+
+def test_rungs_stand_in_the_order_of_the_ladder_whatever_that_of_the_records(tmp_path: Path) -> None:
+    records = [measured("own", 3.0), LADDER[3], measured("seg_status", 0.1), *LADDER[:3]]
+    picture = drawn(records, "ladder", tmp_path)
+    seconds = [picture.values()[f"0-{place}"][0] for place in range(6)]
+    assert seconds == pytest.approx([42.0, 2.8, 0.81, 0.1, 0.005, 3.0], rel=CLOSE)
+
+
+def test_families_are_sorted_by_their_fastest_and_so_are_the_rows_in_them(tmp_path: Path) -> None:
+    records = [
+        measured("a", 4.0, family="slow"), measured("b", 2.0, family="quick"), measured("c", 1.0, family="quick"),
+        measured("d", 5.0, family="slow"), measured("peer_tiktoken", 3.0),
+    ]  # fmt: skip
+    picture = drawn(records, "families", tmp_path)
+    assert [text for text in picture.texts if text in ("slow", "quick", "outside trainers")] == [
+        "quick", "outside trainers", "slow",
+    ]  # fmt: skip
+    # Only the axis of the lowest panel has numbers.
+    assert [picture.values()[name][0] for name in ("2-0", "2-1")] == pytest.approx([4.0, 5.0], rel=CLOSE)
+    assert [text for text in picture.texts if re.fullmatch(r"\d s", text)] == ["1 s", "2 s", "3 s", "4 s", "5 s"]
 
 
 # size, vocabulary, threads

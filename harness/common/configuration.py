@@ -20,6 +20,7 @@ class VariantConfig:
     name: str = MISSING
     about: str = ""
     part: int | None = None
+    rank: int = 0
     family: str = ""
     tags: list[str] = field(default_factory=list)
     _target_: str = MISSING

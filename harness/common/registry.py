@@ -30,12 +30,16 @@ COMPILED = "compiled"
 
 @dataclass(frozen=True)
 class VariantCard:
-    """A trainer, its keyword parameters with their defaults, and the counter it goes with."""
+    """A trainer, its keyword parameters with their defaults, and the counter it goes with.
+
+    `rank` orders variants of one part of the series, or of none: those that come later build on those before.
+    """
 
     name: str
     target: str
     about: str = ""
     part: int | None = None
+    rank: int = 0
     family: str = ""
     tags: tuple[str, ...] = ()
     counting: str = "serial"
@@ -122,9 +126,9 @@ def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def variants() -> dict[str, VariantCard]:
-    """Every variant by name, in the order of the series' parts, those of other packages last."""
+    """Every variant by name: by the series' parts and then by rank, outside trainers and other packages' last."""
     found = [_variant(name, card) for name, card in cards("variant").items()]
-    found.sort(key=lambda card: (card.part is None, card.part or 0, card.name))
+    found.sort(key=lambda card: (OUTSIDE in card.tags, card.part is None, card.part or 0, card.rank, card.name))
     listed = {card.name: card for card in found}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         listed.setdefault(entry.name, VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",)))
@@ -242,7 +246,7 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
 def _variant(name: str, card: dict[str, Any]) -> VariantCard:
     if card.get("name") != name or not card.get("_target_"):
         raise Refusal(f"the card of {name} needs `name: {name}` and `_target_: package.module:function`")
-    further = {key: card[key] for key in ("part", "family", "counting") if key in card}
+    further = {key: card[key] for key in ("part", "rank", "family", "counting") if key in card}
     return VariantCard(name, card["_target_"], **_described(card), **further)
 
 

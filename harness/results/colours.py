@@ -157,9 +157,11 @@ def _groups(cards: Iterable[VariantCard]) -> dict[tuple[str, str], list[VariantC
     return groups
 
 
-def _precedence(card: VariantCard) -> tuple[bool, int, bool]:
+def _precedence(card: VariantCard) -> tuple[bool, int, bool, bool, str]:
     """The series by its parts, then who is fit for a reference, then others of ours, then outside trainers."""
-    return registry.OUTSIDE in card.tags or "external" in card.tags, _part(card), "reference" not in card.tags
+    external = "external" in card.tags
+    outside = registry.OUTSIDE in card.tags or external
+    return outside, _part(card), "reference" not in card.tags, external, "" if external else card.name
 
 
 def _part(card: VariantCard) -> int:

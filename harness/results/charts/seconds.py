@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.common import registry
 from harness.common.units import ratio_text, seconds_texts, share_text
 from harness.results.charts.chart import (
     Axis,
@@ -217,7 +218,7 @@ def _texts(rows: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
 
 
 def ladder(rows: Sequence[Row], request: Request) -> Chart:
-    """A panel for each question, its rungs from above in the order of the records."""
+    """A panel for each question, its rungs from above in the order of the registry, variants that it lacks below."""
     rows = on_one_footing(rows) if request.seconds == "total" else rows
     groups = [_rungs(group, request) for group in grouped(rows)]
     groups = [group for group in groups if group]
@@ -242,7 +243,9 @@ def ladder(rows: Sequence[Row], request: Request) -> Chart:
 
 def _rungs(group: Sequence[Row], request: Request) -> list[Row]:
     """The rows that have a rung: what never ran has none, nor has what does not tell training from counting."""
-    return [row for row in group if value_of(row, request.seconds).form != NOTHING]
+    order = {name: place for place, name in enumerate(registry.variants())}
+    rungs = [row for row in group if value_of(row, request.seconds).form != NOTHING]
+    return sorted(rungs, key=lambda row: order.get(row.name, len(order)))
 
 
 def _ladder_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]], request: Request) -> Panel:
