@@ -15,7 +15,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +93,9 @@ def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
     return OK
 
 
-def lines_in(paths: Sequence[Path]) -> list[Line]:
-    return [line for path in files_in(paths) for line in lines_of(path)]
+def lines_in(paths: Sequence[Path]) -> Iterator[Line]:
+    for path in files_in(paths):
+        yield from lines_of(path)
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:

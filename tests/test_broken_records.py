@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ import pytest
 from measured import measured
 
 from harness import report, table
+from harness.common.quick_json import read_json
 from harness.results.legend import Legend
+from harness.results.page.page import page
 from harness.results.rows import rows
-from harness.runs.record import lines_of, read_records
-from harness.runs.record_keys import KEYS, complaints
+from harness.runs.record import Line, Reader, lines_of, read_records
+from harness.runs.record_keys import KEYS
 
 Record = dict[str, Any]
 FOLDER = Path(__file__).parent / "records"
@@ -125,14 +128,22 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
         shown_in_every_form(path, tmp_path / "shown", reports=seed > 0)
 
 
+def line_of(record: Record) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
 def test_the_check_knows_every_key_at_once_or_beside_a_sound_record() -> None:
     """What a record shares with a sound one is not looked at again, and what is only equal to it is."""
     draw = random.Random(5)
     for _ in range(200):
-        record, sound = broken(draw), draw.choice(WHOLE)
-        assert set(complaints(record, sound)) == set(complaints(record))
-    first = measured("heap", 1.0, threads=1)
-    assert list(complaints({**first, "threads": True}, first)) == ["threads is True, not a whole number, 0 or more"]
+        line, reader = line_of(broken(draw)), Reader(Path("of.jsonl"))
+        reader.line(1, line_of(draw.choice(WHOLE)))
+        assert reader.line(2, line) == Reader(Path("of.jsonl")).line(2, line)
+    first, reader = measured("heap", 1.0, threads=1), Reader(Path("of.jsonl"))
+    reader.line(1, line_of(first))
+    assert reader.line(2, line_of({**first, "threads": True})).complaints == (
+        "threads is True, not a whole number, 0 or more",
+    )
     assert {name.partition(".")[0] for name in KEYS} >= first.keys() - {"params"}
 
 
@@ -164,6 +175,12 @@ def calls_of(work: Any) -> int:
     return calls
 
 
+def on_a_page(number: int) -> int:
+    records = [measured("heap", 1.0, params={"n": n}, vocab_size=300 + n) for n in range(number)]
+    page({"": records}, "")
+    return calls_of(lambda: page({"": records}, ""))
+
+
 def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
     def words(number: int) -> int:
         shown = rows([measured("heap", 1.0, params={"n": n}, data=f"corpus {n % 7}", size=n) for n in range(number)])
@@ -177,6 +194,7 @@ def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
         return calls_of(said)
 
     assert words(800) < 5 * words(200)
+    assert on_a_page(80) < 5 * on_a_page(20)
     assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50
 
 
@@ -199,6 +217,57 @@ def test_two_hundred_thousand_records_of_one_cell_take_a_bounded_part_of_memory(
         ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         peaks.append(1024 * int(ended.stdout.split()[-1]))
     assert (peaks[1] - peaks[0]) / number < 5000, "more than 1 GB for 200,000 records"
+
+
+def spelled(line: Line) -> str:
+    return json.dumps([line.record, line.complaints])
+
+
+def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it() -> None:
+    """What two lines share is read and checked once: not what only looks as if it were shared."""
+    whole = next(record for record in WHOLE if record.get("tallies") and record.get("environment"))
+    texts = [json.dumps(record) for record in (whole, {**whole, "block": 7}, {**whole, "tallies": {"x": 1}})]
+    end = texts[0][texts[0].rindex(', "environment": {') :]
+    beginning = texts[0][: -len(end)]
+    texts += [
+        json.dumps({**whole, "tallies": {"x": 1.0}}),
+        json.dumps({**whole, "tallies": {"x": True}}),
+        json.dumps({**whole, "threads": 1.0}),
+        beginning + end.replace("{", "{ "),
+        beginning + ', "params": {"x": 1' + end + "}",
+        beginning + ', "environment": 3' + end,
+        "{" + end,
+        beginning + "," + end,
+        beginning[:-1] + end,
+        beginning + end[:-1],
+        beginning + ', "seconds": ' + texts[0] + end,
+        beginning + ', "about": "' + end[1:].replace('"', '\\"') + '"' + end,
+        beginning + end[:-1] + ', "params": {}}',
+        beginning + end[:-1] + ', "threads": "x"}',
+        "[" + texts[0] + end,
+        "3" + end,
+    ]
+    texts += texts[::-1]
+    one = Reader(Path("of.jsonl"))
+    for number, text in enumerate(texts, 1):
+        line = text.encode() + b"\n"
+        assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line)), text[-200:]
+        if one.before:
+            assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line))
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '"\\udcff"', "NaN", "1e400", "-1e400", "[" * 1100 + "]" * 1100, "[1, 1.0, true]", "é"]
+)
+def test_json_is_read_as_by_python(text: str) -> None:
+    for content in (text.encode(), text.encode("latin-1")):
+        try:
+            want = repr(json.loads(content))
+        except (ValueError, RecursionError) as error:
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                read_json(content)
+        else:
+            assert repr(read_json(content)) == want
 
 
 def test_a_mapping_is_read_after_records_that_have_it_and_lack_it(tmp_path: Path) -> None:

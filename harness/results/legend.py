@@ -91,8 +91,12 @@ class Legend:
 
     def notes(self) -> list[str]:
         """A sentence for everything that is not a plain time: failures by name, marks by meaning."""
+        return self.failures() + self.marks()
+
+    def failures(self) -> list[str]:
+        """Of each row without times what became of it."""
         labelled = zip(self.rows, self.short_labels(), strict=True)
-        return [f"{label}: {failure_text(row)}." for row, label in labelled if row.status != "ok"] + self.marks()
+        return [f"{label}: {failure_text(row)}." for row, label in labelled if row.status != "ok"]
 
     def marks(self) -> list[str]:
         """What the marks on figures mean, and what else a reader of the times has to know."""

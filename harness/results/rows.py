@@ -7,6 +7,7 @@ where word counts of an earlier run were used it is training alone, and what cou
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import statistics
@@ -399,7 +400,12 @@ def _phases(record: Record) -> dict[str, float]:
     return {name: seconds[name] for name in _phases_first(seconds) if name != "total" and seconds[name] is not None}
 
 
-def _phases_first(names: Iterable[str]) -> list[str]:
+def _phases_first(names: Iterable[str]) -> Sequence[str]:
+    return _ordered(tuple(names))
+
+
+@functools.lru_cache(maxsize=256)
+def _ordered(names: tuple[str, ...]) -> Sequence[str]:
     return sorted(names, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.quick_json import read_json
 from harness.common.streams import say
 from harness.runs.record_keys import complaints
 
@@ -26,6 +27,9 @@ FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"
 """The same, packed by gzip: what is kept for good and not added to."""
 Record = dict[str, Any]
+NOTHING = object()
+ENDING = b', "environment": {'
+"""With what the long end of a line begins that the records of one run have in common."""
 BY_ITSELF = "itself"
 """What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
 
@@ -93,15 +97,12 @@ class Line(NamedTuple):
 
 def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
-    before: Record = {}
-    exact: dict[str, bytes] = {}
+    reader = Reader(path)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, text in enumerate(file, 1):
                 if text.strip():
-                    line = read_line(path, number, text, before, exact)
-                    before = line.record or before
-                    yield line
+                    yield reader.line(number, text)
     except OSError as error:
         told = error.strerror or error
         raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
@@ -114,49 +115,89 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
 
 
-def read_line(path: Path, number: int, line: bytes, before: Record, exact: dict[str, bytes]) -> Line:
-    """A record of our schema that is whole and holds together, or all reasons why the line is none.
+class Reader:
+    """Reads the lines of a file one after the other.
 
-    What it shares with the record `before` it is kept, and checked, once: most of it, where one cell was run often.
-    `exact` has the mappings and lists of that as bytes, and then those of this one.
+    What a record shares with the one before it is kept, and checked, once: most of it, where one cell was run often.
     """
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Line(path, number, None, (str(error),))
-    schema = record.get("schema") if isinstance(record, dict) else None
-    if type(schema) is int and schema > SCHEMA:
-        newer = f"schema {schema} is newer than {SCHEMA}, which this program reads; update it"
-        return Line(path, number, None, (newer,))
-    if schema != SCHEMA or "status" not in record:
-        return Line(path, number, None, (f"not a record of schema {SCHEMA}",))
-    record = with_known_names(record)
-    spelled: dict[str, bytes] = {}
-    for name, value in record.items():
-        known = before.get(name)
-        kind = type(value)
-        if kind is dict or kind is list:
-            spelled[name] = exactly(value)
-            if name in before and exact.get(name) == spelled[name]:
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.before: Record = {}
+        self.exact: dict[str, bytes] = {}
+        """Mappings and lists of the record before as bytes, where they were needed."""
+        self.end = b""
+        """How the line before ends, from its last ENDING on; what stands there is told by `end_names`."""
+        self.end_names: tuple[str, ...] = ()
+
+    def line(self, number: int, line: bytes) -> Line:
+        """A record of our schema that is whole and holds together, or all reasons why the line is none."""
+        try:
+            record = self.parsed(line)
+        except (ValueError, RecursionError) as error:
+            return Line(self.path, number, None, (str(error),))
+        schema = record.get("schema") if isinstance(record, dict) else None
+        if type(schema) is int and schema > SCHEMA:
+            newer = f"schema {schema} is newer than {SCHEMA}, which this program reads; update it"
+            return Line(self.path, number, None, (newer,))
+        if schema != SCHEMA or "status" not in record:
+            return Line(self.path, number, None, (f"not a record of schema {SCHEMA}",))
+        before, exact = self.before, self.exact
+        spelled: dict[str, bytes] = {}
+        fresh: Record = {}
+        for name, value in record.items():
+            known = before.get(name, NOTHING)
+            if value is known:
+                continue
+            kind = type(value)
+            if kind is dict or kind is list:
+                if value == known:
+                    content = spelled[name] = exactly(value)
+                    if (exact.get(name) or exactly(known)) == content:
+                        record[name] = known
+                        continue
+            elif value == known and kind is type(known) and kind is not float:
                 record[name] = known
-            elif kind is dict:
-                record[name] = with_known_names(value)
-        elif value == known and kind is type(known) and kind is not float:
-            record[name] = known
-    wrong = tuple(complaints(record, before))
-    if wrong:
-        return Line(path, number, None, wrong)
-    exact.clear()  # what the record before last had says nothing of the next
-    exact.update(spelled)
-    return Line(path, number, record)
+                continue
+            fresh[name] = value
+        wrong = tuple(complaints(record, fresh))
+        if wrong:
+            return Line(self.path, number, None, wrong)
+        self.before, self.exact = record, spelled
+        self.note_end(line)
+        return Line(self.path, number, record)
 
+    def parsed(self, line: bytes) -> Any:
+        """What a line says. Where it ends as the one before, that end, mostly half of it, is not read again.
 
-def with_known_names(mapping: dict[str, Any]) -> dict[str, Any]:
-    """The same mapping; of a name that many have there is one in memory and not one for each."""
-    return {_names.setdefault(name, name): value for name, value in mapping.items()}
+        A quote in a text is escaped, so what is cut off are members of a mapping; and of the record itself, for only
+        then the beginning is a mapping without them, as that of the line before was.
+        """
+        start = len(line) - len(self.end)
+        if self.end and start > 0 and line.endswith(self.end):
+            try:
+                record = read_json(line[:start] + b"}")
+            except ValueError:
+                return read_json(line)
+            if type(record) is dict and record:
+                for name in self.end_names:
+                    record[name] = self.before[name]
+                return record
+        return read_json(line)
 
-
-_names: dict[str, str] = {}
+    def note_end(self, line: bytes) -> None:
+        """Remember how the line of a sound record ends, if it is another end, and a beginning can be cut from it."""
+        start = line.rfind(ENDING)
+        if start < 0:
+            self.end = b""
+        elif line[start:] != self.end:
+            self.end = b""
+            try:
+                beginning, members = read_json(line[:start] + b"}"), read_json(b"{" + line[start + 1 :])
+            except ValueError:
+                return
+            if type(beginning) is dict and type(members) is dict:
+                self.end, self.end_names = line[start:], tuple(members)
 
 
 def exactly(value: Any) -> bytes:

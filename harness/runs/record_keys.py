@@ -25,6 +25,7 @@ FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_desi
 PRESSURES = ("cpu", "memory", "io")
 PHASES = (*contract.PHASES, "other")
 """In the order in which a run goes through them; what no phase covers comes last."""
+_PHASES = frozenset(PHASES)
 DIGEST = re.compile(r"[0-9a-f]{64}")
 # Sums of the same numbers in another order differ in their last digits.
 ROUNDING_SECONDS = 1e-6
@@ -79,7 +80,7 @@ def is_point(value: Any) -> bool:
 
 TEXT = Type("text", lambda value: isinstance(value, str))
 WHOLE = Type("a whole number, 0 or more", lambda value: type(value) is int and 0 <= value < LARGEST)
-NUMBER = Type("a number, 0 or more", lambda value: finite(value) and value >= 0)
+NUMBER = Type("a number, 0 or more", lambda value: type(value) in (int, float) and 0 <= value < LARGEST)
 # A sum of what was measured one by one can fall short of the whole by a clock's tolerance.
 SIGNED = Type("a number", finite)
 YES_OR_NO = Type("true or false", lambda value: isinstance(value, bool))
@@ -228,35 +229,37 @@ NEEDED = {
     "counting_kept": ("total",),
 }
 """What stands in a mapping that there is at all."""
-_REQUIRED = tuple(name for name, key in KEYS.items() if key.required)
+_REQUIRED = {name for name, key in KEYS.items() if key.required}
 _WITHIN: dict[str, dict[str, Key]] = {"": {}}
 """The keys of a record, and those of each of its mappings."""
 for _name, _key in KEYS.items():
     _outer, _, _inner = _name.rpartition(".")
     _WITHIN.setdefault(_outer, {})[_inner] = _key
+_FITS = {outer: {name: key.type.fits for name, key in keys.items()} for outer, keys in _WITHIN.items()}
+_NEVER_NULL = {outer: {name for name, key in keys.items() if not key.null} for outer, keys in _WITHIN.items()}
 
 
-def complaints(record: Mapping[str, Any], sound: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """Everything that is wrong with a record, a sentence each; what it shares with one that is `sound` is not."""
-    known = sound or {}
-    fresh = {name: value for name, value in record.items() if value is not known.get(name, known)}
-    yield from (f"{name} is missing" for name in _REQUIRED if name not in record)
+def complaints(record: Mapping[str, Any], fresh: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Everything that is wrong with a record, a sentence each; `fresh` are its parts not yet known to be sound."""
+    if fresh is None:
+        fresh = record
+    if not record.keys() >= _REQUIRED:
+        yield from (f"{name} is missing" for name in KEYS if name in _REQUIRED and name not in record)
     yield from _complaints_within("", fresh)
-    for outer in fresh.keys() & _WITHIN.keys():
-        if isinstance(fresh[outer], dict):
-            yield from _complaints_within(outer, fresh[outer])
-            yield from (f"{outer}.{name} is missing" for name in NEEDED.get(outer, ()) if name not in fresh[outer])
+    for outer, values in fresh.items():
+        if outer in _WITHIN and isinstance(values, dict):
+            yield from _complaints_within(outer, values)
+            yield from (f"{outer}.{name} is missing" for name in NEEDED.get(outer, ()) if name not in values)
     yield from disagreements(record)
 
 
 def _complaints_within(outer: str, values: Mapping[str, Any]) -> Iterator[str]:
-    keys = _WITHIN[outer]
+    fits, never_null = _FITS[outer], _NEVER_NULL[outer]
     for name, value in values.items():
-        key = keys.get(name)
-        if key is None or (key.null if value is None else key.type.fits(value)):
-            continue
-        wanted = f"{shown(value)}, not {key.type.name}{f' ({key.unit})' if key.unit else ''}"
-        yield f"{outer}{outer and '.'}{name} is {'null' if value is None else wanted}"
+        if name in never_null if value is None else name in fits and not fits[name](value):
+            key = _WITHIN[outer][name]
+            wanted = f"{shown(value)}, not {key.type.name}{f' ({key.unit})' if key.unit else ''}"
+            yield f"{outer}{outer and '.'}{name} is {'null' if value is None else wanted}"
 
 
 def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
@@ -264,7 +267,7 @@ def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
     seconds = record.get("seconds")
     total = seconds.get("total") if isinstance(seconds, dict) else None
     if isinstance(seconds, dict) and finite(total):
-        spent = sum(seconds[phase] for phase in PHASES if finite(seconds.get(phase)))
+        spent = sum([part for phase, part in seconds.items() if phase in _PHASES and finite(part)])
         if abs(spent - float(total or 0)) > ROUNDING_SECONDS:
             yield f"seconds.total is {total:.6f}, its phases add up to {spent:.6f}"
         if record.get("status") not in ("ok", "mismatch", None):
@@ -287,12 +290,10 @@ def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
 
 def unknown_keys(record: Mapping[str, Any]) -> list[str]:
     """The keys that are not described here, as those of a later program are."""
-    described = {name.partition(".")[0] for name in KEYS}
-    inner = {name.partition(".")[0] for name in KEYS if "." in name}
-    found = [name for name in record if name not in described]
-    for name in inner - set(OPEN):
-        if isinstance(record.get(name), dict):
-            found += [f"{name}.{part}" for part in record[name] if f"{name}.{part}" not in KEYS]
+    found = list(record.keys() - _WITHIN[""].keys() - _WITHIN.keys())
+    for outer, described in _WITHIN.items():
+        if outer not in OPEN and isinstance(values := record.get(outer), dict):
+            found += [f"{outer}.{name}" for name in values.keys() - described.keys()]
     return sorted(found)
 
 

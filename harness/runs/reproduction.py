@@ -106,7 +106,7 @@ def _of_reading(record: Record) -> Iterator[str]:
 
 def _of_run(record: Record) -> Iterator[str]:
     vocab_size, card = record.get("vocab_size"), _card(record.get("data") or {})
-    beside = _cards("data")["words" if _is_table(record) else "file"] if card is None else card
+    beside = card if card is not None else _data_card("words" if _is_table(record) else "file") or {}
     if vocab_size is not None and vocab_size != beside.get("vocab_size"):
         yield f"vocab_size={vocab_size}"
     if record.get("extend") is not None:
@@ -172,7 +172,7 @@ def _of_counting(record: Record) -> Iterator[str]:
 def _card(corpus: Record) -> Record | None:
     """The card of a corpus that is not just a file's name; that of a generated one has no parameters behind it."""
     name = str(corpus.get("name"))
-    card = _cards("data").get(name.partition("(")[0] if corpus.get("generated") else name)
+    card = _data_card(name.partition("(")[0] if corpus.get("generated") else name)
     return None if card is None or (card.get("source") or {}).get("kind") in ("path", "words") else card
 
 
@@ -182,19 +182,28 @@ def _cards(group: str) -> Mapping[str, Mapping[str, Any]]:
     return registry.cards(group)
 
 
+@functools.cache
+def _data_card(name: str) -> Mapping[str, Any] | None:
+    return _cards("data").get(name)
+
+
+@functools.cache
+def _config() -> Mapping[str, Any]:
+    return _cards("")["config"]
+
+
 def _is_table(record: Record) -> bool:
     return record.get("counting") == _GIVEN
 
 
 def _usual(name: str) -> Any:
     """What conf/config.yaml says of a key."""
-    return _cards("")["config"].get(name)
+    return _config().get(name)
 
 
 def _chosen(group: str) -> Any:
     """The card of a group that conf/config.yaml takes where none is named."""
-    defaults = _cards("")["config"]["defaults"]
-    return next(each[group] for each in defaults if isinstance(each, dict) and group in each)
+    return next(each[group] for each in _config()["defaults"] if isinstance(each, dict) and group in each)
 
 
 def _value(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -146,8 +147,13 @@ def _without_size(name: str) -> str:
 
 def spoken(corpus: str) -> str:
     """A corpus with its language, where it has a card that says one."""
-    language = registry.cards("data").get(corpus.partition("(")[0], {}).get("language")
+    language = _language(corpus.partition("(")[0])
     return f"{corpus} ({language})" if language and language != "generated" else corpus
+
+
+@functools.cache
+def _language(name: str) -> str | None:
+    return registry.cards("data").get(name, {}).get("language")
 
 
 def caption(rows: Sequence[Row]) -> list[str]:

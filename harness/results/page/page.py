@@ -88,7 +88,7 @@ def page(
             columns=columns,
             filters=_filters(columns),
             details=[_details(page_rows, place) for place in range(len(page_rows.rows))],
-            notes=_notes(sets, relative_to),
+            notes=_notes(sets, page_rows, relative_to),
             figures=figures,
             drawing=drawing(page_rows, figures),
             proofs=proofs_of(page_rows),
@@ -158,7 +158,12 @@ def _title(page_rows: PageRows, sets: Mapping[str, Records]) -> str:
 
 def _digest(sets: Mapping[str, Records]) -> str:
     """Of the records, so that two pages can be told to be about the same."""
-    return hashlib.sha256(json.dumps(sets, sort_keys=True, default=str).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for name in sorted(sets):  # record by record, for the text of all of them may be longer than memory
+        digest.update(json.dumps(name).encode())
+        for record in sets[name]:
+            digest.update(json.dumps(record, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -181,13 +186,14 @@ def _filters(columns: Sequence[TableColumn]) -> list[tuple[int, str, list[str]]]
     return filters
 
 
-def _notes(sets: Mapping[str, Records], relative_to: str | None) -> list[tuple[str, list[str], list[str]]]:
+def _notes(
+    sets: Mapping[str, Records], page_rows: PageRows, relative_to: str | None
+) -> list[tuple[str, list[str], list[str]]]:
     """What `harness.table` says below its table, set by set: of rows without times, and the rest."""
     notes_of_sets = []
     for name, records in sets.items():
-        legend = Legend(rows_of_page({"": records}).rows)
-        failures = [note for note in legend.notes() if note not in legend.marks()]
-        labels = legend.short_labels()
+        legend = Legend(rows_of_page({"": records}).rows) if len(sets) > 1 else page_rows.legend
+        failures, labels = legend.failures(), legend.short_labels()
         rest = legend.marks() + identity_notes(legend) + findings(legend.rows, labels, relative_to)
         notes_of_sets.append((name, failures, rest))
     return [notes for notes in notes_of_sets if notes[1] or notes[2]]
