@@ -451,6 +451,17 @@ def test_many_agreeing_variants_are_counted() -> None:
     assert markdown_table([agreed, NAIVE])[0]["proof"] == "3f2a91bc = naive, incremental +2"
 
 
+def test_a_long_name_that_nobody_asked_for_is_counted_and_not_told() -> None:
+    long = "cpp_fine_grained_heap_emhash8_set9_opt"
+    witnessed = [changed(HEAP, proof={"state": "confirmed", "by": [*by, "heap"]}) for by in ([long], [long, "flat"])]
+    assert [markdown_table([record])[0]["proof"] for record in witnessed] == [
+        "3f2a91bc = one other",
+        "3f2a91bc = flat +1",
+    ]
+    asked = changed(HEAP, variant=long, run_key="another")
+    assert markdown_table([witnessed[0], asked])[0]["proof"].startswith(f"3f2a91bc = {long}")
+
+
 @pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK), ("counting", OK)])
 def test_exit_code_says_whether_merges_were_right(name: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(RECORDS / f"{name}.jsonl"), "--work"]) == code

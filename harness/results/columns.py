@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from harness.common.comparison import Comparison, compare
@@ -28,6 +28,7 @@ from harness.runs.record_keys import PHASES
 NO_DIFFERENCE = "no difference"
 _LONGEST_TOKEN = 20
 _NAMED_IN_PROOF = 2
+_LONGEST_WITNESS = 20
 
 
 def column(
@@ -179,7 +180,21 @@ def merges_column(rows: Sequence[Row]) -> Column:
 
 
 def proof_column(rows: Sequence[Row]) -> Column:
-    return Column("proof", [_proof(row) for row in rows], figures=False)
+    """By whom the merges are proved; a witness that nobody asked for does not make the column wide by its name."""
+    asked = {row.name for row in rows}
+    return Column("proof", [_proof(row, asked) for row in rows], figures=False)
+
+
+def witnesses_note(rows: Sequence[Row]) -> list[str]:
+    """The names that the column of proofs is too narrow for; nothing if there are none."""
+    asked = {row.name for row in rows}
+    proved = [row for row in rows if row.status == "ok" and row.confirmed]
+    long = dict.fromkeys(name for row in proved for name in row.agreeing if _is_long(name, asked))
+    return [f"proof: others that came to the same merges: {', '.join(long)}."] if long else []
+
+
+def _is_long(name: str, asked: Set[str]) -> bool:
+    return name not in asked and len(name) > _LONGEST_WITNESS
 
 
 def nothing(row: Row) -> str:
@@ -195,7 +210,7 @@ def _phase_mark(row: Row, phase: str) -> str:
     return (REUSED if row.counts_reused and phase == "total" else "") + mark_of(row)
 
 
-def _proof(row: Row) -> str:
+def _proof(row: Row, asked: Set[str]) -> str:
     if row.status == "mismatch":
         return f"≠ {divergence_text(row, _LONGEST_TOKEN)}"
     if row.status != "ok":
@@ -204,9 +219,12 @@ def _proof(row: Row) -> str:
         return f"{row.digest} {UNCONFIRMED}"
     if (row.record.get("proof") or {}).get("state") == "replayed":
         return f"{row.digest} = true counts"
-    others = len(row.agreeing) - _NAMED_IN_PROOF
-    named = ", ".join(row.agreeing[:_NAMED_IN_PROOF]) + (f" +{others}" if others > 0 else "")
-    return f"{row.digest} = {named}" if named else row.digest
+    named = [name for name in row.agreeing if not _is_long(name, asked)][:_NAMED_IN_PROOF]
+    others = len(row.agreeing) - len(named)
+    told = ", ".join(named)
+    if others:
+        told += f" +{others}" if named else "one other" if others == 1 else f"{others} others"
+    return f"{row.digest} = {told}" if told else row.digest
 
 
 def merges_differ(rows: Sequence[Row], legend: Legend) -> bool:

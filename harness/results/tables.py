@@ -31,6 +31,7 @@ from harness.results.columns import (
     ratio_columns,
     seconds_columns,
     speed_columns,
+    witnesses_note,
 )
 from harness.results.fairness import identity_column, identity_notes, outside
 from harness.results.fields import megabytes_per_second, pre_tokens_per_second, units_note
@@ -66,7 +67,8 @@ def notes_of(legend: Legend, relative_to: str | None = None, columns: Sequence[C
     """Failures by name, marks by meaning, what the times do not say, units."""
     units = units_note([column.heading for column in columns])
     found = findings(legend.rows, legend.short_labels(), relative_to)
-    return [*legend.notes(), *identity_notes(legend), *found, *([units] if units else [])]
+    told = [*legend.notes(), *identity_notes(legend), *found, *([units] if units else [])]
+    return told + (witnesses_note(legend.rows) if "proof" in {column.heading for column in columns} else [])
 
 
 def style_of(row: Row) -> str:
