@@ -18,6 +18,7 @@ from harness.corpora.cards import check_fact
 from harness.corpora.counted_facts import counted_facts
 from harness.corpora.files import CorpusFile, Part, check_readable, digest_of, hold_or_refuse
 from harness.corpora.generated import as_said, is_table, parameters_of
+from harness.corpora.hints import hints
 from harness.corpora.local import local_corpus
 from harness.corpora.slices import cut
 from harness.corpora.sources import FIND, check_source
@@ -56,4 +57,6 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     whole = CorpusFile(name, path, path.stat().st_size, digest_of(path), parts=parts)
     check_fact(name, path, card, "sha256", whole.sha256)
     whole = replace(whole, facts=counted_facts(card, special_tokens))
-    return replace(cut(whole, card, special_tokens), parameters=parameters_of(card))
+    found = cut(whole, card, special_tokens)
+    of_the_file = hints(path, name) if kind == "path" else ()
+    return replace(found, parameters=parameters_of(card), remarks=(*of_the_file, *found.remarks))

@@ -52,6 +52,7 @@ class CorpusFile:
     parts: tuple[Part, ...] = ()
     skip: int | None = None  # where in the whole a slice begins
     facts: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # what a person should know who reads what came of it
 
     def is_unchanged(self) -> bool:
         """Whether the file still holds what it held when its digest was taken."""

@@ -15,6 +15,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.units import parse_bytes
 from harness.corpora.files import CorpusFile, digest_of, hold_or_refuse
+from harness.corpora.hints import shorter_than_asked
 
 TEXT, START = "text", "start"
 
@@ -44,7 +45,10 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     hold_or_refuse(folder, f"the slice of {whole.name}")
     start = int((folder / START).read_text())
     path = folder / TEXT
-    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)
+    size = path.stat().st_size
+    remarks = shorter_than_asked(whole.name, length, size, 0 if documents else whole.bytes - start - size)
+    parts = whole.parts_from(start)
+    return CorpusFile(whole.name, path, size, digest_of(path), parts=parts, skip=start, remarks=remarks)
 
 
 def make(folder: Path, whole: CorpusFile, asked: dict[str, Any], special_tokens: Sequence[str]) -> None:

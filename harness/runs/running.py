@@ -80,7 +80,7 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console, spent: Spen
             said = save(run, settings.save)
         finally:  # a full disk must not cost the table as well
             if any(counted.words is not None for counted in run.counts.values()):
-                show(records, [*notes(run), *said])
+                show(records, [*remarks(cells), *notes(run), *said])
     refuse_if_nothing_counted(run)
     return exit_code(records, run.disagreements)
 
@@ -227,6 +227,11 @@ def folder_name(text: str) -> str:
     """
     name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
     return name if name.strip(".") else "_"
+
+
+def remarks(cells: Sequence[TrainCell]) -> list[str]:
+    """What there is to say of the corpora, of which two that were asked for may have become one."""
+    return list(dict.fromkeys(remark for cell in cells for remark in cell.reading.file.remarks))
 
 
 def notes(run: Run) -> list[str]:
