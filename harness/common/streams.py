@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from harness.common.media import terminal_lines, terminal_text
@@ -25,7 +26,24 @@ def tell(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors repeat what was said, but not for a terminal or a log to obey."""
+    """A parser whose errors repeat what was said, but not for a terminal or a log to obey; it knows `--version`."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.add_argument("--version", action=Version, help=argparse.SUPPRESS)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)
+
+
+class Version(argparse.Action):
+    """Prints the version, which takes longer to look up than many a command has."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import harness
+
+        tell(f"bpe-harness {harness.__version__}")
+        parser.exit()

@@ -1,4 +1,4 @@
-"""What to tell of a file that is read as it is: a mark at its start, another encoding, a table; of a slice, its length."""
+"""To tell of a file that is read as it is: a mark at its start, another encoding, a table. Of a slice, its length."""
 
 from __future__ import annotations
 
