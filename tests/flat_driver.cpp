@@ -1,7 +1,8 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
-// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, batch, nine bits of switches, guess scale),
-// then its words. With a second argument, that many threads train
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, batch, nine bits of switches, guess scale,
+// whether it extends; if so whether merges are dropped, the veto, its length, and the inherited merges, their number
+// first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
 #include <fstream>
@@ -19,7 +20,13 @@ namespace {
 struct Case {
     CaseWords words;
     flat::Options options;
+    bool extends = false, drops = false;
+    flat::Veto veto;
+    std::vector<flat::Merge> inherited;
 };
+
+// The veto that is asked: no token of which the left half is the longer.
+int longer_left(void*, flat::Bytes left, flat::Bytes right) { return left.size > right.size; }
 
 std::vector<Case> read_cases(const char* path) {
     std::ifstream file(path);
@@ -30,7 +37,16 @@ std::vector<Case> read_cases(const char* path) {
     for (Case one; file >> words; cases.push_back(one), one = Case()) {
         flat::Options& options = one.options;
         file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> options.batch >>
-            switches >> options.guess_scale;
+            switches >> options.guess_scale >> one.extends;
+        if (one.extends) {
+            int veto = 0;
+            std::size_t inherited = 0;
+            file >> one.drops >> veto >> one.veto.longest >> inherited;
+            one.veto.kind = static_cast<flat::Veto::Kind>(veto);
+            one.veto.ask = longer_left;
+            one.inherited.resize(inherited);
+            for (flat::Merge& merge : one.inherited) file >> merge.left >> merge.right;
+        }
         options.part = 16;
         options.tie_break = static_cast<flat::TieBreak>(tie_break);
         bool* const ideas[] = {&options.layout,       &options.occurrence_lists, &options.accumulators,
@@ -46,7 +62,11 @@ std::string answers_to(const std::vector<Case>& cases) {
     std::ostringstream lines;
     for (const Case& one : cases) {
         const auto go_on = [](void*, const flat::Training&) { return true; };
-        for (const flat::Merge& merge : flat::train(one.words.columns(), one.options, go_on, nullptr).merges)
+        const flat::Extension extension{one.inherited.data(), one.inherited.size(), one.drops, one.veto};
+        const flat::Answer answer = one.extends
+                                        ? flat::extend(one.words.columns(), one.options, extension, go_on, nullptr)
+                                        : flat::train(one.words.columns(), one.options, go_on, nullptr);
+        for (const flat::Merge& merge : answer.merges)
             lines << merge.left << ' ' << merge.right << ' ';
         lines << '\n';
     }

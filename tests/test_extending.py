@@ -20,7 +20,7 @@ from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.gpt2_form import read_spelling
-from variants import heap, naive, seg_status, vetoes
+from variants import flat, heap, naive, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -29,7 +29,9 @@ SHARED = next(
     (each / "shared" for each in Path(__file__).resolve().parents if (each / "shared").is_dir()), Path("shared")
 )
 """A folder beside the checkout that holds texts, and lists which the original program made of them; few have it."""
-EXTENDERS = [card.name for card in registry.variants().values() if "extends" in card.tags]
+TRAINERS: dict[str, Train] = {
+    "naive": naive.train, "heap": heap.train, "seg_status": seg_status.train, "flat": flat.train,
+}  # fmt: skip
 
 
 def extender(name: str) -> Train:
@@ -43,7 +45,7 @@ def swapped_words(left: bytes, right: bytes) -> bool:
 
 
 @pytest.mark.parametrize("case", EXTENSION_CASES, ids=lambda case: str(case.name))
-@pytest.mark.parametrize("train", [naive.train, heap.train, seg_status.train], ids=["naive", "heap", "seg_status"])
+@pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
 def test_a_worked_example_of_extending(train: Train, case: ExtensionCase) -> None:
     learned = train(
         WordCounts.from_items(case.words.items()),
@@ -100,7 +102,7 @@ def test_extenders_come_to_the_definition_whatever_they_inherit(
     tie_break: TieBreak,
     data: st.DataObject,
 ) -> None:
-    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "seg_status"])))
+    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "seg_status", "flat"])))
     asked: dict[str, Any] = {
         "tie_break": tie_break,
         "min_count": data.draw(st.sampled_from([1, 1, 3])),
@@ -153,7 +155,7 @@ def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: 
         for pattern in ("superbpe_words", "superbpe")
     )
     first, both = spelled(folder / f"{name}.stage1.txt"), spelled(folder / f"{name}.txt")
-    train = functools.partial(seg_status.train, tie_break=TieBreak.HUGGINGFACE)
+    train = functools.partial(flat.train, tie_break=TieBreak.HUGGINGFACE)
     assert train(words, len(first)) == first
     assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
 
@@ -191,7 +193,7 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
         ([(b"a", b"b")], {"num_merges": 0}, "num_merges=0 is below the 1 merges that are inherited; they count among"),
     ],
 )
-@pytest.mark.parametrize("train", [naive.train, heap.train, seg_status.train], ids=["naive", "heap", "seg_status"])
+@pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
 def test_what_cannot_be_inherited_is_refused_with_a_sentence(
     train: Train, inherited: Sequence[Merge], asked: dict[str, Any], sentence: str
 ) -> None:

@@ -393,7 +393,7 @@ def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, 
         num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
         switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
         threads, batch, guess_scale = dice.randint(1, 3), dice.choice((1, 4, 100)), dice.choice((1, 30, 1e9))
-        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, batch, switches, guess_scale)
+        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, batch, switches, guess_scale, 0)
         yield case_text(numbers, table), table, num_merges, tie_break
 
 

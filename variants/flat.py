@@ -19,7 +19,9 @@ Without the compiled module the variant is not available: it never runs as somet
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from typing import Any
 
 from variants.contract import (
     GPT2_PATTERN,
@@ -30,9 +32,12 @@ from variants.contract import (
     Merge,
     Meter,
     TieBreak,
+    Veto,
     WordCounts,
     vocab_of,
 )
+from variants.extending import check_inherited
+from variants.flat_extending import compiled, numbered
 from variants.native import built
 
 IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
@@ -55,12 +60,18 @@ def train(
     bucket_queue: bool = True,
     branch_free: bool = True,
     word_order: bool = True,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
 ) -> list[Merge]:
     """Learn merges, compiled; the GIL is free meanwhile, and several threads may train at once.
 
     `threads` lay the words out and count them for the first time; the merges are made by one. Raises Unavailable where
     the compiled module was not built, ValueError for a table that cannot be trained on, and MemoryError when an
     allocation fails.
+
+    It can go on from merges that are already made (extending.py, native/flat_extending.hpp): the pieces are encoded by
+    them, and from there on a token is what a byte was. Then `word_order` means nothing and `batch` is 1.
     """
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     return train_on(
@@ -78,6 +89,9 @@ def train(
         bucket_queue=bucket_queue,
         branch_free=branch_free,
         word_order=word_order,
+        inherited=inherited,
+        inheriting=inheriting,
+        veto=veto,
     )
 
 
@@ -90,11 +104,27 @@ def train_on(
     min_count: int,
     threads: int,
     batch: int = 1,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
     **ideas: bool,
 ) -> list[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
     if threads < 1:
         raise ValueError(f"threads is {threads}; it is 1 or more")
+    extending: dict[str, Any] = {}
+    if inherited or veto is not None:
+
+        def met(lefts: array[int], rights: array[int]) -> list[bool]:
+            return built("_flat").met(list(columns), meter, lefts, rights)  # type: ignore[no-any-return]
+
+        extending = {
+            "inherited": numbered(inherited, inheriting, num_merges, met),
+            "dropping": inheriting == "met",
+            "veto": compiled(veto),
+        }
+    else:
+        check_inherited(inherited, inheriting, num_merges)
     merges: list[Merge] = built("_flat").train(
         columns,
         min(max(num_merges, 0), LARGEST_COUNT),
@@ -103,7 +133,7 @@ def train_on(
         min_count=min(max(min_count, 1), LARGEST_COUNT),
         threads=threads,
         batch=batch,
-        **{**dict.fromkeys(IDEAS, True), **ideas},
+        **{**dict.fromkeys(IDEAS, True), **ideas, **extending},
     )
     return merges
 

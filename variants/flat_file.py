@@ -6,8 +6,10 @@ the other by a file. Outside trainers read files themselves; this is what can be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from variants import flat
-from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 from variants.native import built
 
@@ -27,6 +29,9 @@ def train(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
 ) -> list[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     for module in ("_flat", "_scanner"):
@@ -34,7 +39,17 @@ def train(
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
-    return flat.train_on(columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)
+    return flat.train_on(
+        columns,
+        num_merges,
+        meter,
+        tie_break=tie_break,
+        min_count=min_count,
+        threads=threads,
+        inherited=inherited,
+        inheriting=inheriting,
+        veto=veto,
+    )
 
 
 def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001

@@ -1,5 +1,9 @@
+from array import array
+from typing import Any
+
 from variants.contract import Merge, Meter
 
+def met(columns: list[memoryview], meter: Meter, lefts: array[int], rights: array[int]) -> list[bool]: ...
 def train(
     columns: list[memoryview],
     num_merges: int,
@@ -19,5 +23,8 @@ def train(
     guess_scale: float = 1.0,
     wide_symbols: bool = False,
     wide_positions: bool = False,
-    part: int = 1048576,
+    part: int = 4194304,
+    inherited: tuple[array[int], array[int]] | None = None,
+    dropping: bool = False,
+    veto: tuple[int, Any] = (0, 0),
 ) -> list[Merge]: ...

@@ -62,10 +62,40 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         const Words& words, Options options, Report report, void* context, WordsRead words_read
     ) except +
 
+    cdef cppclass Bytes:
+        const uint8_t* data
+        size_t size
+
+    ctypedef int (*Ask "flat::Veto::Ask")(void* context, Bytes left, Bytes right)
+
+    cdef enum Kind "flat::Veto::Kind":
+        asked "flat::Veto::asked"
+
+    cdef cppclass Veto:
+        Kind kind
+        uint64_t longest
+        Ask ask
+
+    cdef cppclass Extension:
+        const Merge* merges
+        size_t number
+        flag met
+        Veto veto
+
+    Answer go_on "flat::extend"(
+        const Words& words, Options options, const Extension& extension, Report report, void* context,
+        WordsRead words_read
+    ) except +
+
+    vector[uint8_t] merges_met "flat::met_in"(
+        const Words& words, const Merge* merges, size_t number, Report report, void* context
+    ) except +
+
 
 cdef class LearnedFromWords(Learned):
-    """Holds the words until they stand in the text."""
+    """Holds the words until they stand in the text, and the veto that is asked."""
 
+    cdef object veto
     cdef const unsigned char[::1] data
     cdef const long long[::1] offsets
     cdef const unsigned long long[::1] counts
@@ -81,6 +111,47 @@ cdef void let_go_of_words(void* context) noexcept with gil:
     learned.data = None
     learned.offsets = None
     learned.counts = None
+
+
+cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
+    wait_if_the_interpreter_ends()
+    return ask_in_python(context, left, right)
+
+
+cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil:
+    cdef LearnedFromWords learned = <LearnedFromWords> context
+    try:
+        return bool(learned.veto(left.data[:left.size], right.data[:right.size]))
+    except BaseException as error:
+        learned.raised = error
+        return -1
+
+
+cdef vector[Merge] merges_of(const unsigned int[::1] lefts, const unsigned int[::1] rights) except *:
+    """Merges from C++'s ids of their halves."""
+    cdef vector[Merge] merges
+    cdef Merge merge
+    cdef Py_ssize_t number
+    for number in range(lefts.shape[0]):
+        merge.left, merge.right = lefts[number], rights[number]
+        merges.push_back(merge)
+    return merges
+
+
+def met(list columns, meter, lefts, rights):
+    """By place in the list, whether each merge is met in the words; see variants/flat_extending.py."""
+    cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
+    cdef vector[Merge] merges = merges_of(lefts, rights)
+    cdef vector[uint8_t] answer
+    cdef Words words
+    learned.data, learned.offsets, learned.counts = columns
+    words = columns_of(learned.data, learned.offsets, learned.counts)
+    with nogil:
+        answer = merges_met(words, merges.data(), merges.size(), report, <void*> learned)
+        wait_if_the_interpreter_ends()
+    if learned.raised is not None:
+        raise learned.raised
+    return [bool(one) for one in answer]
 
 
 def train(
@@ -103,8 +174,18 @@ def train(
     bint wide_symbols=False,
     bint wide_positions=False,
     size_t part=1 << 22,
+    inherited=None,
+    bint dropping=False,
+    veto=(0, 0),
 ):
-    """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py."""
+    """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py.
+
+    `inherited` are the ids of the left and of the right halves of the merges to go on from, `dropping` leaves out those
+    never met, and `veto` is what variants/flat_extending.py makes of one.
+    """
+    cdef bint extends = inherited is not None
+    cdef Extension extension
+    cdef vector[Merge] merges
     cdef Words words
     cdef Options options
     cdef Answer answer
@@ -128,11 +209,23 @@ def train(
     options.wide_symbols = wide_symbols
     options.wide_positions = wide_positions
     options.part = part
+    if extends:
+        merges = merges_of(inherited[0], inherited[1])
+        extension.merges, extension.number, extension.met = merges.data(), merges.size(), dropping
+        extension.veto.kind = <Kind> <int> veto[0]
+        if extension.veto.kind == asked:
+            extension.veto.ask = ask
+            learned.veto = veto[1]
+        else:
+            extension.veto.longest = veto[1]
     meter.follow(learned.merges)
     if not meter.progress(0):
         return learned.merges
     with nogil:
-        answer = learn(words, options, report, <void*> learned, words_read)
+        if extends:
+            answer = go_on(words, options, extension, report, <void*> learned, words_read)
+        else:
+            answer = learn(words, options, report, <void*> learned, words_read)
         wait_if_the_interpreter_ends()
     if learned.raised is not None:
         raise learned.raised

@@ -69,13 +69,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "flat_extending.hpp"
 #include "flat_job.hpp"
 #include "flat_layout.hpp"
 #include "flat_trainer.hpp"
 
 namespace flat {
-
-constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
 // Learns up to `options.num_merges` merges. Throws Refused for a table that cannot be trained on and std::bad_alloc
 // when memory runs out; `report` may end it early, then the merges are those made so far.

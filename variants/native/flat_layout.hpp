@@ -31,11 +31,14 @@ struct Text {
     std::size_t bytes() const { return symbols.size() * sizeof(Symbol) + weights.size() * sizeof(std::int64_t); }
 };
 
+// Blocks are no larger.
+constexpr unsigned block_shift = 6;
+
 // The block size that costs the least memory, filling up and weights together.
 inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t bytes_per_symbol) {
     unsigned best = 0;
     std::uint64_t least = UINT64_MAX;
-    for (unsigned shift = 0; shift <= 6; ++shift) {
+    for (unsigned shift = 0; shift <= block_shift; ++shift) {
         std::uint64_t blocks = 1;
         for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
         const std::uint64_t bytes = blocks * ((std::uint64_t{bytes_per_symbol} << shift) + sizeof(std::int64_t));

@@ -54,6 +54,10 @@ class Array {
   private:
     static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
+    template <class Other>
+    friend class Growing;
+    Array(Value* values, std::size_t size) : values_(values), size_(size) {}
+
     static Value* allocate(std::size_t size) {
         if (size > SIZE_MAX / 2 / sizeof(Value)) throw std::bad_alloc();
         const std::size_t bytes = std::max(size * sizeof(Value), std::size_t{1});
@@ -75,6 +79,50 @@ class Array {
     }
     Value* values_ = nullptr;
     std::size_t size_ = 0;
+};
+
+// Values whose number is known only in the end. Growing moves pages, not what is in them, where the system can.
+template <class Value>
+class Growing {
+  public:
+    Growing() = default;
+    Growing(Growing&& other) noexcept { swap(other); }
+    Growing& operator=(Growing&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~Growing() { std::free(values_); }
+
+    void reserve(std::size_t values) {
+        if (values <= room_) return;
+        resize(std::max({values, room_ + room_ / 4, smallest}));
+    }
+    Value* data() { return values_; }
+    const Value* data() const { return values_; }
+
+    // Gives the first `size` values away as an array, without the room behind them.
+    Array<Value> release(std::size_t size) {
+        resize(size);
+        room_ = 0;
+        return Array<Value>(std::exchange(values_, nullptr), size);
+    }
+
+  private:
+    static constexpr std::size_t smallest = 1024;
+
+    void resize(std::size_t values) {
+        if (values > SIZE_MAX / 2 / sizeof(Value)) throw std::bad_alloc();
+        void* const moved = std::realloc(static_cast<void*>(values_), std::max<std::size_t>(values, 1) * sizeof(Value));
+        if (!moved) throw std::bad_alloc();
+        values_ = static_cast<Value*>(moved);
+        room_ = values;
+    }
+    void swap(Growing& other) noexcept {
+        std::swap(values_, other.values_);
+        std::swap(room_, other.room_);
+    }
+    Value* values_ = nullptr;
+    std::size_t room_ = 0;
 };
 
 // Hands out the occurrence lists and takes dead ones back. A list's size is known when it is made and never changes,

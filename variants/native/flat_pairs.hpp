@@ -12,6 +12,7 @@
 #include "flat_memory.hpp"
 #include "flat_pair_table.hpp"
 #include "flat_queue.hpp"
+#include "flat_refusals.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {
@@ -22,8 +23,10 @@ class KeptPairs {
     using Table = PairTable<Position>;
     using Slot = typename Table::Slot;
 
-    KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies)
-        : tallies_(tallies), exact_(options.occurrence_lists), most_taken_(options.batch) {
+    // A pair that is `refused` is never kept. Then no batch is taken: that others may follow in one pass is proved from
+    // the counts of all pairs, and those of refused ones are not known.
+    KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies, Refusals* refused = nullptr)
+        : tallies_(tallies), exact_(options.occurrence_lists), most_taken_(refused ? 1 : options.batch), refused_(refused) {
         if (options.bucket_queue) {
             queue_ = std::make_unique<BucketQueue<Position>>(table_, tokens, tallies);
         } else {
@@ -33,7 +36,7 @@ class KeptPairs {
 
     // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
     Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest) {
+        if (count < lowest || is_refused(key)) {
             tallies_.pairs_pruned += count > 0;
             return nullptr;
         }
@@ -45,7 +48,7 @@ class KeptPairs {
 
     // The same for a pair whose list is to be made later; until then `entries` are its occurrences. True if it is kept.
     bool open_unlisted(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest) {
+        if (count < lowest || is_refused(key)) {
             tallies_.pairs_pruned += 1;
             return false;
         }
@@ -108,7 +111,7 @@ class KeptPairs {
     // A pair that was put into the table while it was counted: takes it out again, or gives it an empty list.
     void settle(PairKey key, std::int64_t lowest) {
         Slot* const slot = table_.find(key);
-        if (slot->count < lowest) {
+        if (slot->count < lowest || is_refused(key)) {
             tallies_.pairs_pruned += 1;
             table_.erase(slot);
             return;
@@ -148,6 +151,8 @@ class KeptPairs {
     Queue<Position>& queue() { return *queue_; }
 
   private:
+    bool is_refused(PairKey key) { return refused_ && (*refused_)(key); }
+
     void keep(PairKey key, std::int64_t count) {
         tallies_.pairs_kept += 1;
         kept_.add(count);
@@ -167,6 +172,7 @@ class KeptPairs {
     Tallies& tallies_;
     bool exact_;
     std::size_t most_taken_;
+    Refusals* refused_;
     Batch batch_;
     Table table_;
     CountHistogram kept_;

@@ -27,18 +27,20 @@ namespace flat {
 // has three fifths of that count.
 class Threshold {
   public:
-    Threshold(const WeightClasses& classes, const Options& options)
-        : num_merges_(options.num_merges),
+    // For so many merges. Without `classes`, that is of words to be merged from bytes, only the guesses are made: a word of
+    // tokens may hold no pair that may be merged.
+    Threshold(const Options& options, std::uint64_t num_merges, const WeightClasses* classes)
+        : num_merges_(num_merges),
           min_count_(std::max<std::int64_t>(options.min_count, 1)),
           scale_(options.guess_scale / 1.25),
           guess_from_(options.guess_scale == 1.0 ? 64 : 1),
           pruning_(options.pruning),
           classes_(classes),
-          left_(options.num_merges) {
+          left_(num_merges) {
         value_ = min_count_;
-        if (!pruning_) return;
-        for (const WeightClass& one : classes.classes()) unfinished_.push_back(one.words);
-        counting_words_ = left_ > 0 && classes.words() >= left_;
+        if (!pruning_ || !classes_) return;
+        for (const WeightClass& one : classes->classes()) unfinished_.push_back(one.words);
+        counting_words_ = left_ > 0 && classes->words() >= left_;
         for (class_ = 0; counting_words_; ++class_) {
             standing_ += unfinished_[class_];
             if (standing_ >= left_) break;
@@ -58,7 +60,7 @@ class Threshold {
         left_ -= 1;
         if (counting_words_) {
             if (finished) {
-                const std::size_t of = classes_.class_of(finished);
+                const std::size_t of = classes_->class_of(finished);
                 if (unfinished_[of]) unfinished_[of] -= 1;
                 if (of <= class_ && standing_) standing_ -= 1;
             }
@@ -73,10 +75,17 @@ class Threshold {
         raise(static_cast<double>(kept.reached_by(2 * left_)) * 0.55 * scale_);
     }
 
+    // How many pairs should be known before the first merge to guess by: the count that they reach. 0: none is wanted.
+    std::uint64_t pairs_to_begin_with() const { return pruning_ ? 2 * std::min(left_, num_merges_) : 0; }
+    void begin_at(std::int64_t count) { raise(static_cast<double>(count) * scale_); }
+
     // The best pair left is below the threshold: guess anew, well below, and more carefully from now on.
     void lower() {
-        value_ = std::max(min_count_, value_ / 16);
+        // A guess by all pairs is seldom far from right, and pairs of tokens are many more below it.
+        const bool slightly = !classes_ && !lowered_;
+        value_ = std::max(min_count_, slightly ? value_ / 3 * 2 : value_ / 16);
         scale_ /= 4;
+        lowered_ = true;
         counting_words_ = false;
     }
 
@@ -92,7 +101,7 @@ class Threshold {
             counting_words_ = false;
             return;
         }
-        value_ = std::max(value_, static_cast<std::int64_t>(classes_.classes()[class_].weight));
+        value_ = std::max(value_, static_cast<std::int64_t>(classes_->classes()[class_].weight));
     }
 
     std::uint64_t num_merges_;
@@ -101,13 +110,14 @@ class Threshold {
     std::uint64_t guess_from_;
     std::uint64_t look_from_ = 64;   // when to look at the pairs again
     bool pruning_;
-    const WeightClasses& classes_;
+    const WeightClasses* classes_;
     std::uint64_t left_;                       // merges to come
     std::vector<std::uint64_t> unfinished_;    // words of each class that are not yet one token
     bool counting_words_ = false;
     std::size_t class_ = 0;                    // the lightest class that the certain bound may count on
     std::uint64_t standing_ = 0;               // unfinished words in it and in all heavier classes
     std::int64_t value_;
+    bool lowered_ = false;
 };
 
 }  // namespace flat

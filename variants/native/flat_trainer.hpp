@@ -16,24 +16,16 @@
 
 namespace flat {
 
-template <class Symbol, class Position>
-void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
-              Watch& watch, WordsRead words_read, void* context) {
-    Tallies& tallies = answer.tallies;
-    // A thread costs more than it saves where a text is short.
-    const std::size_t parts = std::min<std::size_t>(options.threads, 1 + classes.positions() / options.part);
-    Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
-                                       : lay_out_as_given<Symbol>(words, classes, watch);
-    if (words_read) words_read(context);
-    tallies.text_bytes = text.bytes();
-    tallies.positions_visited += classes.positions();
-    watch.lap(convert);
+// A thread costs more than it saves where a text is short.
+inline std::size_t parts_of(const WeightClasses& classes, const Options& options) {
+    return std::min<std::size_t>(options.threads, 1 + classes.positions() / options.part);
+}
 
-    Tokens tokens(options.tie_break);
-    Threshold threshold(classes, options);
-    KeptPairs<Position> pairs(tokens, options, tallies);
-    BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
-    bytes.count(threshold.value());
+// Makes the merges, from a text whose first pairs are counted.
+template <class Symbol, class Position, class FirstPairs>
+void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptPairs<Position>& pairs, FirstPairs& first_pairs,
+                 const Options& options, Answer& answer, Watch& watch) {
+    Tallies& tallies = answer.tallies;
     Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
     std::vector<typename KeptPairs<Position>::Slot> taken;
     watch.lap(init);
@@ -44,7 +36,7 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
         auto* slot = pairs.best(threshold.value());
         if (timed) watch.lap(max);
         if (slot) {
-            if (!slot->list) bytes.list_more();
+            if (!slot->list) first_pairs.list_more();
             taken.assign(1, pairs.take(slot));
             if (options.batch > 1) pairs.take_more(taken, options.num_merges - answer.merges.size(), threshold.value());
             merger.prefetch(pairs.queue());
@@ -66,6 +58,26 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
     }
     pairs.note_memory();
     watch.lap(update);
+}
+
+template <class Symbol, class Position>
+void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
+              Watch& watch, WordsRead words_read, void* context) {
+    Tallies& tallies = answer.tallies;
+    const std::size_t parts = parts_of(classes, options);
+    Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
+                                       : lay_out_as_given<Symbol>(words, classes, watch);
+    if (words_read) words_read(context);
+    tallies.text_bytes = text.bytes();
+    tallies.positions_visited += classes.positions();
+    watch.lap(convert);
+
+    Tokens tokens(options.tie_break);
+    Threshold threshold(options, options.num_merges, &classes);
+    KeptPairs<Position> pairs(tokens, options, tallies);
+    BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
+    bytes.count(threshold.value());
+    make_merges(text, tokens, threshold, pairs, bytes, options, answer, watch);
 }
 
 }  // namespace flat

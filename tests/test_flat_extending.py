@@ -1,0 +1,219 @@
+"""flat goes on from merges as the definition does in every setting: guesses far too high, threads, wide types."""
+
+from __future__ import annotations
+
+import functools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from meters import Recorder, interrupt
+from sanitizers import case_text, printed_merges, sanitized
+from test_flat import ALL_ON, HUGE_GUESS
+
+from harness.common import registry
+from variants import flat, flat_extending, flat_file, naive, seg_status, vetoes
+from variants.contract import Corpus, Merge, Meter, TieBreak, Veto, WordCounts
+from variants.counting import native
+
+flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
+
+VETOES = ("none", "superbpe", "bytes:3", "characters:2", f"{__name__}:longer_left")
+
+
+def longer_left(left: bytes, right: bytes) -> bool:
+    """A veto of one's own: no token of which the left half is the longer."""
+    return len(left) > len(right)
+
+
+def learn(words: WordCounts, num_merges: int, inherited: list[Merge], **settings: Any) -> list[Merge]:
+    """The compiled function itself, which has settings that the variant does not offer."""
+    columns = [words.data, words.offsets, words.counts]
+    inheriting, veto = settings.pop("inheriting", "kept"), settings.pop("veto", None)
+    meter = settings.pop("meter", None) or Meter()
+    met = functools.partial(flat_native.met, list(columns), meter)
+    return flat_native.train(  # type: ignore[no-any-return]
+        columns,
+        num_merges,
+        meter,
+        **{
+            "tie_break": list(TieBreak).index(settings.pop("tie_break", TieBreak.GREATEST_BYTES)),
+            "min_count": 1,
+            "threads": 1,
+            "batch": 1,
+            **ALL_ON,
+            "inherited": flat_extending.numbered(inherited, inheriting, num_merges, met),
+            "dropping": inheriting == "met",
+            "veto": flat_extending.compiled(veto),
+            **settings,
+        },
+    )
+
+
+def random_pieces(dice: random.Random) -> dict[bytes, int]:
+    """Some pieces over few letters; some are long runs, and some characters have three bytes."""
+    letters = dice.sample(["a", "b", " ", ":", "\n", "é", "法", "律"], dice.randint(1, 5))
+    pieces = {}
+    for _ in range(dice.randint(1, 25)):
+        piece = "".join(dice.choices(letters, k=dice.choice((3, 12, 12, 90))))
+        if dice.random() < 0.1:
+            piece += letters[0] * dice.randint(2, 120)
+        pieces[piece.encode()] = dice.choice((1, 1, 2, 3, 2**33))
+    return pieces
+
+
+def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Merge], str]:
+    """Merges learned from these pieces or others; under `met` some are missing, out of order or there twice."""
+    learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
+    inherited = naive.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
+    if dice.random() < 0.5:
+        return inherited, "kept"
+    inherited = [merge for merge in inherited if dice.random() < 0.9]
+    if dice.random() < 0.3:
+        inherited = dice.sample(inherited, len(inherited)) + inherited[:2]
+    return inherited, "met"
+
+
+def outcome(train: Any, *arguments: Any, **asked: Any) -> list[Merge] | str:
+    try:
+        return train(*arguments, **asked)  # type: ignore[no-any-return]
+    except ValueError as error:
+        return str(error)
+
+
+def extend_at_random(seed: int) -> None:
+    """One table and one list, extended in several settings, held against the definition."""
+    dice = random.Random(seed)
+    pieces = random_pieces(dice)
+    inherited, inheriting = random_list(dice, pieces)
+    words = WordCounts.from_items(pieces.items())
+    asked: dict[str, Any] = {
+        "tie_break": dice.choice(list(TieBreak)),
+        "min_count": dice.choice((1, 1, 2)),
+        "inheriting": inheriting,
+        "veto": vetoes.named(dice.choice(VETOES)),
+    }
+    num_merges = len(inherited) + dice.choice((0, 5, 60, 1000))
+    expected = outcome(naive.train, words, num_merges, inherited=inherited, **asked)
+    for guess_scale in (1.0, 3.0, HUGE_GUESS):
+        settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
+        settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
+        settings["threads"], settings["part"] = dice.randint(1, 4), 16
+        settings["batch"] = dice.choice((1, 5, 1000))
+        learned = outcome(learn, words, num_merges, inherited, guess_scale=guess_scale, **asked, **settings)
+        assert learned == expected, (seed, settings)
+
+
+def test_any_mixture_of_settings_extends_to_the_same_merges() -> None:
+    for seed in range(60):
+        extend_at_random(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_fuzzed_pieces_in_every_setting(seed: int) -> None:
+    for case in range(150):
+        extend_at_random(10_000 + 150 * seed + case)
+
+
+def test_a_guess_that_was_too_high_is_noticed_and_mended() -> None:
+    words = WordCounts.from_items((bytes(random.Random(seed).choices(b"abcdef ", k=40)), 1) for seed in range(40))
+    inherited = naive.train(words, 30)
+    meter = Meter()
+    assert learn(words, 200, inherited, guess_scale=HUGE_GUESS, meter=meter) == naive.train(words, 200)
+    assert meter.tallies["rescans"] > 0
+
+
+@pytest.mark.parametrize("length", [39, 40, 41, 3000], ids=str)
+def test_long_pieces_that_nothing_divides_are_encoded_as_short_ones_are(length: int) -> None:
+    """Up to forty bytes between two cuts are looked through for each merge, more have a queue."""
+    dice = random.Random(length)
+    words = WordCounts.from_items([(bytes(dice.choices(b"aab", k=length)), 1), (b"a" * length, 2), (b"ab" * length, 1)])
+    inherited = naive.train(WordCounts.from_items([(bytes(dice.choices(b"aab", k=500)), 1)]), 40)
+    for inheriting in ("kept", "met"):
+        asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
+        assert flat.train(words, 60, **asked) == seg_status.train(words, 60, **asked)
+
+
+def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
+    dice = random.Random(3)
+    words = WordCounts.from_items((bytes(dice.choices(b"abcdefghij :", k=60)), dice.randint(1, 3)) for _ in range(400))
+    inherited = flat.train(words, 100)
+    learned = []
+    for threads in (1, 2, 3, 5):
+        meter = Meter()
+        merges = learn(words, 400, inherited, threads=threads, part=1000, meter=meter, veto=vetoes.superbpe)
+        learned.append((merges, {**meter.tallies, "pairs_kept": 0}))
+    assert all(each == learned[0] for each in learned)
+    assert learned[0][0] == seg_status.train(words, 400, inherited=inherited, veto=vetoes.superbpe)
+
+
+def test_what_a_veto_of_ones_own_raises_comes_through() -> None:
+    def fails(left: bytes, right: bytes) -> bool:
+        raise LookupError(left + right)
+
+    with pytest.raises(LookupError, match="ab"):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 5, veto=fails)
+
+
+def test_what_the_meter_raises_comes_through_and_it_can_stop() -> None:
+    words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=1_000_000)), 1)])
+    with pytest.raises(KeyboardInterrupt):
+        flat.train(words, 10**6, Recorder(interrupt), veto=vetoes.superbpe)
+    stopped = flat.train(words, 10**6, Recorder(lambda: False), veto=vetoes.superbpe)
+    assert stopped == flat.train(words, len(stopped))
+
+
+def test_inherited_merges_beyond_sixteen_bits_are_numbered() -> None:
+    inherited = [(bytes((one,)), bytes((other,))) for one in range(256) for other in range(256)]
+    words = WordCounts.from_items([(b"abcdefgh", 3), (b"efghabcd", 2)])
+    assert flat.train(words, 2**17, inherited=inherited) == seg_status.train(words, 2**17, inherited=inherited)
+
+
+def test_flat_file_extends_as_flat_does(tmp_path: Path) -> None:
+    text = tmp_path / "book.txt"
+    text.write_text(
+        "of the one: of the two, 1234567 of them!! by the way\n" * 3 + "the  way of the world\n", encoding="utf-8"
+    )
+    patterns = registry.cards("pattern")
+    first = flat_file.train(Corpus(str(text), (), patterns["superbpe_words"]["regex"]), 30)
+    corpus = Corpus(str(text), (), patterns["superbpe"]["regex"])
+    asked: dict[str, Any] = {"inherited": first, "inheriting": "met", "veto": vetoes.superbpe}
+    assert flat_file.train(corpus, 80, **asked) == naive.train(native.native(corpus), 80, **asked)
+
+
+def driver_case(seed: int) -> tuple[str, list[Merge]]:
+    """A case as tests/flat_driver.cpp reads it, and what the definition learns."""
+    dice = random.Random(seed)
+    pieces = random_pieces(dice)
+    inherited, inheriting = random_list(dice, pieces)
+    words = WordCounts.from_items(pieces.items())
+    kind = dice.randrange(len(VETOES))
+    veto: Veto | None = vetoes.named(VETOES[kind])
+    longest = getattr(veto, "most", 0)
+    num_merges, tie_break = len(inherited) + dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
+    met = functools.partial(flat_native.met, [words.data, words.offsets, words.counts], Meter())
+    try:
+        lefts, rights = flat_extending.numbered(inherited, inheriting, num_merges, met)
+    except ValueError:
+        return driver_case(seed + 1_000_000)
+    switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
+    numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), 1, switches]
+    numbers += [dice.choice((1, 30, 1e9)), 1, int(inheriting == "met"), kind, longest, len(lefts)]
+    numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
+    expected = naive.train(
+        words, num_merges, tie_break=tie_break, inherited=inherited, inheriting=inheriting, veto=veto
+    )
+    return case_text(numbers, pieces), expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(sanitizers: str, tmp_path: Path) -> None:
+    threads = 3 if sanitizers == "thread" else 1
+    listed = [driver_case(seed) for seed in range(50_000, 50_000 + 300 // threads)]
+    cases = tmp_path / "cases"
+    cases.write_text("".join(text for text, _ in listed))
+    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, tmp_path), cases, str(threads), first_byte=2)
+    assert answers == [expected for _, expected in listed]

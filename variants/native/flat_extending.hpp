@@ -1,0 +1,128 @@
+// Going on from merges that are already made: the pieces are encoded by them, and then merged as ever.
+//
+// What flat.hpp says of bytes holds of tokens: all occurrences of a pair come into being at one merge, or stand in the text at
+// the beginning, and ids are never used twice. A token that was inherited takes one cell, and one that is merged from here
+// on those of its parts. A veto sees bytes alone, so a pair is refused when it would first be kept, or never.
+//
+// What does not hold is the certain bound on the last count: a word may hold no pair that may be merged. So the threshold is
+// guessed from the first, and a wrong guess is noticed and mended as ever.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "flat_classes.hpp"
+#include "flat_inherited.hpp"
+#include "flat_job.hpp"
+#include "flat_refusals.hpp"
+#include "flat_token_pairs.hpp"
+#include "flat_token_text.hpp"
+#include "flat_trainer.hpp"
+
+namespace flat {
+
+constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
+
+// Merges in an order in which both halves of each are made before it, no token made twice and no pair in it twice.
+struct Extension {
+    const Merge* merges = nullptr;
+    std::size_t number = 0;
+    bool met = false;   // drop those whose pair was never met
+    Veto veto;
+};
+
+// The final ids by those that pieces were encoded with, and the merges that stay, in final ids.
+class Kept {
+  public:
+    Kept(const InheritedMerges& merges, const std::vector<std::uint8_t>& met, bool drop) {
+        for (std::uint32_t id = 0; id < first_merge; ++id) ids_.push_back(id);
+        for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+            const bool stays = !drop || met[rank];
+            dropped_ |= !stays;
+            ids_.push_back(static_cast<std::uint32_t>(first_merge + merges_.size()));
+            if (stays) merges_.push_back({ids_[merges[rank].left], ids_[merges[rank].right]});
+        }
+    }
+    const std::vector<Merge>& merges() const { return merges_; }
+    // Empty where none changes.
+    std::vector<std::uint32_t> changed_ids() const { return dropped_ ? ids_ : std::vector<std::uint32_t>{}; }
+
+  private:
+    std::vector<std::uint32_t> ids_;
+    std::vector<Merge> merges_;
+    bool dropped_ = false;
+};
+
+template <class Symbol, class Position>
+void extend_in(Text<Symbol>& text, const std::vector<Merge>& kept, const Extension& extension, const Options& options,
+               std::size_t parts, Answer& answer, Watch& watch, void* context) {
+    Tallies& tallies = answer.tallies;
+    Tokens tokens(options.tie_break, true);
+    for (const Merge& merge : kept) tokens.inherit(merge.left, merge.right);
+    Refusals refused(tokens, extension.veto, context);
+    Threshold threshold(options, options.num_merges - std::min<std::uint64_t>(options.num_merges, kept.size()), nullptr);
+    KeptPairs<Position> pairs(tokens, options, tallies, &refused);
+    TokenPairs<Symbol, Position> first_pairs(text, tokens.size(), pairs, parts, tallies, watch);
+    first_pairs.count(threshold, refused);
+    make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, watch);
+}
+
+template <class Symbol>
+void extend_with(const Words& words, const WeightClasses& classes, const Extension& extension, const Options& options,
+                 Answer& answer, Watch& watch, WordsRead words_read, void* context) {
+    const std::size_t parts = parts_of(classes, options);
+    const InheritedMerges merges(extension.merges, extension.number);
+    std::vector<std::uint8_t> met;
+    TokenText<Symbol> encoded = encode<Symbol>(words, classes, merges, options.layout, parts, met, watch);
+    if (words_read) words_read(context);
+    const Kept kept(merges, met, extension.met);
+    Text<Symbol> text = encoded.finish(kept.changed_ids());
+    answer.merges = kept.merges();
+    answer.tallies.text_bytes = text.bytes();
+    answer.tallies.positions_visited += classes.positions();
+    watch.lap(convert);
+    if (options.wide_positions || text.size() > UINT32_MAX) {
+        extend_in<Symbol, std::uint64_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
+    } else {
+        extend_in<Symbol, std::uint32_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
+    }
+}
+
+// Goes on from merges up to `options.num_merges`, those inherited among them, which come first in the answer unless they
+// were dropped. Otherwise as `train`.
+inline Answer extend(const Words& words, Options options, const Extension& extension, Report report, void* context,
+                     WordsRead words_read = nullptr) {
+    Answer answer;
+    Watch watch(answer, report, context);
+    try {
+        const WeightClasses classes(words, watch);
+        options.num_merges = std::min(options.num_merges, extension.number + classes.positions());
+        const std::uint64_t ids = first_merge + options.num_merges;
+        if (ids > most_ids) throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
+        if (ids <= (1u << 16) && !options.wide_symbols) {
+            extend_with<std::uint16_t>(words, classes, extension, options, answer, watch, words_read, context);
+        } else {
+            extend_with<std::uint32_t>(words, classes, extension, options, answer, watch, words_read, context);
+        }
+    } catch (const Stopped&) {
+    }
+    return answer;
+}
+
+// By rank, whether each of these merges is met in the words; see `Extension` for what they must be like.
+inline std::vector<std::uint8_t> met_in(const Words& words, const Merge* merges, std::size_t number, Report report, void* context) {
+    Answer answer;
+    Watch watch(answer, report, context);
+    std::vector<std::uint8_t> met(number);
+    try {
+        const WeightClasses classes(words, watch);
+        const InheritedMerges inherited(merges, number);
+        encode<std::uint32_t>(words, classes, inherited, true, 1, met, watch);
+    } catch (const Stopped&) {
+    }
+    return met;
+}
+
+}  // namespace flat
