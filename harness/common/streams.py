@@ -43,7 +43,7 @@ class Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        import harness
+        import importlib.metadata
 
-        tell(f"bpe-harness {harness.__version__}")
+        tell(f"bpe-harness {importlib.metadata.version('bpe-harness')}")
         parser.exit()
