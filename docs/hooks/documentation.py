@@ -16,9 +16,17 @@ from typing import Any
 
 import generated_parts
 import outside_files
+import tomllib
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 MARKER = re.compile(r"^<!-- generated: (?P<name>[\w-]+)(?P<arguments>[^>]*?) -->$", re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:
+    """Link to the repository, whose address is said once, in pyproject.toml."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    config["repo_url"], config["repo_name"] = project["urls"]["Repository"], "Repository"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
