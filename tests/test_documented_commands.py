@@ -30,6 +30,7 @@ REASONS = {
     "needs a scheduler",
     "needs valgrind, takes minutes",
     "needs .[report]",
+    "needs .[distributed]",
     "downloads",
     "shows what there is",
     "takes minutes",

@@ -32,13 +32,15 @@ class VariantConfig:
 class CountingConfig:
     """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names.
 
-    `memory` is the most that a table of words may take before it is spilled to disk.
+    `memory` is the most that a table of words may take before it is spilled to disk. With an `engine` words are counted
+    by its workers before anything is measured.
     """
 
     name: str = MISSING
     about: str = ""
     tags: list[str] = field(default_factory=list)
     _target_: str | None = None
+    engine: str | None = None
     memory: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
 

@@ -30,14 +30,14 @@ class Refusal(Exception):
         self.exit_code = exit_code
 
 
-def extra(module: str, what: str) -> Any:
-    """A module of the extra `data`. Raises Refusal, with the command that installs it, if it is not there."""
+def extra(module: str, what: str, group: str = "data") -> Any:
+    """A module of an extra, `group`. Raises Refusal, with the command that installs it, if it is not there."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise Refusal(
-            f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[data]', in a "
-            "checkout python -m pip install -e '.[data]'",
+            f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
+            f"a checkout python -m pip install -e '.[{group}]'",
             UNMEASURED,
         ) from error
 

@@ -48,6 +48,7 @@ class CorpusFile:
     bytes: int
     sha256: str
     table: bool = False  # a word store: the words are counted already
+    of_text: bool = False  # a table that was made of a text, read as the run reads it
     parameters: Mapping[str, Any] | None = None  # what it was generated of
     parts: tuple[Part, ...] = ()
     skip: int | None = None  # where in the whole a slice begins

@@ -63,6 +63,8 @@ def members_of(path: Any) -> list[Path]:
         raise Refusal("data.path is empty; say data.path=FILE")
     if text == STANDARD_INPUT:
         raise Refusal("standard input is a corpus of its own; say data.path=- alone, or ./- for a file called so")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) and not os.path.lexists(text):
+        raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or fetch it first")
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
         return files_below(Path(text))
     if is_list(text):

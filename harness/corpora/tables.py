@@ -38,7 +38,7 @@ def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
     parquet = extra("pyarrow.parquet", path.name)
     size, done = path.stat().st_size, 0
     try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        with path.open("rb") as opened, parquet.ParquetFile(opened, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             if column not in names:
                 counted = {"word", "count"} <= set(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from operator import mul
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,19 @@ class Columns:
             file.write(np.ascontiguousarray(column).data)
         self.stop = int(stops[-1]) if len(stops) else self.stop
         self.words += len(stops)
+
+    def append_columns(self, folder: Path) -> None:
+        """Take the words of other columns, which lie in a folder, as they come; they are never in memory."""
+        data, offsets, counts = (folder / column for column, _ in word_store.COLUMNS)
+        for path, file in ((data, self.files[0]), (counts, self.files[2])):
+            with path.open("rb") as column:
+                shutil.copyfileobj(column, file, 1 << 22)
+        with offsets.open("rb") as column:
+            column.seek(8)  # the first is 0
+            while block := column.read(8 * WORDS_AT_ONCE):
+                self.files[1].write((np.frombuffer(block, dtype=np.int64) + self.stop).data)
+        self.stop += data.stat().st_size
+        self.words += counts.stat().st_size // 8
 
 
 class GivenTable:

@@ -22,7 +22,7 @@ from harness.common.choices import at_least, check_type, one_of
 from harness.common.errors import Refusal
 from harness.common.registry import CounterCard, VariantCard
 from harness.common.units import parse_bytes
-from harness.corpora import CorpusFile
+from harness.corpora import CorpusFile, generated
 from harness.measure.environment import memory_bytes
 from harness.measure.process import Answer, Limits
 from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
@@ -143,10 +143,14 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     extension = extension_of(config, vocab_size - smallest, special_tokens)
     refuse_those_that_cannot(variants, extension)
     limits = limits_of(config["limits"])
-    file = corpora.prepare(config["data"], special_tokens)
-    if file.table:
-        refuse_what_counting_takes(file.name, config, keys)
-    corpus = Corpus(str(file.path), special_tokens, pattern, config["errors"], config["pattern"]["partial"])
+    corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
+    if config["counting"]["engine"] is not None:
+        file = counted_by_an_engine(config, corpus, pattern_name)
+    else:
+        file = corpora.prepare(config["data"], special_tokens)
+        if file.table:
+            refuse_what_counting_takes(file.name, config, keys)
+    corpus = replace(corpus, path=str(file.path))
     reading, affinity = Reading(file, pattern_name, corpus), affinity_of(config["affinity"])
     chosen = config["counting"]["_target_"] is not None
     cells = []
@@ -167,6 +171,26 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
             )
         )
     return cells
+
+
+def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
+    """The table of a text's words, counted in parts where the text is: what is measured then begins with it."""
+    from harness.corpora.parts.counted import counted_table, engaged  # late: arrays of NumPy are slow to import
+
+    counting, card = config["counting"], config["data"]
+    known = registry.cards("counting")[counting["name"]]["params"]
+    for name in counting["params"]:
+        if name not in known:
+            raise Refusal(f"counting={counting['name']} takes no parameter {name!r}; there are: {', '.join(known)}")
+    memory = None if counting["memory"] is None else table_bytes(counting["memory"])
+    asked = engaged(counting["params"], memory)
+    sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
+    file = None
+    if card["path"] is None or sliced or generated.is_table(card):
+        file = corpora.prepare(card, reading.special_tokens)
+        if file.table:
+            raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")
+    return counted_table(card, reading, pattern_name, asked, file, config["plan"])
 
 
 def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:

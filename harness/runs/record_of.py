@@ -170,8 +170,8 @@ def circumstances(measured: CountRun | Trained) -> Record:
 
 
 def how_read(reading: Reading) -> Record:
-    """How the corpus became words; a table of words was not read by any pattern."""
-    counted = not reading.file.table
+    """How the corpus became words; a table of words that was given was not read by any pattern."""
+    counted = not reading.file.table or reading.file.of_text
     return {
         "pattern": reading.pattern_name if counted else None,
         "pattern_partial": reading.corpus.partial if counted else None,

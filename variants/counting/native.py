@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
@@ -49,6 +49,9 @@ KNOWN = {
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r/]*\n?|[^\S\n]*[\r\n]|\s+(?!\S)|\s+": "superbpe_words",
 }
 """The patterns that are compiled in. Two spellings are the same only if they match the same at every place."""
+
+WHOLE_DOCUMENTS = ("document", "bytes")
+"""The patterns that split no document: a special token is the only place for a cut."""
 
 BUFFER_BYTES = 1 << 18
 
@@ -165,7 +168,7 @@ class Scan:
         width = min(threads, facts.st_size // smallest_range)
         if width < 2 or not stat.S_ISREG(facts.st_mode):
             return []
-        if self.pattern in ("document", "bytes"):
+        if self.pattern in WHOLE_DOCUMENTS:
             ranges = processes.cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
@@ -175,11 +178,18 @@ class Scan:
 
     def cut(self, file: BinaryIO, target: int, limit: int) -> int | None:
         """The first safe place for a cut between `target` and `limit`."""
+        return self.safe_place(lambda start, length: os.pread(file.fileno(), length, start), target, limit)
+
+    def safe_place(self, read: Callable[[int, int], bytes], target: int, limit: int) -> int | None:
+        """The first safe place for a cut between `target` and `limit`; `read(start, length)` reads of the text.
+
+        It depends on the text and on `target` alone, so whoever asks for the same one is told the same.
+        """
         around = max(map(len, self.specials), default=0) + 8  # what must be seen on either side of a cut
         position = target
         while position < limit:
             begin = max(0, position - around)
-            window = os.pread(file.fileno(), position - begin + self.buffer + around, begin)
+            window = read(begin, position - begin + self.buffer + around)
             place = _scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
             if place < len(window):
                 return begin + place if begin + place < limit else None

@@ -138,7 +138,11 @@ def mapped(descriptor: int) -> memoryview:
 
 def mapped_run(descriptor: int) -> WordCounts:
     """The words in a run's file, mapped."""
-    content = mapped(descriptor)
+    return run_in(mapped(descriptor))
+
+
+def run_in(content: memoryview) -> WordCounts:
+    """The words in the bytes of a run, which may have others behind them."""
     (words,) = struct.unpack_from("<Q", content)
     bounds = [8, 8 + 8 * (words + 1), 8 + 8 * (2 * words + 1)]
     offsets, counts = (content[start:stop] for start, stop in zip(bounds, bounds[1:]))

@@ -16,6 +16,7 @@ cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
         bint mapped
 
     int error_of_run(const Table&, int file) except +
+    int error_of_runs(const Table&, size_t partitions, int file, vector[size_t]& stops) except +
     int error_of_merge(const vector[Table]&, int data, int offsets, int counts) except +
 
 
@@ -37,6 +38,20 @@ def write_run(data, offsets, counts, int file):
         error = error_of_run(table, file)
     if error:
         raise OSError(error, os.strerror(error))
+
+
+def write_runs(data, offsets, counts, size_t partitions, int file):
+    """Write a run for each partition of the words to `file`; returns where each ends, a multiple of eight."""
+    cdef Table table = table_of(data, offsets, counts)
+    cdef vector[size_t] stops
+    cdef int error
+    if not partitions:
+        raise ValueError("no partitions hold no words; say 1 or more")
+    with nogil:
+        error = error_of_runs(table, partitions, file, stops)
+    if error:
+        raise OSError(error, os.strerror(error))
+    return list(stops)
 
 
 def merge(tables, int data, int offsets, int counts, bint mapped=False):

@@ -99,26 +99,59 @@ inline int nameless_file(const std::string& folder) {
     return file;
 }
 
-// Writes the table, its words in order, to the file.
-inline void write_run(const Table& table, int file) {
-    struct Place {
-        std::uint64_t prefix;
-        std::size_t word;
-    };
-    std::vector<Place> order(table.words);
-    for (std::size_t i = 0; i < table.words; ++i) order[i] = Place{prefix_of(table.word(i), table.length(i)), i};
+struct Place {
+    std::uint64_t prefix;
+    std::size_t word;
+};
+
+// Writes the words of the table that `order` names, sorted here, as one run; returns its length in bytes.
+inline std::size_t write_words(const Table& table, std::vector<Place>& order, Output& output) {
     std::sort(order.begin(), order.end(), [&table](const Place& left, const Place& right) {
         if (left.prefix != right.prefix) return left.prefix < right.prefix;
         return compare(table.word(left.word), table.length(left.word), table.word(right.word), table.length(right.word)) < 0;
     });
-    Output output(file);
-    output.put<std::uint64_t>(table.words);
+    output.put<std::uint64_t>(order.size());
     std::int64_t stop = 0;
     output.put(stop);
     for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(table.length(place.word)));
     for (const Place& place : order) output.put(table.counts[place.word]);
     for (const Place& place : order) output.write(table.word(place.word), table.length(place.word));
+    return 8 * (2 * order.size() + 2) + static_cast<std::size_t>(stop);
+}
+
+// Writes the table, its words in order, to the file.
+inline void write_run(const Table& table, int file) {
+    std::vector<Place> order(table.words);
+    for (std::size_t i = 0; i < table.words; ++i) order[i] = Place{prefix_of(table.word(i), table.length(i)), i};
+    Output output(file);
+    write_words(table, order, output);
     output.flush();
+}
+
+// FNV-1a of a word, its high bits folded into the low ones: what decides the partition of a word, on every machine.
+inline std::uint64_t hash_of(const std::uint8_t* word, std::size_t length) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ word[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+// Writes a run for each partition, one behind the other at multiples of eight bytes; returns where each ends.
+inline std::vector<std::size_t> write_runs(const Table& table, std::size_t partitions, int file) {
+    std::vector<std::vector<Place>> orders(partitions);
+    for (std::size_t i = 0; i < table.words; ++i) {
+        const std::size_t partition = hash_of(table.word(i), table.length(i)) % partitions;
+        orders[partition].push_back(Place{prefix_of(table.word(i), table.length(i)), i});
+    }
+    Output output(file);
+    std::vector<std::size_t> stops;
+    std::size_t stop = 0;
+    for (auto& order : orders) {
+        const std::size_t length = write_words(table, order, output), padding = (8 - length % 8) % 8;
+        output.write("\0\0\0\0\0\0\0", padding);
+        stops.push_back(stop += length + padding);
+    }
+    output.flush();
+    return stops;
 }
 
 // Memory mapped from a file and read from front to back: without this, all of it would be resident in the end.
@@ -216,6 +249,9 @@ int error_of(Work work) {
 }
 inline int error_of_run(const Table& table, int file) {
     return error_of([&] { write_run(table, file); });
+}
+inline int error_of_runs(const Table& table, std::size_t partitions, int file, std::vector<std::size_t>& stops) {
+    return error_of([&] { stops = write_runs(table, partitions, file); });
 }
 inline int error_of_merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
     return error_of([&] { merge(tables, data_file, offsets_file, counts_file); });

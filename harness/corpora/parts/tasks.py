@@ -1,0 +1,163 @@
+"""The two tasks that whoever counts a text in parts has to run somewhere: count a part, merge a partition.
+
+Both are plain functions of plain values; what they leave lies in a folder that all who run them see, and they return
+names alone. Either may be run any number of times, anywhere, and killed at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from harness.common.errors import Refusal
+from harness.corpora.assembled import append, documents_in, made_of
+from harness.corpora.parts import shards
+from harness.corpora.parts.dividing import Part
+from harness.corpora.parts.places import one_line, unreadable
+from harness.corpora.word_columns import Columns
+from harness.worker import word_store
+from variants.contract import InvalidText, LeftOut, Unavailable, WordCounts
+from variants.counting import parts as counting
+
+COLUMNS = [name for name, _ in word_store.COLUMNS]
+LOG = "made.log"
+
+
+class Outcome(NamedTuple):
+    """What became of a part: its shards lie under `key`, or there is a sentence on why not.
+
+    `made` is false where they were there; `ends_all` tells that no other part would fare better.
+    """
+
+    key: str
+    made: bool = False
+    failed: str | None = None
+    ends_all: bool = False
+
+
+def count_part(part: Part, folder: str) -> Outcome:
+    """Count a part and leave its words as shards in `folder`, unless they are there.
+
+    Never raises for what a text or a disk can be: the outcome has the sentence, with the path and the offset.
+    """
+    place = Path(folder)
+    try:
+        if shards.is_whole(place, part.key):
+            return Outcome(part.key)
+        try:
+            word_counts = words_of(part)
+            if not part.member.is_unchanged():
+                return Outcome(part.key, failed=f"{part} was changed while it was counted; run the same again")
+        except (InvalidText, LeftOut) as error:
+            of = "" if part.is_range else made_of(part.member.path())
+            sentence = str(error).replace(f"at byte {error.offset}", f"at byte {error.offset}{of}", 1)
+            return Outcome(part.key, failed=sentence)
+        except Refusal as error:
+            return Outcome(part.key, failed=str(error))
+        except Unavailable as error:
+            return Outcome(part.key, failed=str(error), ends_all=True)
+        except Exception as error:  # whatever the libraries of all the services raise
+            return Outcome(part.key, failed=unreadable(str(part), error))
+        made = shards.write(place, part.key, word_counts, part.how.partitions)
+        note(place, part, made)
+        return Outcome(part.key, made=made)
+    except OSError as error:
+        return Outcome(part.key, failed=no_room(place, error), ends_all=True)
+
+
+def note(folder: Path, part: Part, made: bool) -> None:
+    """A line on what was counted to its end, for whoever wants to know what was counted twice."""
+    with (folder / LOG).open("a") as log:
+        log.write(f"{part.key} {part.size} {'made' if made else 'again'} {os.getpid()}\n")
+
+
+def no_room(folder: Path, error: OSError) -> str:
+    return (
+        f"{folder} cannot take the shards of the words ({error.strerror or one_line(error)}); make room or say "
+        "counting.params.scratch=FOLDER with some, and run the same command again: it goes on from the shards that "
+        "are there"
+    )
+
+
+def words_of(part: Part) -> WordCounts:
+    """The words of a part. Raises what a counter raises, and what the reader of its file does."""
+    path, corpus = part.member.path(), part.how.corpus(part.member.place)
+    if not part.is_range:
+
+        def write_rows(text: BinaryIO) -> None:
+            end = part.how.separator.encode()
+            for document in documents_in(path, part.how.column, lambda _: None):
+                append(text, document, end)
+
+        return counting.count_written(corpus, write_rows, part.memory)
+    if isinstance(path, Path):
+        with path.open("rb", buffering=0) as file:
+            start, stop = bounds(part, lambda start, length: os.pread(file.fileno(), length, start))
+        return counting.count_between(corpus, start, stop, part.memory) if start < stop else nothing()
+    start, stop = bounds(part, path.read_range)
+
+    def write_range(text: BinaryIO) -> None:
+        with path.open() as file:
+            file.seek(start)
+            for block in blocks(file, stop - start):
+                text.write(block)
+
+    return counting.count_written(corpus, write_range, part.memory, start) if start < stop else nothing()
+
+
+def bounds(part: Part, read: counting.Read) -> tuple[int, int]:
+    """Where the range of a part begins and ends."""
+    corpus = part.how.corpus(part.member.place)
+    start, stop = (counting.safe_place(corpus, read, part.member.size, target) for target in (part.first, part.last))
+    return start, stop
+
+
+def blocks(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length:
+        block = file.read(min(length, 1 << 20))
+        if not block:
+            raise EOFError("it ends early")
+        length -= len(block)
+        yield block
+
+
+def nothing() -> WordCounts:
+    return WordCounts.from_columns([], [])
+
+
+def merge_partition(partition: int, keys: Sequence[str], folder: str, name: str) -> str | None:
+    """Merge the shards of one partition, of all parts, into three columns below `folder`/`name`.
+
+    All shards are read from front to back at once, so the memory that it takes does not grow with them. Returns a
+    sentence if that is not possible: None is success.
+    """
+    place = Path(folder, name, str(partition))
+    try:
+        place.parent.mkdir(exist_ok=True)
+        if place.is_dir():
+            return None
+        runs = [shards.read(Path(folder), key).shard(partition) for key in keys]
+        temporary = Path(tempfile.mkdtemp(prefix=".", dir=place.parent))
+        with contextlib.ExitStack() as opened:
+            counting.merge(runs, *(opened.enter_context((temporary / name).open("wb")) for name in COLUMNS))
+        with contextlib.suppress(FileExistsError):  # another has merged the same meanwhile
+            temporary.rename(place)
+    except (shards.Broken, FileNotFoundError) as error:
+        broken = Path(str(error).removesuffix(" is damaged"))
+        if isinstance(error, shards.Broken):
+            broken.unlink(missing_ok=True)
+        return f"{one_line(error)}; run the same command again, it makes what is missing anew"
+    except OSError as error:
+        return no_room(Path(folder), error)
+    return None
+
+
+def assembled(folder: Path, partitions: int, place: Path) -> None:
+    """Write the merged partitions, one behind the other, as the columns of a word store in the new folder `place`."""
+    with Columns(place) as columns:
+        for partition in range(partitions):
+            columns.append_columns(folder / str(partition))

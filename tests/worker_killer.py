@@ -1,0 +1,145 @@
+"""Counting a generated text in parts while its workers are killed: what comes of it, and how much was counted twice.
+
+    python tests/worker_killer.py --kills 200 --bytes 1GB
+
+counts the text again and again, in a new folder each time, until so many workers were killed, and prints a line each
+time. The exit code is 1 if one came to other words, or counted more than 2 % of its bytes twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.common import files
+from harness.common.units import parse_bytes
+from harness.corpora import CorpusFile
+from harness.corpora.parts.counted import Engaged, counted_table
+from harness.corpora.parts.tasks import LOG
+from variants.contract import GPT2_PATTERN, Corpus
+
+END = "<|endoftext|>"
+MOST_TWICE = 0.02
+
+
+def write_text(path: Path, size: int, seed: int = 0) -> None:
+    """About `size` bytes of documents whose words are drawn as those of a language are: few often, most seldom."""
+    chance = random.Random(seed)
+    words = [f"{chance.choice('abcdefgh')}{number:x}" for number in range(50_000)]
+    block = "".join(
+        " ".join(words[int(chance.paretovariate(0.6)) % len(words)] for _ in range(200)) + f".\n{END}"
+        for _ in range(600)
+    ).encode()
+    with path.open("wb") as file:
+        for number in range(-(-size // len(block))):
+            file.write(block + b" number%d" % number)
+
+
+def workers_of(process: int) -> list[int]:
+    """The worker processes that this one has started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            told = status.read_text().rpartition(")")[2].split()
+            command = (status.parent / "cmdline").read_bytes()
+            if int(told[1]) == process and b"spawn_main" in command:
+                found.append(int(status.parent.name))
+    return found
+
+
+@contextlib.contextmanager
+def killing(most: int, pause: float, seed: int = 0) -> Iterator[list[int]]:
+    """Kill up to `most` workers of this process, one after `pause` seconds on average; yields those killed so far."""
+    chance, killed, stop = random.Random(seed), list[int](), threading.Event()
+
+    def kill() -> None:
+        while len(killed) < most and not stop.wait(chance.expovariate(1 / pause)):
+            if there := workers_of(os.getpid()):
+                killed.append(chance.choice(there))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield killed
+    finally:
+        stop.set()
+        killer.join()
+
+
+class Came(NamedTuple):
+    """What a counting came to: its digest, and the share of the text that was counted to its end twice."""
+
+    sha256: str
+    twice: float
+    seconds: float
+
+
+def came_of(path: Any, scratch: Path, part_bytes: int, scheduler: str | None = None, **other: Any) -> Came:
+    """Count what data.path names anew by two workers, or those of a scheduler, shards in `scratch`."""
+    reading = Corpus("", (END,), other.pop("pattern", GPT2_PATTERN))
+    asked = Engaged(scheduler, 2, part_bytes, 4, scratch, True, None)
+    began = time.monotonic()
+    table: CorpusFile = counted_table({"path": path}, reading, "gpt2", asked, None, False)
+    seconds = time.monotonic() - began
+    (folder,) = (log.parent for log in scratch.glob(f"*/{LOG}"))
+    made: dict[str, int] = {}
+    again = 0
+    for line in (folder / LOG).read_text().splitlines():
+        key, size, _, _ = line.split()
+        again += int(size) * (key in made)
+        made[key] = int(size)
+    shutil.rmtree(table.path)  # or the next would take these words
+    return Came(table.sha256, again / sum(made.values()), seconds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--bytes", default="1GB")
+    parser.add_argument("--part", default="8MB")
+    parser.add_argument("--pause", type=float, default=0.7, help="seconds between two kills, on average")
+    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder)")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        os.environ[files.CACHE_VARIABLE] = str(Path(folder, "cache"))
+        return repeated(Path(folder), asked, lambda line: print(line, flush=True))  # noqa: T201
+
+
+def repeated(folder: Path, asked: argparse.Namespace, say: Callable[[str], None]) -> int:
+    text, part = folder / "text.txt", parse_bytes(asked.part, "--part")
+    write_text(text, parse_bytes(asked.bytes, "--bytes"))
+    want = came_of(str(text), folder / "scratch", part)
+    say(f"undisturbed: {want.seconds:.1f} s")
+    shutil.rmtree(folder / "scratch")
+    kills, round_, bad = 0, 0, False
+    while kills < asked.kills:
+        round_ += 1
+        with killing(asked.kills - kills, asked.pause, round_) as killed:
+            came = came_of(str(text), folder / "scratch", part)
+        shutil.rmtree(folder / "scratch")
+        kills += len(killed)
+        wrong = came.sha256 != want.sha256
+        bad = bad or wrong or came.twice > MOST_TWICE
+        say(
+            f"round {round_}: {len(killed)} killed, {came.seconds:.1f} s, {'OTHER' if wrong else 'the same'} words, "
+            f"{100 * came.twice:.2f} % counted twice"
+        )
+    say(f"{kills} workers were killed in {round_} rounds; {'BAD' if bad else 'all came to the same words'}")
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
