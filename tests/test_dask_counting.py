@@ -136,7 +136,7 @@ def test_a_full_disk_ends_with_a_sentence_and_the_same_goes_on(tmp_path: Path) -
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # what is started now has it too
     try:
-        with pytest.raises(Refusal, match="cannot take the shards of the words .*make room or say counting.params.s"):
+        with pytest.raises(Refusal, match=r"cannot take the shards of the words .*make room or say counting\.params"):
             came_of(str(text), tmp_path / "scratch", 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -163,7 +163,7 @@ def test_no_scheduler_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 1)
     text = tmp_path / "text.txt"
     text.write_text("low")
-    with pytest.raises(Refusal, match="there is no scheduler at tcp://127.0.0.1:1 .*say counting.params.scheduler"):
+    with pytest.raises(Refusal, match=r"there is no scheduler at tcp://127.* say counting\.params\.scheduler"):
         came_of(str(text), tmp_path / "scratch", 100_000, "tcp://127.0.0.1:1")
 
 
