@@ -123,6 +123,7 @@ class HarnessConfig:
     first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
     variants: Any = None
     vocab_size: int | None = None
+    vocab_size_on: dict[str, int] = field(default_factory=dict)
     special_tokens: list[str] | None = None
     tie_break: str = "greatest_bytes"
     min_count: int = 1
@@ -130,7 +131,7 @@ class HarnessConfig:
     inherited: str = "kept"
     veto: str = "none"
     errors: str = "strict"
-    threads: int = 1
+    threads: Any = 1
     interpreter: str | None = None
     repeat: int | None = None
     seed: int = 0
@@ -140,6 +141,7 @@ class HarnessConfig:
     plan: bool = False
     tokens: bool = False
     rerun: bool = False
+    task_by_task: bool = False
     overwrite: bool = False
     concurrent: bool = False
     affinity: Any = None

@@ -26,7 +26,7 @@ from harness.corpora import CorpusFile, generated
 from harness.measure.environment import memory_bytes
 from harness.measure.process import Answer, Limits
 from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
-from harness.runs.settings import affinity_of
+from harness.runs.settings import affinity_of, threads_of
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_from_bytes
 from variants.contract import Corpus, Merge, TieBreak
@@ -127,12 +127,12 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
 
     Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
     """
-    at_least("threads", config["threads"])
+    threads = threads_of(config["threads"])
     at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
     special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
-    vocab_size = of_card_unless_said(config, "vocab_size")
+    vocab_size = config["vocab_size_on"].get(config["data"]["name"], of_card_unless_said(config, "vocab_size"))
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
         raise Refusal(
@@ -156,7 +156,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     cells = []
     for variant in variants:
         counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting)
-        count = CountCell(reading, counter, config["threads"], limits, affinity)
+        count = CountCell(reading, counter, threads, limits, affinity)
         cells.append(
             TrainCell(
                 variant,

@@ -26,9 +26,12 @@ from harness.runs.record import Record, RecordFile
 from harness.runs.schedule import Run, distinct, now
 from harness.runs.settings import Settings, settings_of
 from harness.runs.spent import Spent
+from harness.runs.tasks import Finished, announce, refuse_to_save, tasks_of
 from harness.tokenizers import folder as tokenizer_folder
 
-WHOLE_COMMAND = "results, save, repeat, measure, seed, counts, plan, rerun, overwrite, concurrent and affinity"
+WHOLE_COMMAND = (
+    "results, save, repeat, measure, seed, counts, plan, rerun, overwrite, task_by_task, concurrent and affinity"
+)
 
 LONG_COUNTING_SECONDS = 3.0
 """What a counter may take before a quicker one is named."""
@@ -72,6 +75,8 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console, spent: Spen
     if settings.plan_only:
         show_plan(distinct(cells), settings, timed_on(machine()), console)
         return OK
+    if settings.task_by_task:
+        return run_tasks(plan, folder, show, spent)
     said: list[str] = []
     with measured(cells, settings, folder, spent) as run:
         records = run.records()
@@ -83,6 +88,24 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console, spent: Spen
                 show(records, [*remarks(cells), *notes(run), *said])
     refuse_if_nothing_counted(run)
     return exit_code(records, run.disagreements)
+
+
+def run_tasks(plan: Plan, folder: Path, show: Show, spent: Spent) -> int:
+    """Measure the tasks of a plan one after another, each recorded when it is done, and show all of them together."""
+    cells, settings = plan
+    refuse_to_save(settings)
+    tasks, finished, said = tasks_of(cells), Finished(cells, settings), []
+    waiting = finished.waiting(tasks)
+    for number, task in enumerate(waiting, len(tasks) - len(waiting) + 1):
+        announce(number, len(tasks), task)
+        with measured(task, settings, folder, spent) as run:
+            record(run, run.records())
+            said += notes(run)
+        finished.add(task, run.run_id)
+    records = finished.records()
+    finished.forget()
+    show(records, list(dict.fromkeys(said)))
+    return exit_code(records, [])
 
 
 def records_of(plan: Plan, folder: Path) -> list[Record]:

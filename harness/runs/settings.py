@@ -51,6 +51,7 @@ class Settings:
     overwrite: bool = False
     concurrent: bool = False
     affinity: tuple[int, ...] | None = None
+    task_by_task: bool = False
     tokens: bool = False
     """Whether to count the tokens that are left of the text."""
 
@@ -76,6 +77,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         plan_only=config["plan"],
         measure=preset,
         rerun=config["rerun"],
+        task_by_task=config["task_by_task"],
         overwrite=config["overwrite"],
         concurrent=config["concurrent"],
         affinity=affinity_of(config["affinity"]),
@@ -89,6 +91,20 @@ def preset_of(composed: Mapping[str, Any]) -> Preset:
     if not 0 <= composed["quiet"] < math.inf:
         raise Refusal(f"measure.quiet={composed['quiet']:g} is not a time; it is in seconds, 0 or more")
     return Preset(composed["name"], composed["kind"], composed["warm_up"], composed["quiet"])
+
+
+def threads_of(asked: Any) -> int:
+    """How many threads are asked for; `all` is as many as this process may use.
+
+    >>> threads_of(2), threads_of("all") >= 1
+    (2, True)
+    """
+    if asked == "all":
+        return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+    if type(asked) is not int:
+        raise Refusal(f"threads={asked} is no whole number; say a number, or all")
+    at_least("threads", asked)
+    return asked
 
 
 def affinity_of(affinity: Any) -> tuple[int, ...] | None:

@@ -26,19 +26,19 @@ the same merges, and prints where the time went.
   variant      {variants}
   variants     a list, all, or a tag: {tags}
   data         {data};
-               data.path=FILE, [A,B], FOLDER, 'PATTERN' or - (standard input);
-               .gz .zst .xz .bz2, .parquet, .jsonl (data.column=text), many joined by
-               data.separator=TEXT, data.bytes=64MB, data.skip=1GB, data.documents=100
+               data.path=FILE, [A,B], FOLDER, 'PATTERN' or - (standard input), .gz .zst
+               .xz .bz2 .parquet .jsonl (data.column=text), joined by data.separator=TEXT;
+               data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
   pattern      {pattern}; pattern.regex='...', pattern.partial=true
   measure      {measure}
   experiment   {experiment}
-  vocab_size=N  special_tokens=[A,B] or []  threads=N  repeat=N  seed=N  min_count=N
+  vocab_size=N  special_tokens=[A,B] or []  threads=N|all  repeat=N  seed=N  min_count=N
   extend=FOLDER|FILE  inherited=kept|met  veto=superbpe|bytes:N|characters:N|mine:veto
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
   counts=kept|fresh  results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1] (cores)
-  plan=true (run nothing)  rerun=true  concurrent=true (beside others)  tokens=true
+  plan=true (run nothing)  rerun=true  concurrent=true  tokens=true  task_by_task=true
 
 Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
 not measure, 130 interrupted. Records: results/local. Then harness.table, .plot, .doctor
