@@ -13,8 +13,7 @@ MOST_OF_A_FAMILY = 12
 TEXT = """\
 python -m harness [-m] [NAME=VALUE ...]
 
-Trains a byte-level BPE tokenizer with one algorithm or many, proves that all give
-the same merges, and prints where the time went.
+Trains a byte-level BPE tokenizer, by one way or many, proves the merges, shows the time.
 
   python -m harness                                    heap on the standard library
   python -m harness variant=naive data.path=book.txt   one variant on a file of yours
