@@ -13,7 +13,7 @@ MOST_OF_A_FAMILY = 12
 TEXT = """\
 python -m harness [-m] [NAME=VALUE ...]
 
-Trains a byte-level BPE tokenizer, by one way or many, proves the merges, shows the time.
+Trains a byte-level BPE tokenizer, in one way or many, and proves that merges are equal.
 
   python -m harness                                    heap on the standard library
   python -m harness variant=naive data.path=book.txt   one variant on a file of yours
@@ -26,7 +26,7 @@ Trains a byte-level BPE tokenizer, by one way or many, proves the merges, shows 
   variants     a list, all, or a tag: {tags}
   data         {data};
                data.path=FILE, [A,B], FOLDER, 'PATTERN' or - (standard input), .gz .zst
-               .xz .bz2 .parquet .jsonl (data.column=text), joined by data.separator=TEXT;
+               .xz .bz2 .parquet .jsonl (data.column=text), joined by data.separator=T;
                data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
   pattern      {pattern}; pattern.regex='...', pattern.partial=true
