@@ -27,6 +27,7 @@ from harness.gate.evidence import EvidenceFile
 from harness.gate.running import Asked
 from harness.gate.sides import here, installed_side, linked_side, working_side
 from harness.gate.workflow import workflow
+from harness.runs.record import RecordFile
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_snapshot_is_held_and_what_is_accepted_anew_is_told(card: Path, capsys
     assert run(card, "heap", "--accept") == 0
     assert "heap on letters: update/pair_updates" in capsys.readouterr().out
     assert run(card, *arguments) == 0
-    assert "; work (instructions were not compared): there is none, by --no-base" in capsys.readouterr().out
+    assert "; work (instructions were not compared): there is no base, by --no-base" in capsys.readouterr().out
     assert run(card, *arguments[:-1], "--against", "nothing-that-git-knows") == 22
     headline = capsys.readouterr().out.partition("\n")[0]
     assert headline.startswith("gate: could not measure; 2 of 3 checks passed; work (instructions were not compared): ")
@@ -167,7 +168,7 @@ def test_without_a_base_times_are_not_compared_and_the_headline_says_so(
     assert "; time (times were not compared): HEAD is the first commit there is here; --no-base " in headline
     assert run(card, "mine:train", "--no-base") == 0
     headline = capsys.readouterr().out.partition("\n")[0]
-    assert "; work (instructions were not compared) and time (times were not compared): there is none, " in headline
+    assert "; two tiers were not measured: work, because " in headline
 
 
 # Two environments: what stands in the way must not be taken for one of them
@@ -238,6 +239,12 @@ def test_what_cannot_be_meant_is_answered_in_one_sentence(
 def test_a_replay_of_nothing_is_answered_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate.main(["--replay", "nowhere"]) == 2
     assert capsys.readouterr().err.startswith("cannot read nowhere")
+
+
+def test_the_usual_folder_of_results_is_nothing_that_git_would_add(repository: Path) -> None:
+    for folder in ("results/local/gate", "results/local", "results/mine"):
+        RecordFile(repository / folder)
+    assert git(repository, "status", "--short", "--untracked-files=all") == "?? results/mine/records.jsonl"
 
 
 def test_a_new_run_leaves_no_verdict_of_an_older_one(elsewhere: Path) -> None:

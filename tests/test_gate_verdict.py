@@ -12,6 +12,7 @@ import pytest
 from harness.common.errors import Refusal
 from harness.gate.card import Card, StageSaid, TimeSaid, card_of
 from harness.gate.evidence import EvidenceFile, read_evidence
+from harness.gate.expected import expected_line, expected_seconds
 from harness.gate.judging import judged
 from harness.gate.snapshot import Snapshot, accept, changes, read_snapshot, write_snapshot
 from harness.gate.summary import as_json, lines, markdown
@@ -270,7 +271,7 @@ def test_many_findings_are_counted_and_many_absent_ones_condensed(evidence: Evid
         evidence.add("note", tier="time", variant=f"v{number}", state="absent", reason=f"v{number}, time: no Boost")
         counts(evidence, {f"max/t{number}": 2}, {f"max/t{number}": 1})
     said = lines(judged(evidence.evidence))
-    assert [line for line in said if "Boost" in line] == [
+    assert [line for line in said[1:] if "Boost" in line] == [
         f"absent       {', '.join(f'v{n}' for n in range(12))} and 48 more: no Boost"
     ]
     assert any("and 20 more" in line for line in said)
@@ -390,3 +391,27 @@ def test_a_tier_that_was_asked_for_and_not_measured_is_22_and_named(evidence: Ev
         "note", tier="time", variant="other", state="absent", reason="other, time: the same code in base and head"
     )
     assert judged(evidence.evidence).exit_code() == 0  # what did not change is not slower
+
+
+def test_a_headline_says_which_tiers_were_not_measured_and_why() -> None:
+    proved = Finding("identity", "pass", "mine", "mine on letters: as the reference")
+    no_base = [
+        Finding("work", "absent", "mine", "mine on letters: the trainer counts nothing"),
+        Finding("time", "absent", "all", "times were not compared: there is no base"),
+    ]
+    assert lines(Verdict([proved, *no_base]))[0] == (
+        "gate: passed; 1 check; two tiers were not measured: work, because the trainer counts nothing; "
+        "time, because there is no base"
+    )
+    assert lines(Verdict([proved, proved, no_base[1]]))[0] == (
+        "gate: passed; 2 checks; time was not measured, because there is no base"
+    )
+
+
+def test_the_quick_card_says_that_it_ends_within_two_minutes_for_one_trainer() -> None:
+    quick, usual = card_of("quick"), card_of("usual")
+    low, high = expected_seconds(quick, 1, whole=False)
+    assert low < high <= 120
+    assert expected_seconds(usual, 1, whole=False)[1] > 2 * high
+    assert expected_line(quick, 1, whole=False).startswith("gate: 1 variant, tiers identity, work, time: about ")
+    assert expected_seconds(usual, 90, whole=True)[0] < 300, "what has not changed is not timed"

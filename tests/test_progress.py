@@ -37,11 +37,11 @@ def test_a_log_is_told_where_a_stage_begins(
         show("the base", "", 0, 0)
         show("identity", "heap", 0, 2)
         show("identity", "flat", 1, 2)
-        show("identity", "flat", 2, 2)
+        show("blocks", "block 3 of 9", 2, 9)
     assert capsys.readouterr().err.splitlines() == [
         "[   0 s] the base",
-        "[   1 s] identity 0 of 2: heap",
-        "[  15 s] identity 2 of 2: flat",
+        "[   1 s] identity: heap (1 of 2)",
+        "[  15 s] blocks: block 3 of 9",
     ]
 
 

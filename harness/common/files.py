@@ -39,6 +39,21 @@ def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> 
         raise Refusal(f"cannot write {path} ({error.strerror or error}); {instead}", exit_code) from error
 
 
+USUAL_RESULTS = ("results", "local")
+
+
+def make_results_folder(folder: Path) -> None:
+    """Make the folder. The usual one is made to be ignored by git: somebody's repository stays as it is.
+
+    What is named by its user is his, and may be meant to be kept. Raises OSError as `mkdir` does.
+    """
+    usual = next((each for each in (folder, *folder.parents) if each.parts[-2:] == USUAL_RESULTS), None)
+    is_new = usual is not None and not usual.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if usual is not None and is_new:
+        (usual / ".gitignore").write_text("*\n")
+
+
 # The folder where corpora, their digests, their counts and their references are kept between runs.
 #
 # One variable moves it: BPE_HARNESS_CACHE. Everything in it can be made again; deleting it costs time only. Files and

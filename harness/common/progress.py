@@ -148,8 +148,8 @@ def stages_in_a_log() -> Show:
         if stage == now and passed < due:
             return
         now, due = stage, passed + FIRST_LINE_SECONDS
-        much = f" {done} of {of}" if of else ""
-        say(f"[{passed:4.0f} s] {stage}{much}{f': {detail}' if detail else ''}")
+        much = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
+        say(f"[{passed:4.0f} s] {stage}{f': {detail}' if detail else ''}{much}")
 
     return show
 

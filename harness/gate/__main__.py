@@ -3,6 +3,7 @@
 python -m harness.gate                                    every variant against the commit it departs from
 python -m harness.gate heap flat --tiers identity,work    some of it
 python -m harness.gate my_package.my_module:train         your own trainer, in your own git checkout
+python -m harness.gate my_package.my_module:train --card quick            the same within two minutes
 python -m harness.gate my_package.my_module:train --base old/bin/python --head new/bin/python
 python -m harness.gate my_package.my_module:train --workflow   the CI job that does it for every pull request
 python -m harness.gate heap_opt --against-variant heap    one variant against another

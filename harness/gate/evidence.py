@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harness.common.comparison import Sample
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import ELSEWHERE
+from harness.common.files import ELSEWHERE, make_results_folder
 from harness.gate.rule import Blocked, Timed
 
 SCHEMA = 1
@@ -45,7 +45,7 @@ class EvidenceFile:
         self.path = path
         self.evidence = Evidence({"schema": SCHEMA, "kind": KIND, **head})
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_results_folder(path.parent)
             path.write_text(line_of(self.evidence.head))
             for name in (VERDICT, SUMMARY):  # of samples that are no more
                 path.with_name(name).unlink(missing_ok=True)

@@ -18,12 +18,14 @@ from harness.common.files import temporary_folder
 from harness.common.progress import Show
 from harness.common.progress import stage_bar as showing
 from harness.common.registry import VariantCard
+from harness.common.streams import say
 from harness.gate import verdict
 from harness.gate.base import NoBase, base_side
 from harness.gate.card import KEYS, card_of
 from harness.gate.comparing import comparisons_of
 from harness.gate.deterministic import Deterministic
 from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
+from harness.gate.expected import expected_line
 from harness.gate.sides import Side, installed_side, package_of, working_side
 from harness.gate.tasks import Laboratory
 from harness.gate.timing import Timing
@@ -93,6 +95,7 @@ class Gate:
         self.laboratory.watched.add(ours.place)
         evidence = EvidenceFile(self.asked.output / FILE_NAME, self.described(head))
         accepted: list[str] = []
+        say(expected_line(self.card, len(self.chosen), self.whole))
         with showing() as show, self.base(head, evidence, show) as base:
             if {"identity", "work"} & set(self.card.tiers):
                 tiers = Deterministic(self.laboratory, head, ours, self.card.tiers)
@@ -112,7 +115,7 @@ class Gate:
         with contextlib.ExitStack() as stack:
             base = None
             if self.asked.no_base:
-                self.note(evidence, NoBase("there is none, by --no-base"), verdict.ABSENT)
+                self.note(evidence, NoBase("there is no base, by --no-base"), verdict.ABSENT)
             elif {"work", "time"} & set(self.card.tiers) and not self.asked.accept:
                 show("the base", "", 0, 0)
                 try:

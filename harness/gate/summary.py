@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from harness.common.media import markdown_text, workflow_command
@@ -22,6 +22,7 @@ HEADINGS = {
     verdict.INCONCLUSIVE: "inconclusive",
     verdict.ABSENT: "measured nothing",
 }
+NUMBERS = {2: "two", 3: "three"}
 MOST_LISTED = 40
 MOST_ABSENT = 12
 
@@ -30,15 +31,44 @@ def headline(conclusion: Verdict) -> str:
     """The verdict in a few words, with how much was looked at."""
     passed = sum(finding.state == PASS for finding in conclusion.findings)
     bad = sum(finding.state not in (PASS, ABSENT) for finding in conclusion.findings)
-    counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed"
-    return "; ".join([f"gate: {HEADINGS[conclusion.state()]}", counts, *without(conclusion)])
+    checks = f"{count_text(passed)} check{'s' * (passed != 1)}"
+    counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed" if bad else checks
+    missing = unmeasured_tiers(conclusion)
+    told = [f"gate: {HEADINGS[conclusion.state()]}", counts, *without(conclusion, set(missing))]
+    return "; ".join([*told, *([because(missing)] if missing else [])])
 
 
-def without(conclusion: Verdict) -> list[str]:
-    """Which tiers, or parts of them, were not measured, and why: those of one reason together."""
+def unmeasured_tiers(conclusion: Verdict) -> dict[str, str]:
+    """The tiers of which nothing was measured, each with the reasons."""
+    missing = {}
+    for tier in conclusion.tiers():
+        of_tier = [finding for finding in conclusion.findings if finding.tier == tier]
+        if all(finding.state == ABSENT for finding in of_tier):
+            reasons = (finding.message.partition(": ")[2] or finding.message for finding in of_tier)
+            first, *others = dict.fromkeys(reasons)
+            missing[tier] = " and ".join([first, *others[:1]]) + (" and more" if others[1:] else "")
+    return missing
+
+
+def because(missing: Mapping[str, str]) -> str:
+    """
+    >>> because({"time": "there is no base"})
+    'time was not measured, because there is no base'
+    >>> because({"work": "there is no snapshot", "time": "there is no base"})
+    'two tiers were not measured: work, because there is no snapshot; time, because there is no base'
+    """
+    if len(missing) == 1:
+        ((tier, reason),) = missing.items()
+        return f"{tier} was not measured, because {reason}"
+    told = "; ".join(f"{tier}, because {reason}" for tier, reason in missing.items())
+    return f"{NUMBERS[len(missing)]} tiers were not measured: {told}"
+
+
+def without(conclusion: Verdict, told: Set[str]) -> list[str]:
+    """Which parts of tiers were not measured, and why, but for the tiers `told`; those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for finding in conclusion.findings:
-        if finding.variant == verdict.ALL:
+        if finding.variant == verdict.ALL and finding.tier not in told:
             what, _, reason = finding.message.partition(": ")
             by_reason.setdefault(reason, []).append(f"{finding.tier} ({what})")
     return [f"{' and '.join(what)}: {reason}" for reason, what in by_reason.items()]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import make_results_folder
 from harness.common.quick_json import read_json
 from harness.common.streams import say
 from harness.runs.record_keys import complaints
@@ -41,7 +42,7 @@ class RecordFile:
         """Make the folder if need be and prove that it can be written, before anything is measured."""
         self.path = folder / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_results_folder(folder)
             with self.path.open("ab"):
                 pass
         except OSError as error:

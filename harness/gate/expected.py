@@ -1,0 +1,41 @@
+"""How long a gate will take, roughly: said before it begins, so that nobody waits for he knows not what."""
+
+from __future__ import annotations
+
+from harness.common.units import count_text, duration_text
+from harness.gate.card import Card
+
+PROCESS_SECONDS = 0.4
+"""Of a fresh process with a small corpus, from its start to its answer."""
+CALLGRIND_SECONDS = 8.0
+"""Of a plain Python trainer on the card's small corpus, its instructions counted."""
+LOOK_SECONDS = 3.0
+"""For finding the size of corpus at which times are compared, and for making the base."""
+
+
+def expected_line(card: Card, variants: int, whole: bool) -> str:
+    """One sentence, with the least if everything is as it was, and the most if every tier has to look again."""
+    low, high = expected_seconds(card, variants, whole)
+    about = f"{duration_text(low)} to {duration_text(high)}" if high > 1.5 * low else duration_text(high)
+    what = f"{count_text(variants)} variant{'s' * (variants > 1)}"
+    return f"gate: {what}, tiers {', '.join(card.tiers)}: about {about}, by how much has to be looked at twice"
+
+
+def expected_seconds(card: Card, variants: int, whole: bool) -> tuple[float, float]:
+    """The least and the most. Of a whole card's variants those whose code has not changed are not timed."""
+    looked = 0 if whole else variants
+    low = high = 0.0
+    if {"identity", "work"} & set(card.tiers):
+        asked = sum(bool(corpus.say) for corpus in card.corpora.values() if whole or corpus.variants is None)
+        low = high = variants * asked * PROCESS_SECONDS
+    if "work" in card.tiers:
+        low += looked * 2 * CALLGRIND_SECONDS
+        high += variants * 2 * CALLGRIND_SECONDS * (1 + card.work.instructions.layouts)
+    if "time" in card.tiers:
+        time = card.time
+        samples = 2 + 1 / time.control.every
+        low += looked * (LOOK_SECONDS + time.triage.blocks * samples * (PROCESS_SECONDS + time.sample.least))
+        blocks = time.triage.blocks + time.confirm.blocks
+        seconds = LOOK_SECONDS + blocks * samples * (PROCESS_SECONDS + time.sample.most)
+        high += min(variants * len(time.threads) * seconds, max(time.seconds, seconds))
+    return low, high
