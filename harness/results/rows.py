@@ -259,17 +259,22 @@ def on_one_footing(shown: Sequence[Row]) -> list[Row]:
 
 def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
     """The records, those from before an interruption with the proof that the same merges have in the same run."""
-    cut_short = {record.get("run_id") for record in records if record.get("block_whole") is False}
+    cut_short = {record.get("run_id") for record in records if _is_of_before(record)}
     proofs: dict[Key, Record] = {}
     for record in records:
         if record.get("run_id") in cut_short and _proof_of(record).get("state") in _PROVED and record["status"] == "ok":
             proofs.setdefault(_answer(record), record["proof"])
     return [
         {**record, "proof": {**proofs[_answer(record)], "state": "confirmed"}}
-        if record.get("block_whole") is False and not _differs(record) and _answer(record) in proofs
+        if _is_of_before(record) and not _differs(record) and _answer(record) in proofs
         else record
         for record in records
     ]
+
+
+def _is_of_before(record: Record) -> bool:
+    """Whether it may have been recorded when its run was interrupted, before anything was proved."""
+    return record.get("block_whole") is False or _proof_of(record).get("state") == "unconfirmed"
 
 
 def _answer(record: Record) -> Key:
@@ -360,7 +365,7 @@ def _differs(record: Record) -> bool:
 
 
 def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
-    first, seconds = right[0], _columns(right, "seconds")
+    first, seconds = max(right, key=_told), _columns(right, "seconds")
     proofs = [_proof_of(record) for record in right]
     by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or () if name != first.get("variant"))
     sampled = [(sample, record) for record in right if (sample := sample_of(record)) is not None]
@@ -382,6 +387,11 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=row.counting_only or all(proof.get("state") in _PROVED for proof in proofs),
     )
+
+
+def _told(record: Record) -> tuple[bool, bool]:
+    """How much a record says that is known only at the end of a run: one of before an interruption says none of it."""
+    return bool(record.get("identity")), bool((record.get("precision") or {}).get("stopped"))
 
 
 def _columns(records: Sequence[Record], key: str) -> dict[str, list[Any]]:

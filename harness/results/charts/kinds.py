@@ -9,6 +9,7 @@ from harness.results.charts import sizes
 from harness.results.charts.chart import Chart, Request
 from harness.results.charts.compared import paired, published
 from harness.results.charts.costs import counting, memory, work
+from harness.results.charts.dots import dots
 from harness.results.charts.families import families
 from harness.results.charts.merging import growth
 from harness.results.charts.race import race
@@ -29,6 +30,7 @@ KINDS: dict[str, Kind] = {
     "ladder": Kind("seconds on a log axis, and each rung's gain over the one before", ladder),
     "families": Kind("seconds of every variant, family by family, each from the fastest down", families),
     "race": Kind("total seconds, sorted, outside trainers in a colour of their own; narrow, for a front page", race),
+    "dots": Kind("total seconds of each trainer as dots, sorted, one thread and more", dots),
     "size": Kind("seconds against the size of the corpus, log-log, with fitted exponents", sizes.along(sizes.CORPUS)),
     "vocabulary": Kind("the same against the size of the vocabulary", sizes.along(sizes.VOCABULARY)),
     "threads": Kind("the same against the number of threads", sizes.along(sizes.THREADS)),

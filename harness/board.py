@@ -1,0 +1,200 @@
+"""python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose merges, and pictures.
+
+    python -m harness experiment=board results=results/board      measure, for hours; goes on where it was cut short
+    python -m harness.board results/board                         results/board/README.md and a picture for each table
+    python -m harness.board results/board --check                 21 if the page is not what the records say
+
+A pure function of the records: of each cell the latest run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.files import write_whole
+from harness.common.media import markdown_text
+from harness.common.sheet import sheet_to_markdown
+from harness.common.streams import Parser, say, tell
+from harness.plot import draw
+from harness.results.board import Section, fed_sheet, ratios_sheet, sections, sheet_of
+from harness.results.charts.chart import Request
+from harness.results.charts.files import alike, save
+from harness.results.chosen import records_of
+from harness.results.legend import Legend
+from harness.results.rows import Row, rows
+from harness.runs.reproduction import command_of
+
+PAGE = "README.md"
+Records = Sequence[Mapping[str, Any]]
+ABOUT = """\
+Made by `python -m harness.board {folder}` from the records beside this page. Every trainer that was installed, each fed
+its fastest documented way from one file, in a process of its own, in interleaved blocks, until its ratio to the first
+was known within the precision that was asked for. Times are of the whole way from the file to the merges, counting
+included. Wrong merges have no time; merges that are others by design are shown and not ranked; `>` is at least: a limit
+ended it. identical (RULE): the same merges as ours under that tie-break; identical up to ties: each merge was of a pair
+as frequent as any. How the stopping of blocks misleads nobody: {measuring}. What could favour us: {fairness}.
+"""
+
+
+def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
+    """The page in Markdown, and its sections, each of which has a picture. Raises Refusal where there is no trainer."""
+    shown = rows(records)
+    skipped = [row for row in shown if row.status == "skipped"]
+    board = sections([row for row in shown if row.status != "skipped"])
+    if not board:
+        raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
+    measured = [row for section in board for row in section.rows]
+    parts = [
+        "# The board",
+        about(measured, folder),
+        "## Which ratio holds where",
+        RATIOS,
+        sheet_text(ratios_sheet(board)),
+    ]
+    for section in board:
+        parts += section_parts(section)
+    parts += ["## What each was given", sheet_text(fed_sheet(measured))]
+    if absent := absent_parts(skipped):
+        parts += ["## Not measured", absent]
+    parts += ["## One cell again", reproduce(measured, folder)]
+    return "\n\n".join(part.strip() for part in parts) + "\n", board
+
+
+RATIOS = (
+    "Times by that of the first trainer, on the fewest threads that were measured. A star: merges that are others by "
+    "design, on other work. A single ratio misleads: it depends on the corpus and on the vocabulary."
+)
+
+
+def about(measured: Sequence[Row], folder: Path) -> str:
+    """Where, when and how it was measured, in the words of every caption."""
+    return "\n".join(
+        [
+            ABOUT.format(
+                folder=folder.as_posix(),
+                measuring=page_link("explanation/measuring.md", folder),
+                fairness=page_link("explanation/fairness.md", folder),
+            ),
+            *(f"- {markdown_text(line)}" for line in Legend(measured).caption()),
+            f"- measured {', '.join(days(measured))}; harness at commit {', '.join(commits(measured))}",
+        ]
+    )
+
+
+def page_link(page: str, folder: Path) -> str:
+    """A page of the documentation: as a link where the board lies in a checkout, else by its name."""
+    place = folder / ".." / ".." / "docs" / page
+    return f"[docs/{page}](../../docs/{page})" if place.exists() else f"docs/{page}"
+
+
+def days(measured: Sequence[Row]) -> list[str]:
+    return sorted({str(row.record["started"])[:10] for row in measured})
+
+
+def commits(measured: Sequence[Row]) -> list[str]:
+    found = {str((row.record.get("environment") or {}).get("commit") or "unknown")[:12] for row in measured}
+    return sorted(found)
+
+
+def section_parts(section: Section) -> list[str]:
+    picture = f"![Seconds of each trainer on {section.corpus}]({section.picture})"
+    return [f"## {section.title}", sheet_text(sheet_of(section)), picture]
+
+
+def sheet_text(sheet: Any) -> str:
+    return sheet_to_markdown(sheet).strip()
+
+
+def absent_parts(skipped: Sequence[Row]) -> str:
+    """Who could not be measured, each once, with the reason."""
+    reasons = dict.fromkeys((row.name, row.reason) for row in skipped)
+    return "\n".join(f"- {markdown_text(name)}: {markdown_text(reason)}" for name, reason in reasons)
+
+
+def reproduce(measured: Sequence[Row], folder: Path) -> str:
+    """The commands that measure a cell of the board again."""
+    row = next((row for row in measured if row.total is not None), measured[0])
+    data, size = row.corpus.get("name"), row.record["vocab_size"]
+    lines = [
+        "One table of the board, and one cell as its record tells it:",
+        "",
+        "```sh",
+        f"python -m harness experiment=board data={shlex.quote(str(data))} vocab_size={size} results=results/again",
+        command_of(row.record),
+        "```",
+        "",
+        f"A trainer of yours beside them: {page_link('how-to/board.md', folder)}.",
+    ]
+    return "\n".join(lines)
+
+
+def write(records: Records, folder: Path, output: Path) -> list[Path]:
+    """Write the page and its pictures into `output`; returns what was written."""
+    text, board = page_of(records, folder)
+    written = []
+    for section in board:
+        drawn(records, section, output / section.picture)
+        written.append(output / section.picture)
+    write_whole(output / PAGE, text.encode(errors="replace"))
+    return [output / PAGE, *written]
+
+
+def drawn(records: Records, section: Section, path: Path) -> None:
+    """The picture of a section."""
+    chosen = [f"data={section.corpus}", f"vocab_size={section.vocab_size}"]
+    save(draw(records, "dots", Request(), chosen), path)
+
+
+def stale(records: Records, folder: Path) -> list[Path]:
+    """What lies in the folder and is not what its records say."""
+    with tempfile.TemporaryDirectory() as temporary:
+        fresh = write(records, folder, Path(temporary))
+        found = []
+        for path in fresh:
+            kept = folder / path.name
+            same = kept.exists() and (
+                kept.read_bytes() == path.read_bytes() if path.name == PAGE else alike(kept, path)
+            )
+            found += [] if same else [kept]
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    made = Parser(
+        prog="python -m harness.board",
+        description="Write the page of a board and its pictures from the records in a folder.",
+        epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
+    )
+    made.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
+    made.add_argument("--check", action="store_true", help="write nothing; 21 if the page is not what its records say")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    arguments = parser().parse_args(argv)
+    folder: Path = arguments.folder
+    try:
+        records = records_of([str(folder)])
+        if arguments.check:
+            if old := stale(records, folder):
+                say(f"{', '.join(map(str, old))}: stale; python -m harness.board {folder} makes them anew")
+                return MISMATCH
+            return OK
+        for path in write(records, folder, folder):
+            tell(f"wrote {path}")
+    except Refusal as refusal:
+        say(refusal)
+        return refusal.exit_code
+    return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""python -m harness.board: the rank, the verdict that names merges first, and a page that can be seen to be stale."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured import Record, measured, stopped, wrong
+
+from harness.board import main
+from harness.common.errors import MISMATCH, OK, UNMEASURED
+from harness.results.board import Place, ratios_sheet, sections, sheet_of, verdict
+from harness.results.rows import rows
+
+SPAN = {"asked": 0.05, "most": 20, "reference": "ours"}
+
+
+def timed(name: str, seconds: float, threads: int = 1, **changes: Any) -> list[Record]:
+    """Three blocks of a trainer; ratios are known to a twentieth."""
+    known = {"precision": {**SPAN, "blocks": 3, "low": seconds * 0.95, "high": seconds * 1.05, "stopped": "known"}}
+    return [
+        measured(
+            name, {"count": seconds * 0.7, "update": seconds * 0.3}, block=block, threads=threads, **known, **changes
+        )
+        for block in range(3)
+    ]
+
+
+def identity(kind: str, **what: Any) -> dict[str, Any]:
+    return {"identity": {"kind": kind, **what}}
+
+
+RECORDS = [
+    *timed("slow", 3.0, **identity("identical", tie_break="raw_bytes")),
+    *timed("ours", 1.0, **identity("identical", tie_break="greatest_bytes")),
+    *timed("ours", 0.5, threads=2, **identity("identical", tie_break="greatest_bytes")),
+    *timed("other", 0.9, **identity("different_by_design", reason="it reads lines; merge 3 is another")),
+    wrong("false", **identity("wrong", reason="merge 7, 'a'+'b', occurs 1 time, others 2 times")),
+    stopped("late", 60.0),
+]
+
+
+def verdicts() -> dict[str, str]:
+    (section,) = sections(rows(RECORDS))
+    return {place.first.name: verdict(place) for place in section.places}
+
+
+def test_trainers_are_ranked_by_their_best_and_what_cannot_be_ranked_comes_last() -> None:
+    (section,) = sections(rows(RECORDS))
+    sheet = {column.heading: column.cells for column in sheet_of(section).columns}
+    assert sheet["trainer"][:3] == ["ours", "slow", "other"]
+    assert sheet["rank"] == ["1", "2", "-", "-", "-"]
+    assert sheet["1 thread"][:3] == ["1.000 s", "3.000 s", "0.900 s"]
+    assert set(sheet["1 thread"][3:]) == {"wrong", ">60 s"}
+    assert sheet["2 threads"][0] == "0.500 s"
+
+
+def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> None:
+    told = verdicts()
+    assert told["false"].startswith("wrong merges, so that no time counts: merge 7")
+    assert told["late"] == "it was stopped at 60 s: at least 60.0 times the time of ours"
+    assert told["slow"] == "3.00 times the time of ours (2.85 to 3.15, 3 blocks); 70 % of it in count"
+    assert told["other"].startswith("not ranked, other merges by design: it reads lines; 0.90 times the time of ours")
+    assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
+
+
+def test_the_ratio_of_each_table_stands_in_one_line() -> None:
+    larger = [*timed("slow", 8.0, vocab_size=2000), *timed("ours", 2.0, vocab_size=2000)]
+    sheet = {column.heading: column.cells for column in ratios_sheet(sections(rows([*RECORDS, *larger]))).columns}
+    at = list(sheet["trainer"]).index("slow")
+    assert [sheet[heading][at] for heading in ("stdlib, 1,000 tokens", "stdlib, 2,000 tokens")] == ["3.00", "4.00"]
+
+
+def test_a_trainer_without_a_reference_has_a_time_and_no_ratio() -> None:
+    (row,) = rows(timed("alone", 2.0))
+    assert verdict(Place({1: row}, {})) == "70 % of it in count"
+
+
+def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "records.jsonl"
+    place.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    assert main([str(tmp_path)]) == OK
+    page = (tmp_path / "README.md").read_text()
+    assert "## stdlib, 1,000 tokens" in page
+    assert "![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
+    assert (tmp_path / "stdlib-1000.svg").exists()
+    assert "python -m harness experiment=board data=stdlib vocab_size=1000" in page
+    assert main([str(tmp_path), "--check"]) == OK
+    with place.open("a") as file:
+        file.writelines(json.dumps(record) + "\n" for record in timed("new", 0.1))
+    assert main([str(tmp_path), "--check"]) == MISMATCH
+    assert "README.md" in capsys.readouterr().err
+
+
+def test_a_folder_without_records_is_told_how_to_get_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == UNMEASURED
+    assert "python -m harness makes some" in capsys.readouterr().err
