@@ -170,6 +170,11 @@ def test_an_extrapolated_row_shows_what_it_would_take_at_least_and_never_a_time(
         "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all of them would take 11.3 h"
         " (9.2 h to 13.6 h, from its slices; over sizes, exponent 1.98); its merges up to then are the reference's."
     ) in explanations(records)
+    vague = {**extrapolated()["extrapolated"], "high_seconds": 4e11}
+    assert (
+        "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all of them would take over 9.2 h, and "
+        "how much longer cannot be told, from its slices; its merges up to then are the reference's."
+    ) in explanations([extrapolated(extrapolated=vague)])
     unproved = explanations([extrapolated(proof={"state": "unconfirmed", "by": []}, extrapolated=None)])
     assert "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges." in unproved
 

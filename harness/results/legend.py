@@ -16,6 +16,8 @@ NOT_MEASURED = "-"
 REUSED = "*"
 SAMPLED = "~"
 UNCONFIRMED = "?"
+TELLS_NOTHING = 1000
+"""Where the ends of an interval are further apart than by this factor, only the lower one is worth its ink."""
 KEPT = (
     f"{REUSED} the total is what this run measured, training alone: word counts of an earlier run were used, and what "
     "counting took then stands by itself with its date; counts=fresh counts anew."
@@ -177,6 +179,8 @@ def _extrapolation_text(row: Row) -> str:
     exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges up to then are the reference's" if proved else ""
+    if expected["high_seconds"] > TELLS_NOTHING * expected["low_seconds"]:
+        return f"; all of them would take over {low}, and how much longer cannot be told{source}{merges}"
     return f"; all of them would take {total} ({low} to {high}{source}{exponent}){merges}"
 
 
