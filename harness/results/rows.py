@@ -258,23 +258,27 @@ def on_one_footing(shown: Sequence[Row]) -> list[Row]:
 
 
 def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
-    """The records, those from before an interruption with the proof that the same merges have in the same run."""
-    cut_short = {record.get("run_id") for record in records if _is_of_before(record)}
+    """The records, those from before an interruption with the proof that the same merges have in the same run.
+
+    A block that was cut short may have it from any cell, a whole one that was not proved yet from its own cell's later
+    blocks.
+    """
+    cut_short = {record.get("run_id") for record in records if record.get("block_whole") is False}
+    cut_short |= {record.get("run_id") for record in records if _proof_of(record).get("state") == "unconfirmed"}
     proofs: dict[Key, Record] = {}
     for record in records:
         if record.get("run_id") in cut_short and _proof_of(record).get("state") in _PROVED and record["status"] == "ok":
             proofs.setdefault(_answer(record), record["proof"])
-    return [
-        {**record, "proof": {**proofs[_answer(record)], "state": "confirmed"}}
-        if _is_of_before(record) and not _differs(record) and _answer(record) in proofs
-        else record
-        for record in records
-    ]
+            proofs.setdefault((record.get("run_key"), *_answer(record)), record["proof"])
+    return [_with_proof(record, proofs) for record in records]
 
 
-def _is_of_before(record: Record) -> bool:
-    """Whether it may have been recorded when its run was interrupted, before anything was proved."""
-    return record.get("block_whole") is False or _proof_of(record).get("state") == "unconfirmed"
+def _with_proof(record: Record, proofs: Mapping[Key, Record]) -> Record:
+    cut_short = record.get("block_whole") is False
+    if _differs(record) or not (cut_short or _proof_of(record).get("state") == "unconfirmed"):
+        return record
+    proof = proofs.get(_answer(record) if cut_short else (record.get("run_key"), *_answer(record)))
+    return record if proof is None else {**record, "proof": {**proof, "state": "confirmed"}}
 
 
 def _answer(record: Record) -> Key:
