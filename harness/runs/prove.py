@@ -150,11 +150,12 @@ _believed: set[tuple[Any, ...]] = set()
 def holds(
     cell: TrainCell, merges: list[Merge], asked_for: int, words: WordCounts, on_progress: Callable[[int], None]
 ) -> bool:
-    """Whether a kept list is right; one that went on from merges is replayed by what judges those."""
+    """Whether a kept list is right; one that the compiled replay cannot judge is replayed in Python."""
     how: dict[str, Any] = {"min_count": cell.min_count, "on_progress": on_progress}
     tie_break = TieBreak(cell.tie_break)
-    if cell.extension.is_asked:
-        told = replay(words, merges, tie_breaks=[tie_break], **how, **cell.extension.keywords())
+    how.update(cell.extension.keywords())
+    if not compiled_replay.knows(**cell.extension.keywords()):
+        told = replay(words, merges, tie_breaks=[tie_break], **how)
         return bool(told.tie_breaks) and not told.stops_too_early(asked_for)
     return compiled_replay.hold(words, merges, asked_for, tie_break=tie_break, **how).proved
 
@@ -194,7 +195,8 @@ def proved_by_replay(trained: Trained, tie_break: TieBreak, replayed: Callable[[
     words = store.words_of(cell.reading)
     if words is None:  # the cache was emptied meanwhile
         return False
-    if cell.extension.is_asked:  # which the compiled replay does not know
+    extending = cell.extension.keywords()
+    if not compiled_replay.knows(**extending):
         return told_right(trained, tie_break, replayed)
     label = f"replaying {cell.variant.name} on {cell.reading.file.name}"
     try:
@@ -206,6 +208,7 @@ def proved_by_replay(trained: Trained, tie_break: TieBreak, replayed: Callable[[
                 tie_break=tie_break,
                 min_count=cell.min_count,
                 on_progress=on_progress,
+                **extending,
             )
         return held.proved
     except Unavailable:

@@ -15,4 +15,7 @@ def judge(
     guess_scale: float = ...,
     wide_symbols: bool = ...,
     wide_positions: bool = ...,
-) -> tuple[int, bool, int, int]: ...
+    stays: bytes = ...,
+    veto: int = ...,
+    longest: int = ...,
+) -> tuple[int, bool, int, int, list[bool]]: ...

@@ -4,6 +4,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
+from libcpp.vector cimport vector
 
 
 cdef extern from "job.hpp" namespace "native" nogil:
@@ -23,11 +24,18 @@ cdef extern from "replay.hpp" namespace "replay" nogil:
         const uint32_t* lefts
         const uint32_t* rights
         size_t number
+        size_t inherited
+        const uint8_t* stays
+
+    cdef enum class Vetoed(int):
+        pass
 
     cdef cppclass Question:
         uint64_t num_merges
         int64_t min_count
         TieBreak tie_break
+        Vetoed veto
+        uint64_t longest
         double guess_scale
         flag wide_symbols
         flag wide_positions
@@ -37,6 +45,7 @@ cdef extern from "replay.hpp" namespace "replay" nogil:
         flag too_few
         uint64_t passes
         uint64_t watched
+        vector[uint8_t] met
 
     ctypedef flag (*GoOn)(void* context, uint64_t done)
 
@@ -76,8 +85,14 @@ def judge(
     double guess_scale=1.0,
     bint wide_symbols=False,
     bint wide_positions=False,
+    const unsigned char[::1] stays=b"",
+    int veto=0,
+    uint64_t longest=0,
 ):
-    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched).
+    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched, met).
+
+    `stays` has a byte for each of the first merges that were inherited, 0 for one that is claimed never to have been met;
+    `met` tells which were.
 
     `lefts` and `rights` are ids of tokens: the bytes by their values, from 256 on what the merges make, in order. What
     `on_progress` raises is raised here. Raises ValueError for columns or ids that are none, MemoryError.
@@ -98,6 +113,10 @@ def judge(
     claims.number = lefts.shape[0]
     claims.lefts = &lefts[0] if claims.number else NULL
     claims.rights = &rights[0] if claims.number else NULL
+    claims.inherited = stays.shape[0]
+    claims.stays = &stays[0] if claims.inherited else NULL
+    question.veto = <Vetoed> veto
+    question.longest = longest
     question.num_merges = num_merges
     question.min_count = min_count
     question.tie_break = <TieBreak> tie_break
@@ -108,4 +127,4 @@ def judge(
         judgement = held(words, claims, question, go_on, <void*> listener)
     if listener.raised is not None:
         raise listener.raised
-    return judgement.right, judgement.too_few, judgement.passes, judgement.watched
+    return judgement.right, judgement.too_few, judgement.passes, judgement.watched, [bool(one) for one in judgement.met]

@@ -23,6 +23,10 @@
 //    the last claim has is guessed, and the most frequent pair left out is remembered: if the guess was too high, the
 //    claims are gone through again, knowing the count now. A claimed pair is never left out.
 //
+// 5. Claims may go on from merges that were inherited. These are made first and judged by nothing but whether their pair was
+// ever born, that is, met. Pairs they leave behind count from there on as if they had been born at the last of them. A pair
+// that may not be merged is not examined, and its claim is wrong.
+//
 // Bytes stand in two pairs each, so their lists are written in turns, the earliest claims' first, and the others from
 // what is left of the text when the first of them is due: a place holds a byte's id if and only if that byte is a token.
 #pragma once
@@ -36,6 +40,7 @@
 #include "replay_job.hpp"
 #include "replay_order.hpp"
 #include "replay_pairs.hpp"
+#include "replay_refusals.hpp"
 #include "replay_text.hpp"
 
 namespace replay {
@@ -45,15 +50,24 @@ template <class Symbol, class Position>
 class Pass {
   public:
     Pass(const Words& words, const Plan& plan, const std::vector<PairKey>& claims, const ClaimTable& claimed,
-         const Question& question, GoOn go_on, void* context)
-        : text_(words, plan), claims_(claims), claimed_(claimed), question_(question), tokens_(question.tie_break),
-          level_(tokens_), lists_(claims.size()), counts_(1), go_on_(go_on), context_(context),
-          befores_(first_made + claims.size()), afters_(first_made + claims.size()) {}
+         const Claims& given, const Question& question, GoOn go_on, void* context)
+        : text_(words, plan), claims_(claims), claimed_(claimed), inherited_(given.inherited), question_(question),
+          tokens_(question.tie_break), refusals_(question), level_(tokens_), lists_(claims.size()), counts_(1),
+          met_(given.inherited), go_on_(go_on), context_(context), befores_(first_made + claims.size()),
+          afters_(first_made + claims.size()) {
+        Tokens tokens(question.tie_break);
+        for (std::size_t claim = 0; claim < inherited_; ++claim) {
+            tokens.make(left_of(claims[claim]), right_of(claims[claim]));
+            if (given.stays[claim]) refusals_.inherit(tokens.bytes(static_cast<std::uint32_t>(first_made + claim)));
+        }
+        refuses_ = inherited_ || question.veto != Vetoed::nothing;
+    }
 
     // Leaves out pairs that count less than `lowest`, and, if `guessing`, those below what is guessed meanwhile.
     void run(std::int64_t lowest, bool guessing) {
         lowest_ = lowest;
         count_bytes();
+        while (step_ < inherited_ && !stopped_) make_inherited(claims_[step_]);
         while (step_ < claims_.size() && wrong_at_ == none && !stopped_) {
             make(claims_[step_]);
             if (guessing) guess();
@@ -72,6 +86,8 @@ class Pass {
         return wrong_at_ == none ? counts_.back() : wrong_at_ <= step_ ? counts_[wrong_at_] : too_rare_;
     }
     std::int64_t left_out() const { return left_out_; }
+    // Of those inherited, whether they were met.
+    const std::vector<std::uint8_t>& met() const { return met_; }
     // Whether a pair stands that is frequent enough to be merged.
     bool any_left() const {
         const auto frequent = [this](const Watched& pair) { return pair.key && pair.count >= question_.min_count; };
@@ -190,7 +206,7 @@ class Pass {
         const std::uint32_t left = left_of(pair), right = right_of(pair), made = tokens_.size();
         const Watched* const found = watched_.find(pair);
         const std::int64_t count = found ? found->count : 0;
-        if (count < question_.min_count) {
+        if (count < question_.min_count || is_refused(pair)) {
             wrong_at_ = step_ + 1;
             too_rare_ = count;
             return;
@@ -202,15 +218,29 @@ class Pass {
         ++step_;
         counts_.push_back(count);
         level_.add(step_, pair);
+        tokens_.make(left, right);
+        make_places(left, right, made, count);
+    }
+
+    void make_inherited(PairKey pair) {
+        const std::uint32_t made = tokens_.size();
+        const Watched* const found = watched_.find(pair);
+        const std::int64_t count = found ? found->count : 0;
+        ++step_;
+        counts_.push_back(INT64_MAX);   // nothing is judged by it
+        tokens_.make(left_of(pair), right_of(pair));
+        if (count) make_places(left_of(pair), right_of(pair), made, count);
+    }
+
+    void make_places(std::uint32_t left, std::uint32_t right, std::uint32_t made, std::int64_t count) {
         List& list = lists_[step_ - 1];
         if (!list.places) list_bytes();
-        tokens_.make(left, right);
         call_for_next();
         if (noted_.size() < list.number) noted_ = Plain<Place>(list.number);
         const std::int64_t replaced = replace(list, left, right, made);
         if (left != right && replaced != count)
             throw std::logic_error("the places of a pair have another weight than its count");
-        watched_.find(pair)->count = 0;
+        watched_.find(key_of(left, right))->count = 0;
         pool_.give_back(list.places, list.room);
         settle(left, right, made);
     }
@@ -349,11 +379,13 @@ class Pass {
     // Watches a new pair if it matters. Returns the claim to come that it is.
     std::uint32_t open(PairKey key, std::int64_t count) {
         const std::uint32_t claim = claimed_.of(key);
+        if (claim < inherited_) met_[claim] = 1;
         if (claim == ClaimTable::none && count < lowest_) {
             left_out_ = std::max(left_out_, count);
             return ClaimTable::none;
         }
-        watched_.add({key, count, step_}, std::min<std::int64_t>(lowest_, 1));
+        if (claim == ClaimTable::none && is_refused(key)) return ClaimTable::none;
+        watched_.add({key, count, std::max<std::uint64_t>(step_, inherited_)}, std::min<std::int64_t>(lowest_, 1));
         return claim != ClaimTable::none && claim >= step_ ? claim : ClaimTable::none;
     }
 
@@ -373,6 +405,10 @@ class Pass {
 
     // ---- whether a pair should have been taken ----
 
+    bool is_refused(PairKey pair) const {
+        return refuses_ && refusals_.refuses(tokens_.bytes(left_of(pair)) + tokens_.bytes(right_of(pair)));
+    }
+
     // Of a pair that has its count up to this step.
     void examine(const Watched& pair) {
         if (!step_ || pair.count < counts_.back() || pair.born >= step_) return;
@@ -389,7 +425,7 @@ class Pass {
 
     // What the last claim has, by a power of how much is done.
     void guess() {
-        const double done = static_cast<double>(step_) / static_cast<double>(claims_.size());
+        const double done = static_cast<double>(step_ - inherited_) / static_cast<double>(claims_.size() - inherited_);
         const double guessed = static_cast<double>(counts_.back()) * done * done * 0.8 * question_.guess_scale;
         lowest_ = std::max(lowest_, static_cast<std::int64_t>(std::min(guessed, 9e18)));
     }
@@ -412,8 +448,11 @@ class Pass {
     Text<Symbol> text_;
     const std::vector<PairKey>& claims_;
     const ClaimTable& claimed_;
+    const std::size_t inherited_;
     const Question& question_;
     Tokens tokens_;
+    Refusals refusals_;
+    bool refuses_ = false;
     Level level_;
     WatchTable watched_;
     Lists<Position> pool_;
@@ -425,6 +464,7 @@ class Pass {
     std::uint64_t wrong_at_ = none;
     std::int64_t too_rare_ = 0;   // what the wrong claim counts if it could not be made
     std::int64_t lowest_ = 1, left_out_ = 0;
+    std::vector<std::uint8_t> met_;
     bool stopped_ = false;
     GoOn go_on_;
     void* context_;
@@ -440,20 +480,23 @@ class Pass {
 };
 
 template <class Symbol, class Position>
-Judgement judge_in(const Words& words, const Plan& plan, const std::vector<PairKey>& claims, const Question& question,
-                   GoOn go_on, void* context) {
+Judgement judge_in(const Words& words, const Plan& plan, const std::vector<PairKey>& claims, const Claims& given,
+                   const Question& question, GoOn go_on, void* context) {
     const ClaimTable claimed(claims);
     const bool complete = claims.size() >= question.num_merges;
-    std::int64_t lowest = std::max<std::int64_t>(question.min_count, 1);
+    const std::int64_t least = std::max<std::int64_t>(question.min_count, 1);
+    // While merges are inherited nothing says what the last claim has. So at first only what is claimed is watched.
+    std::int64_t lowest = complete && given.inherited ? INT64_MAX : least;
     Judgement judgement;
     for (bool guessing = complete;; guessing = false) {
-        Pass<Symbol, Position> pass(words, plan, claims, claimed, question, go_on, context);
+        Pass<Symbol, Position> pass(words, plan, claims, claimed, given, question, go_on, context);
         pass.run(lowest, guessing);
         judgement.passes += 1;
         judgement.watched = pass.watched();
         if ((judgement.stopped = pass.stopped())) return judgement;
+        judgement.met = pass.met();
         if (guessing && pass.left_out() >= std::max<std::int64_t>(pass.last_count(), question.min_count)) {
-            lowest = std::max(lowest, pass.last_count());
+            lowest = std::max(least, pass.last_count());
             continue;
         }
         judgement.right = std::min<std::uint64_t>(pass.wrong_at() - 1, std::min<std::uint64_t>(claims.size(), question.num_merges));
@@ -473,12 +516,13 @@ inline Judgement judge(const Words& words, const Claims& claimed, const Question
             throw Refused("a merge joins a token that is not made before it");
         claims.push_back(key_of(first_byte + claimed.lefts[claim], first_byte + claimed.rights[claim]));
     }
+    if (claimed.inherited > claimed.number) throw Refused("more merges are inherited than claimed");
     const Plan plan(words);
     const bool wide = question.wide_positions || plan.begins.back() > UINT32_MAX;
-    if (wide) return judge_in<std::uint32_t, std::uint64_t>(words, plan, claims, question, go_on, context);
+    if (wide) return judge_in<std::uint32_t, std::uint64_t>(words, plan, claims, claimed, question, go_on, context);
     if (first_made + claims.size() > UINT16_MAX || question.wide_symbols)
-        return judge_in<std::uint32_t, std::uint32_t>(words, plan, claims, question, go_on, context);
-    return judge_in<std::uint16_t, std::uint32_t>(words, plan, claims, question, go_on, context);
+        return judge_in<std::uint32_t, std::uint32_t>(words, plan, claims, claimed, question, go_on, context);
+    return judge_in<std::uint16_t, std::uint32_t>(words, plan, claims, claimed, question, go_on, context);
 }
 
 }  // namespace replay

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "job.hpp"
 
@@ -17,12 +18,21 @@ struct Claims {
     const std::uint32_t* lefts = nullptr;
     const std::uint32_t* rights = nullptr;
     std::size_t number = 0;
+    // The first of them were inherited: they are made unjudged, whatever they count. Each token among them is made once. Of
+    // each is claimed whether it stays; those that do not are claimed never to have been met.
+    std::size_t inherited = 0;
+    const std::uint8_t* stays = nullptr;
 };
+
+// Which pairs may not be merged, as variants/vetoes.py has it, those inherited excepted.
+enum class Vetoed : int { nothing, by_superbpe, by_bytes, by_characters };
 
 struct Question {
     std::uint64_t num_merges = 0;   // asked for; where fewer are claimed, no pair may be left
     std::int64_t min_count = 1;
     TieBreak tie_break = TieBreak::greatest_bytes;
+    Vetoed veto = Vetoed::nothing;
+    std::uint64_t longest = 0;
     // For tests: scales the guess below which pairs are left out, and forces the wide types.
     double guess_scale = 1.0;
     bool wide_symbols = false;
@@ -35,6 +45,7 @@ struct Judgement {
     bool stopped = false;      // it was told to stop, and knows nothing
     std::uint64_t passes = 0;  // over the claims: more than one where a guess was too high
     std::uint64_t watched = 0; // pairs whose counts were kept in the last pass
+    std::vector<std::uint8_t> met;   // of those inherited: whether their pair ever stood anywhere
 };
 
 // Asked at most ten times a second, with the claims made so far; false: stop.

@@ -18,6 +18,8 @@ inline PairKey key_of(std::uint32_t left, std::uint32_t right) { return PairKey{
 inline std::uint32_t left_of(PairKey key) { return static_cast<std::uint32_t>(key >> 32); }
 inline std::uint32_t right_of(PairKey key) { return static_cast<std::uint32_t>(key); }
 
+using Spelling = std::basic_string<unsigned char>;
+
 class Tokens {
   public:
     explicit Tokens(TieBreak tie_break) : tie_break_(tie_break), made_of_(first_made), lengths_(first_made, 1) {
@@ -34,6 +36,22 @@ class Tokens {
 
     std::uint64_t length(std::uint32_t token) const { return lengths_[token]; }
     std::uint32_t size() const { return static_cast<std::uint32_t>(lengths_.size()); }
+
+    Spelling bytes(std::uint32_t token) const {
+        Spelling spelt;
+        std::vector<std::uint32_t> left_to_spell{token};
+        while (!left_to_spell.empty()) {
+            const std::uint32_t next = left_to_spell.back();
+            left_to_spell.pop_back();
+            if (next < first_made) {
+                spelt.push_back(static_cast<unsigned char>(next - first_byte));
+            } else {
+                left_to_spell.push_back(right_of(made_of_[next]));
+                left_to_spell.push_back(left_of(made_of_[next]));
+            }
+        }
+        return spelt;
+    }
 
     // Whether the tie-break takes the one pair before the other.
     bool before(PairKey one, PairKey other) const {
@@ -57,21 +75,6 @@ class Tokens {
     int by_bytes(std::uint32_t one, std::uint32_t other) const {
         if (starts_[one] != starts_[other]) return starts_[one] > starts_[other] ? 1 : -1;
         return bytes(one) > bytes(other) ? 1 : -1;
-    }
-    std::basic_string<unsigned char> bytes(std::uint32_t token) const {
-        std::basic_string<unsigned char> spelt;
-        std::vector<std::uint32_t> left_to_spell{token};
-        while (!left_to_spell.empty()) {
-            const std::uint32_t next = left_to_spell.back();
-            left_to_spell.pop_back();
-            if (next < first_made) {
-                spelt.push_back(static_cast<unsigned char>(next - first_byte));
-            } else {
-                left_to_spell.push_back(right_of(made_of_[next]));
-                left_to_spell.push_back(left_of(made_of_[next]));
-            }
-        }
-        return spelt;
     }
     // GPT-2 shows 188 bytes as themselves; Hugging Face numbers those first, then the other 68, then what is made.
     static std::uint32_t number(std::uint32_t token) {
