@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "driver_words.hpp"
-#include "replay.hpp"
+#include "replay_judge.hpp"
 
 int main(int, char** arguments) {
     std::ifstream file(arguments[1]);

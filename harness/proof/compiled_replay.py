@@ -50,8 +50,7 @@ def hold(
 ) -> Held:
     """Hold merges against the true counts, of `num_merges` that were asked for.
 
-    What training went on from, and the veto that it was under, are said as to a trainer; `knows` says which it can judge.
-
+    What training went on from, and the veto it was under, are said as to a trainer; `knows` tells which can be judged.
     `on_progress` hears up to ten times a second how many were made. Raises Unavailable where the compiled module was
     not built, ValueError for word counts that are none, MemoryError.
 
@@ -78,6 +77,7 @@ def hold(
         rights.append(ids[right])
         ids[left + right] = len(ids)
     known = len(lefts) == len(claimed)
+    kind, longest = compiled(veto)
     right_merges, too_few, _, _, met = _replay.judge(
         word_counts.data,
         word_counts.offsets,
@@ -89,27 +89,31 @@ def hold(
         tie_break=list(TieBreak).index(tie_break),
         on_progress=on_progress,
         stays=bytes(stays),
-        **(dict(zip(("veto", "longest"), compiled(veto))) if veto is not None else {}),
+        veto=kind,
+        longest=longest,
         **settings,
     )
     if inheriting == "met" and met != stays:
-        right = next(sum(stays[:place]) for place, stay in enumerate(stays) if met[place] != stay)
-        return Held(right, len(merges), too_few=right == len(merges))
+        kept = next(sum(stays[:place]) for place, stay in enumerate(stays) if met[place] != stay)
+        return Held(kept, len(merges), too_few=kept == len(merges))
     return Held(max(right_merges - dropped, kept), len(merges), too_few)
 
 
-def compiled(veto: Veto) -> tuple[int, int]:
+def compiled(veto: Veto | None) -> tuple[int, int]:
     """A veto as Vetoed in native/replay_job.hpp has it, and its length."""
-    if veto is superbpe:
-        return 1, 0
+    if veto is None or veto is superbpe:
+        return int(veto is superbpe), 0
     if not isinstance(veto, Longest):
         raise ValueError(f"the compiled replay does not know the veto {veto}")
     return {"bytes": 2, "characters": 3}[veto.unit], min(veto.most, LARGEST_COUNT)
 
 
 def knows(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
-    """Whether merges that went on from these, under this veto, can be held here: not under a veto of one's own, nor after
-    a list that spells a token twice or joins one that it has not made before, as none does that was learned."""
+    """Whether merges that went on from these, under this veto, can be held here.
+
+    Not under a veto of one's own, nor after a list that spells a token twice or joins one that it has not made before,
+    as none does that was learned.
+    """
     tokens = {bytes((byte,)) for byte in range(256)}
     for left, right in inherited:
         if left not in tokens or right not in tokens or left + right in tokens:

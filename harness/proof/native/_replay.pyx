@@ -19,7 +19,7 @@ cdef extern from "job.hpp" namespace "native" nogil:
         size_t number
 
 
-cdef extern from "replay.hpp" namespace "replay" nogil:
+cdef extern from "replay_judge.hpp" namespace "replay" nogil:
     cdef cppclass Claims:
         const uint32_t* lefts
         const uint32_t* rights
