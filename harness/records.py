@@ -14,6 +14,7 @@ import collections
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -108,15 +109,20 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
             found += files_of(path)
         else:
             found += sorted(file for name in (FILE_NAME, PACKED) for file in path.rglob(name)) or [path / FILE_NAME]
-    return list({path.resolve(): path for path in found}.values())
+    return list({place_of(path): path for path in found}.values())
+
+
+def place_of(path: Path) -> str:
+    """Where a name leads, as far as it leads anywhere: a link to itself is told when it is read."""
+    return os.path.realpath(path)
 
 
 def given_again(paths: Sequence[Path]) -> list[Path]:
     """The files and folders that stand among `paths` a second time, under whichever name."""
-    seen: set[Path] = set()
+    seen: set[str] = set()
     again = []
     for path in paths:
-        place = path.resolve()
+        place = place_of(path)
         if place in seen:
             again.append(path)
         seen.add(place)

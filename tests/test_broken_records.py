@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
 import subprocess
@@ -15,12 +16,13 @@ from typing import Any
 import pytest
 from measured import measured
 
-from harness import report, table
+from harness import records, report, table
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.quick_json import read_json
 from harness.results.legend import Legend
 from harness.results.page.page import page
 from harness.results.rows import rows
-from harness.runs.record import Line, Reader, lines_of, read_records
+from harness.runs.record import LONGEST_LINE, Line, Reader, RecordFile, lines_of, read_records
 from harness.runs.record_keys import KEYS
 
 Record = dict[str, Any]
@@ -277,3 +279,27 @@ def test_a_mapping_is_read_after_records_that_have_it_and_lack_it(tmp_path: Path
     path = tmp_path / "records.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert read_records([path]) == records
+
+
+def test_what_is_no_file_of_records_is_told_and_nothing_is_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", LONGEST_LINE + 5)
+    assert list(lines_of(tmp_path / "pipe")) == [], "nobody writes to it"
+    for name, said in (("loop", "symbolic links"), ("/dev/zero", "neither a file nor a pipe")):
+        with pytest.raises(Refusal, match=said):
+            list(lines_of(tmp_path / name))
+    assert records.main(["check", str(tmp_path / "loop")]) == UNMEASURED
+    assert [line.complaints for line in lines_of(tmp_path / "sparse")] == [("it is of over 64 MiB, and no record is",)]
+    with pytest.raises(Refusal, match="is a pipe"):
+        RecordFile(tmp_path, "pipe")
+
+
+def test_a_pipe_that_is_written_to_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["/bin/sh", "-c", 'cat "$0" > pipe', FOLDER / "forms.jsonl"], cwd=tmp_path) as writer:
+        descriptor = os.open(tmp_path / "pipe", os.O_RDONLY)
+        assert read_records([Path(f"/dev/fd/{descriptor}")]) == read_records([FOLDER / "forms.jsonl"])
+        os.close(descriptor)
+    assert writer.returncode == 0

@@ -519,6 +519,9 @@ def test_phases_that_do_not_fit_into_the_total_are_rejected(measured: Measure) -
     ("trainer", "reason"),
     [
         ("hands_over_no_number", "it gave its meter nan seconds of update"),
+        ("hands_over_less_than_no_time", "it gave its meter -5.0 seconds of update"),
+        ("tallies_less_than_nothing", "it tallied -3 for pair_updates; a tally is a whole number, 0 or more"),
+        ("tallies_beyond_bounds", "it tallied over 2**63 for pair_updates; a tally is a whole number, 0 or more"),
         ("tells_progress_in_words", "invalid literal for int() with base 10: 'half way'"),
         ("follows_nothing", "TypeError: object of type 'NoneType' has no len()"),
     ],
@@ -526,6 +529,12 @@ def test_phases_that_do_not_fit_into_the_total_are_rejected(measured: Measure) -
 def test_a_meter_used_wrongly_is_the_trainers_error(measured: Measure, trainer: str, reason: str) -> None:
     answer, _ = measured(trainer)
     assert (answer["status"], without_place(answer["reason"])) == ("error", reason)
+
+
+def test_what_is_unavailable_without_a_word_has_a_reason_all_the_same(measured: Measure) -> None:
+    """A record without one would be broken."""
+    answer, _ = measured("is_unavailable_without_a_word")
+    assert (answer["status"], answer["reason"]) == ("skipped", "it does not say why")
 
 
 def test_a_tally_that_is_no_number_is_the_trainers_error(measured: Measure) -> None:

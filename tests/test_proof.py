@@ -180,6 +180,11 @@ def test_without_a_reference_everything_is_unconfirmed() -> None:
     assert verdict(claim("one", RIGHT), None).state == "unconfirmed"
 
 
+def test_a_wrong_token_of_any_length_is_told_in_few_bytes() -> None:
+    found = first_divergence([(b"a" * 10_000_000, b"b")], []) or {}
+    assert len(found["got"][0]) == 8192
+
+
 def test_the_first_divergence_shows_both_sides_in_hexadecimal() -> None:
     assert first_divergence(RIGHT, RIGHT) is None
     assert first_divergence(WRONG, RIGHT) == {"merge": 2, "got": ["62", "63"], "want": ["6162", "63"]}

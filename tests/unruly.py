@@ -421,6 +421,25 @@ def hands_over_no_number(word_counts: WordCounts, num_merges: int, meter: Meter 
     return honest(word_counts, num_merges)
 
 
+def hands_over_less_than_no_time(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.add("update", -5.0)
+    return honest(word_counts, num_merges)
+
+
+def tallies_less_than_nothing(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.tally("pair_updates", -3)
+    return honest(word_counts, num_merges)
+
+
+def tallies_beyond_bounds(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    meter.tally("pair_updates", 10**5000)
+    return honest(word_counts, num_merges)
+
+
+def is_unavailable_without_a_word(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    raise Unavailable
+
+
 def tallies_what_cannot_be_counted(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
     meter.tallies["pair_updates"] = 1 + 2j  # type: ignore[assignment]
     return honest(word_counts, num_merges)

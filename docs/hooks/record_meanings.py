@@ -84,7 +84,7 @@ MEANINGS: dict[str, str] = {
     "takes_threads": "whether the trainer, or the counter, can use more than one",
     "first_divergence": "the first merge that differs, with both candidates",
     "first_divergence.merge": "which merge it is, from 1",
-    "first_divergence.got": "the merge that was made, its two tokens in hexadecimal digits; null for none",
+    "first_divergence.got": "the merge that was made, of each token up to 4,096 bytes in hexadecimal; null for none",
     "first_divergence.want": "the merge of the reference, likewise",
     "source_sha256": "the digest of the code of the variant or counter and what it imports of its package",
     **{f"seconds.{phase}": meaning for phase, meaning in PHASES.items()},

@@ -47,6 +47,14 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < GREATEST_NUMBER and math.isfinite(value)
 
 
+def is_count(value: Any) -> bool:
+    return is_whole(value) and value >= 0
+
+
+def is_amount(value: Any) -> bool:
+    return is_number(value) and value >= 0
+
+
 def each(value_is: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Whether something is a mapping from names to values that are so."""
     return lambda value: (
@@ -66,8 +74,8 @@ def is_curve(value: Any) -> bool:
         and len(value) <= MOST_NAMES
         and all(
             isinstance(point, dict)
-            and is_whole(point.get("merges"))
-            and is_number(point.get("total", 0))
+            and is_count(point.get("merges"))
+            and is_amount(point.get("total", 0))
             and each(is_number)(point.get("seconds"))
             for point in value
         )
@@ -75,27 +83,27 @@ def is_curve(value: Any) -> bool:
 
 
 FIGURES: dict[str, Callable[[Any], bool]] = {
-    "seconds": each(is_number),
-    "total": is_number,
-    "laps": is_whole,
-    "tallies": each(is_whole),
+    "seconds": each(is_amount),
+    "total": is_amount,
+    "laps": is_count,
+    "tallies": each(is_count),
     "curve": is_curve,
     "last_phase": is_text,
-    "peak_rss_bytes": is_whole,
-    "peak_private_bytes": is_whole,
-    "cpu_seconds": is_number,
-    "counted": each(is_whole),
+    "peak_rss_bytes": is_count,
+    "peak_private_bytes": is_count,
+    "cpu_seconds": is_amount,
+    "counted": each(is_count),
     "interpreter": is_text,
     "takes_threads": none_or(lambda value: isinstance(value, bool)),
 }
 """What an answer has that was measured."""
 FURTHER: dict[str, Callable[[Any], bool]] = {
-    "merges_done": lambda value: is_whole(value) and value >= 0,
+    "merges_done": is_count,
     "from_file": lambda value: isinstance(value, bool),
     "tie_break": none_or(lambda value: value in [each.value for each in TieBreak]),
     "feeding": none_or(each(none_or(is_text))),
     "words": lambda value: isinstance(value, dict),
-    "offset": lambda value: is_whole(value) and value >= 0,
+    "offset": is_count,
 }
 
 
@@ -152,7 +160,8 @@ def check(answer: Any) -> None:
     """Raise BrokenAnswer unless it has what its status promises, each of its type, and nothing else."""
     if not isinstance(answer, dict) or answer.get("status") not in STATUSES:
         raise BrokenAnswer("no status")
-    if not none_or(is_text)(answer.get("reason")):
+    reason = answer.get("reason")
+    if not none_or(is_text)(reason) or (not reason and answer["status"] not in ("ok", "stopped")):
         raise BrokenAnswer("reason")
     if answer["status"] in ("ok", "stopped", "rejected"):
         missing = FIGURES.keys() - answer.keys()

@@ -126,8 +126,8 @@ def status_text(row: Row) -> str:
     return row.status.replace("_", " ")
 
 
-def divergence_text(row: Row, longest: int | None = None) -> str:
-    """Where a mismatch departs from the reference, in a table's cell or (with no `longest` token) in a sentence.
+def divergence_text(row: Row, longest: int = 1000) -> str:
+    """Where a mismatch departs from the reference, in a table's cell or in a sentence, which shows longer tokens.
 
     >>> wrong = {"first_divergence": {"merge": 12, "got": ["61", "ff20"], "want": None}}
     >>> divergence_text(Row(wrong, "mismatch", "", 1))
@@ -140,7 +140,7 @@ def divergence_text(row: Row, longest: int | None = None) -> str:
     return f"@merge {count_text(divergence['merge'])}: got {got}, want {want}"
 
 
-def _merge_text(merge: Sequence[str] | None, longest: int | None) -> str:
+def _merge_text(merge: Sequence[str] | None, longest: int) -> str:
     return "no merge" if merge is None else "+".join(token_text(bytes.fromhex(token), longest) for token in merge)
 
 

@@ -24,7 +24,7 @@ from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 from harness.runs.verdict import Verdict
 from harness.worker import word_store
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import in_hex, merges_sha256
+from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
 from variants.contract import Merge, TieBreak
 
 LONGEST_TOKEN = 20
@@ -108,8 +108,8 @@ def shown(identity: Identity, step: Step, tie_break: TieBreak) -> Identity:
     return replace(
         identity,
         merge=step.number,
-        got=in_hex(step.merge),
-        want=want and in_hex(want),
+        got=in_hex(step.merge, MOST_BYTES_IN_A_RECORD),
+        want=want and in_hex(want, MOST_BYTES_IN_A_RECORD),
         got_count=step.count,
         want_count=step.best.count,
     )

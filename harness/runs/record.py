@@ -6,16 +6,19 @@ cannot be read is reported with its number and skipped: it costs only itself.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import io
+import itertools
 import json
 import marshal
 import os
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder
@@ -29,6 +32,7 @@ PACKED = f"{FILE_NAME}.gz"
 """The same, packed by gzip: what is kept for good and not added to."""
 Record = dict[str, Any]
 NOTHING = object()
+LONGEST_LINE = 64 << 20
 ENDING = b', "environment": {'
 """With what the long end of a line begins that the records of one run have in common."""
 BY_ITSELF = "itself"
@@ -43,6 +47,8 @@ class RecordFile:
         self.path = folder / name
         try:
             make_results_folder(folder)
+            if self.path.is_fifo():
+                raise OSError(errno.EINVAL, f"{name} is a pipe")
             with self.path.open("ab"):
                 pass
         except OSError as error:
@@ -100,15 +106,34 @@ def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
     reader = Reader(path)
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, text in enumerate(file, 1):
-                if text.strip():
+        with readable(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+            for number in itertools.count(1):
+                text = file.readline(LONGEST_LINE)
+                if len(text) == LONGEST_LINE:
+                    while text and not text.endswith(b"\n"):
+                        text = file.readline(LONGEST_LINE)
+                    yield Line(path, number, None, (f"it is of over {LONGEST_LINE >> 20} MiB, and no record is",))
+                elif not text:
+                    return
+                elif text.strip():
                     yield reader.line(number, text)
     except OSError as error:
         told = error.strerror or error
         raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
     except (EOFError, zlib.error) as error:
         raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
+
+
+def readable(path: Path) -> BinaryIO:
+    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - a descriptor; whoever asked for it closes it
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode)):
+        file.close()
+        raise OSError("it is neither a file nor a pipe")
+    os.set_blocking(descriptor, True)
+    return file
 
 
 def files_of(folder: Path) -> list[Path]:

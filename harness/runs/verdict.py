@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.common.registry import VariantCard
 from harness.runs.store import Reference
-from harness.worker.merges_bytes import in_hex
+from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex
 from variants.contract import Merge
 
 
@@ -117,5 +117,7 @@ def first_divergence(got: Sequence[Merge], want: Sequence[Merge]) -> dict[str, A
         mine = tuple(got[index]) if index < len(got) else None
         theirs = tuple(want[index]) if index < len(want) else None
         if mine != theirs:
-            return {"merge": index + 1, "got": mine and in_hex(mine), "want": theirs and in_hex(theirs)}
+            sides = {"got": mine, "want": theirs}
+            most = MOST_BYTES_IN_A_RECORD
+            return {"merge": index + 1, **{side: merge and in_hex(merge, most) for side, merge in sides.items()}}
     return None

@@ -46,6 +46,9 @@ from variants.contract import Corpus, InvalidText, LeftOut, TieBreak, Unavailabl
 
 CURVE_POINTS = 256
 SECONDS_TO_STOP = 1.0
+CLOCK_ERROR = 1e-4
+LARGEST_TALLY = 2**63
+LONGEST_REASON = 2000
 BACKSTOP_BYTES = 256 << 20
 # Taken before anything of the job is imported, so that nothing it replaces can reach the total.
 clock = time.perf_counter
@@ -136,7 +139,7 @@ class Measured:
             self.told.wait()
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
         except Unavailable as reason:
-            return {"status": "skipped", "reason": str(reason)}
+            return {"status": "skipped", "reason": str(reason)[:LONGEST_REASON] or "it does not say why"}
         except MemoryError:
             return {"status": "out_of_memory", "reason": "an allocation failed under the memory limit"}
         except (InvalidText, LeftOut) as error:
@@ -234,17 +237,15 @@ class Measured:
         self.channel.witnessed(end)
         memory = memory_status()
         self.peak_private = max(self.peak_private, memory["RssAnon"])
-        seconds = {phase: float(spent) for phase, spent in spent_in.items()}
-        for phase, spent in seconds.items():
-            if not math.isfinite(spent):
-                raise ValueError(f"it gave its meter {spent} seconds of {phase}")
+        seconds = {phase: seconds_of(phase, float(spent)) for phase, spent in spent_in.items()}
+        tallies = {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()}
         replaced = time.perf_counter is not clock
         return {
             "status": "rejected" if replaced else "ok",
             "reason": "time.perf_counter was replaced while it ran, so its phases mean nothing" if replaced else None,
             "seconds": seconds,
             "total": total,
-            "tallies": {name: int(number) for name, number in self.meter.tallies.items()},
+            "tallies": tallies,
             "curve": [*self.curve, self.point()],
             "last_phase": self.meter.last_phase,
             "peak_rss_bytes": memory["VmHWM"],
@@ -334,6 +335,20 @@ class Measured:
             self.curve.append(point)
         if len(self.curve) >= CURVE_POINTS:
             del self.curve[1::2]
+
+
+def seconds_of(phase: str, spent: float) -> float:
+    """What a phase took; less than nothing only by as much as two clocks may differ."""
+    if not -CLOCK_ERROR < spent < math.inf:
+        raise ValueError(f"it gave its meter {spent} seconds of {phase}")
+    return max(spent, 0.0)
+
+
+def tally_of(name: str, number: int) -> int:
+    if not 0 <= number < LARGEST_TALLY:
+        shown = number if -LARGEST_TALLY < number < LARGEST_TALLY else "over 2**63"
+        raise ValueError(f"it tallied {shown} for {name}; a tally is a whole number, 0 or more")
+    return number
 
 
 def place_of(error: BaseException) -> str:

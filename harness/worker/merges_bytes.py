@@ -51,10 +51,14 @@ def merges_sha256(merges: Sequence[Merge]) -> str:
     return hashlib.sha256(merges_to_bytes(merges)).hexdigest()
 
 
-def in_hex(merge: Sequence[bytes]) -> list[str]:
-    """A merge as records tell it.
+def in_hex(merge: Sequence[bytes], most: int | None = None) -> list[str]:
+    """A merge as records tell it, of each token at most so many bytes.
 
-    >>> in_hex((b"a", b"b\\n"))
-    ['61', '620a']
+    >>> in_hex((b"a", b"b\\n")), in_hex((b"a", b"b\\n"), 1)
+    (['61', '620a'], ['61', '62'])
     """
-    return [token.hex() for token in merge]
+    return [token[:most].hex() for token in merge]
+
+
+MOST_BYTES_IN_A_RECORD = 4096
+"""What a record keeps of a token that is wrong: one may be as long as memory."""
