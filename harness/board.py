@@ -29,7 +29,7 @@ from harness.results.charts.files import alike, save
 from harness.results.chosen import records_of
 from harness.results.legend import Legend
 from harness.results.rows import Row, rows
-from harness.runs.reproduction import command_of
+from harness.runs.reproduction import command_of, overrides_of
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
@@ -121,12 +121,12 @@ def absent_parts(skipped: Sequence[Row]) -> str:
 def reproduce(measured: Sequence[Row], folder: Path) -> str:
     """The commands that measure a cell of the board again."""
     row = next((row for row in measured if row.total is not None), measured[0])
-    data, size = row.corpus.get("name"), row.record["vocab_size"]
+    asked = [each for each in overrides_of(row.record) if each.startswith(("data", "vocab_size="))]
     lines = [
         "One table of the board, and one cell as its record tells it:",
         "",
         "```sh",
-        f"python -m harness experiment=board data={shlex.quote(str(data))} vocab_size={size} results=results/again",
+        shlex.join(["python", "-m", "harness", "experiment=board", *asked, "results=results/again"]),
         command_of(row.record),
         "```",
         "",

@@ -28,6 +28,7 @@ REASONS = {
     "installs system packages",
     "sets up an environment",
     "needs a scheduler",
+    "needs root",
     "needs valgrind, takes minutes",
     "needs .[report]",
     "needs .[distributed]",

@@ -174,15 +174,18 @@ def judges() -> list[VariantCard]:
 
 
 def select(names: Iterable[str]) -> list[VariantCard]:
-    """The variants of these names, tags, or `all`, each once.
+    """The variants of these names, tags, targets (`package.module:function`), or `all`, each once.
 
-    Raises Refusal for a name that is neither, with what exists.
+    Raises Refusal for a name that is none of these, with what exists.
     """
     listed = variants()
     chosen: dict[str, VariantCard] = {}
     for name in names:
         if name in listed:
             chosen[name] = listed[name]
+            continue
+        if ":" in name:
+            chosen[name] = VariantCard(name, name, "named by its target", tags=("external",))
             continue
         matching = {card.name: card for card in listed.values() if name == "all" or name in card.tags}
         if not matching:
