@@ -187,17 +187,20 @@ FACTORS = {
     "MB": 10**6,
     "G": 10**9,
     "GB": 10**9,
+    "T": 10**12,
+    "TB": 10**12,
     "KIB": 2**10,
     "MIB": 2**20,
     "GIB": 2**30,
+    "TIB": 2**40,
 }
 
 
 def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
     """The number of bytes that `text` says, at least `smallest`; `name` is what the message calls it.
 
-    >>> parse_bytes("64MB", "data.bytes"), parse_bytes("1.5 GiB", "limits.memory")
-    (64000000, 1610612736)
+    >>> parse_bytes("64MB", "data.bytes"), parse_bytes("1.5 GiB", "limits.memory"), parse_bytes("1TB", "--bytes")
+    (64000000, 1610612736, 1000000000000)
     """
     found = re.fullmatch(r"\s*([0-9][0-9_]{0,30}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     factor = FACTORS.get(found[2].upper()) if found else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import functools
 import logging
 import queue
 import time
@@ -20,6 +19,8 @@ from harness.corpora.parts.places import GROUP, one_line
 INNOCENT = 1_000_000
 """How often a worker may end while it has a task before Dask gives the task up: it is other tasks that end workers."""
 SECONDS_TO_CONNECT = 20
+SECONDS_TO_START_ANEW = 3.0
+SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Task(NamedTuple):
@@ -79,10 +80,8 @@ class Engine:
     def next_of(self, ended: queue.SimpleQueue[Any]) -> Any:
         while True:
             with contextlib.suppress(queue.Empty):
-                return ended.get(timeout=0.5)
-            self.look_after()
-            if self.client.status not in ("running", "connecting"):
-                raise Lost
+                return ended.get(timeout=SECONDS_BETWEEN_LOOKS)
+            self.check()
 
     def result_of(self, future: Any, task: Task) -> Any:
         if future.status == "cancelled":
@@ -94,10 +93,20 @@ class Engine:
                 "need this version of bpe-harness and memory for a part, see counting.params.part",
                 UNMEASURED,
             ) from error
-        try:
-            return future.result()
-        except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):  # nobody is there to hand it over
-            raise Lost from None
+        # What it returned lies with its worker, and is made again if that is killed before it hands it over.
+        while True:
+            try:
+                return future.result(timeout=SECONDS_BETWEEN_LOOKS)
+            except TimeoutError:
+                self.check()
+            except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
+                raise Lost from None
+
+    def check(self) -> None:
+        """See to the workers. Raises Lost if there is no scheduler any more."""
+        self.look_after()
+        if self.client.status not in ("running", "connecting"):
+            raise Lost
 
 
 @contextlib.contextmanager
@@ -127,7 +136,7 @@ def started(scheduler: str | None, workers: int, folder: Path, say: Callable[[st
                     silence_logs=logging.CRITICAL,
                 )
             )
-            look_after = functools.partial(keep_up, address, workers)
+            look_after = Keeper(address, workers).look_after
             look_after()
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
@@ -147,16 +156,31 @@ def started(scheduler: str | None, workers: int, folder: Path, say: Callable[[st
                 client.close(timeout=2)
 
 
-def keep_up(cluster: Any, workers: int) -> None:
-    """Have as many workers as there should be: Dask replaces one that was killed, but not one killed as it started."""
+class Keeper:
+    """Has as many workers on this machine as there should be.
 
-    def replace() -> None:
-        for name, worker in list(cluster.workers.items()):
-            if worker.status.name in ("closed", "failed"):
-                del cluster.workers[name]
-        cluster.scale(workers)
+    Dask replaces a worker that was killed, but not always one that was killed while it started.
+    """
 
-    cluster.loop.add_callback(replace)
+    def __init__(self, cluster: Any, workers: int) -> None:
+        self.cluster = cluster
+        self.workers = workers
+        self.gone_since: dict[Any, float] = {}
+
+    def look_after(self) -> None:
+        self.cluster.loop.add_callback(self.replace)
+
+    def replace(self) -> None:
+        """Forget the workers without a process for some seconds and have others started; in Dask's own thread."""
+        now = time.monotonic()
+        for name, nanny in list(self.cluster.workers.items()):
+            if nanny.process is not None and nanny.process.is_alive():
+                self.gone_since.pop(name, None)
+            elif now - self.gone_since.setdefault(name, now) > SECONDS_TO_START_ANEW:
+                del self.cluster.workers[name], self.gone_since[name]
+                closing = asyncio.ensure_future(nanny.close())
+                closing.add_done_callback(lambda closed: closed.cancelled() or closed.exception())
+        self.cluster.scale(self.workers)
 
 
 def forgiving(failures: int) -> Callable[..., None]:
