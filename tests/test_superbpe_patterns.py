@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.common import registry
 from variants.contract import Corpus
+from variants.counting import native
 from variants.counting.pretokenize import pre_tokens
 
 texts = st.text(st.sampled_from("ab1\u00bd .,:-/\t\r\n\u00a0\u3000\u00e9\u4e00\u0301'sS")) | st.text(max_size=30)
@@ -57,3 +59,21 @@ def test_the_two_expressions_cut_any_text_as_the_steps_do(file: Path, text: str)
 def test_contractions_are_words_of_their_own_in_the_first_stage() -> None:
     assert WORDS.pattern != O200K, "o200k's expression is written otherwise now"
     assert list(first_stage("don't\n")) == ["don", "'t", "\n"]
+
+
+def test_a_long_line_takes_little_memory() -> None:
+    """As a group of single characters it took a hundred bytes for each, and six megabytes of one line ran out of it."""
+    pattern = regex.compile(registry.cards("pattern")["superbpe"]["regex"])
+    line = "the way of the world is this one, " * 10_000
+    tracemalloc.start()
+    try:
+        assert [match.end() for match in pattern.finditer(line)] == [len(line) - 1, len(line)]
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(line)
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_older_spelling_of_the_pattern_is_known_and_cuts_alike() -> None:
+    new, old = (spelling for spelling, name in native.KNOWN.items() if name == "superbpe")
+    text = "a b  1234 c:: d \n\n e, --/\n" * 3
+    assert regex.findall(new or "", text) == regex.findall(old or "", text)

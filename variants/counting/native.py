@@ -44,6 +44,8 @@ KNOWN = {
     r"(?s:.+)": "document",
     None: "bytes",
     r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
+    r"|[^\n]+?(?=\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S)|(?![^\n]))\n?|\n": "superbpe",
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
     r"|(?:(?!\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S))[^\n])+\n?|\n": "superbpe",
     rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r/]*\n?|[^\S\n]*[\r\n]|\s+(?!\S)|\s+": "superbpe_words",
