@@ -121,7 +121,8 @@ def absent_parts(skipped: Sequence[Row]) -> str:
 def reproduce(measured: Sequence[Row], folder: Path) -> str:
     """The commands that measure a cell of the board again."""
     row = next((row for row in measured if row.total is not None), measured[0])
-    asked = [each for each in overrides_of(row.record) if each.startswith(("data", "vocab_size="))]
+    asked = [each for each in overrides_of(row.record) if each.startswith("data")]
+    asked.append(f"vocab_size={row.record['vocab_size']}")
     lines = [
         "One table of the board, and one cell as its record tells it:",
         "",

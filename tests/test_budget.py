@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import BRIEF, HEAP, TESTS, cell_of, limits_wait, reading_of, settings_for, unruly
+from workbench import BRIEF, HEAP, TESTS, TEXT, cell_of, limits_wait, reading_of, settings_for, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
@@ -125,6 +125,19 @@ def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=BRIEF)
     (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
     assert (record["status"], record["extrapolated"]) == ("timeout", None)
+
+
+def test_what_smaller_slices_took_says_what_one_would_take_that_tells_nothing_on_its_way(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path, TEXT * 8), unruly("hangs"), limits=BRIEF)
+    run = Run([cell], settings_for(tmp_path), tmp_path / "jobs")
+    for times in (1, 2):
+        (tmp_path / str(times)).mkdir()
+        smaller = cell_of(reading_of(tmp_path / str(times), TEXT * times), unruly("hangs"), limits=BRIEF)
+        keep_cost(smaller, run.machine, Estimate(10.0 * times, 10.0 * times, 10.0 * times, None, kept_costs.MEASURED))
+    run.measure_all()
+    (trained,) = run.trained
+    assert trained.answer["status"] == "extrapolated"
+    assert 40 < trained.answer["extrapolated"]["total_seconds"] < 160
 
 
 def curve(seconds_per_merge: float, merges: int) -> list[dict[str, Any]]:

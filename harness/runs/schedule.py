@@ -30,7 +30,7 @@ from harness.measure.interpreters import interpreter
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import store
 from harness.runs.cells import CountCell, TrainCell, count_job, count_key, read_merges, train_job
-from harness.runs.costs import MEASURED, Forecast, extrapolated, keep_cost, of_stopped
+from harness.runs.costs import MEASURED, Forecast, expected_cost, extrapolated, keep_cost, of_stopped
 from harness.runs.extrapolation import Estimate
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
 from harness.runs.known import RatiosKnown
@@ -336,7 +336,9 @@ class Run:
     def reckon(self, cell: TrainCell, answer: Answer) -> None:
         """Extrapolate the total of a cell that was stopped at the limit, and keep what every cell took."""
         if answer["status"] == "timeout":
-            estimate = of_stopped(answer, cell.num_merges, self.forecast.known.get(cell.key()))
+            # Of a trainer that reads the file no slices are made; those of its corpus that were measured say as much.
+            from_parts = self.forecast.known.get(cell.key()) or expected_cost(cell, self.machine)
+            estimate = of_stopped(answer, cell.num_merges, from_parts)
             if estimate is None:
                 return
             answer.update(status="extrapolated", extrapolated=extrapolated(estimate, answer))
