@@ -44,7 +44,7 @@ FAULTS = (
         '"pre_tokens": len(word_counts)',
     ),
     # What every room needs.
-    Fault("a ratio is upside down", "math.log(clock(ours) / clock(theirs))", "math.log(clock(theirs) / clock(ours))"),
+    Fault("a ratio is upside down", "[math.log(clock(ours) / clock(theirs))", "[math.log(clock(theirs) / clock(ours))"),
     Fault(
         "half an interval within the margin is enough to call two times the same",
         "return low >= 1 / (1 + MARGIN) and high",
@@ -87,7 +87,7 @@ FAULTS = (
         'source = ""',
     ),
     Fault("the rest of a run is told of the whole", "return level * done * grown", "return level * num_merges * grown"),
-    Fault("merges are counted from 0 where they part", '{"merge": index + 1, "got"', '{"merge": index, "got"'),
+    Fault("merges are counted from 0 where they part", '{"merge": index + 1, **', '{"merge": index, **'),
     # What records show.
     Fault(
         "special tokens are forgotten among the merges asked for",

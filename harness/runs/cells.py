@@ -144,7 +144,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     refuse_those_that_cannot(variants, extension)
     limits = limits_of(config["limits"])
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
-    if config["counting"]["engine"] is not None:
+    if config["counting"].get("engine") is not None:
         file = counted_by_an_engine(config, corpus, pattern_name)
     else:
         file = corpora.prepare(config["data"], special_tokens)

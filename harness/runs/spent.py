@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from harness.common.units import duration_text
 
-WORTH_A_LINE_SECONDS = 3.0
+WORTH_A_LINE_SECONDS = 5.0
 """Nobody asks where the time went of a command that took less."""
 SHOWN_SHARE = 0.01
 

@@ -17,7 +17,7 @@ from harness.tokenizers.dialects import PART
 LastCut = Callable[[str, int, int], int]
 """The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
 
-_OF_LINES = ("line", "superbpe", "superbpe_words")
+_OF_LINES = ("line", "gpt2_lines", "superbpe", "superbpe_words")
 """The patterns, by the names of their cards, of which no match goes on over a line end."""
 
 # Contractions; a sign and letters; digits; signs; white space. As OpenAI and those who follow it write them.
