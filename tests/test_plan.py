@@ -415,3 +415,8 @@ def test_nothing_is_no_size_except_where_it_is_one() -> None:
     with pytest.raises(Refusal, match="is nothing"):
         parse_bytes("0.4", "data.bytes")
     assert parse_bytes("0", "data.skip", smallest=0) == 0
+
+
+def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) -> None:
+    overrides = ["-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all"]
+    assert {cell.vocab_size for cell in cells(*overrides)} == {270, 280}

@@ -123,7 +123,7 @@ class HarnessConfig:
     first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
     variants: Any = None
     vocab_size: int | None = None
-    vocab_size_on: dict[str, int] = field(default_factory=dict)
+    vocab_size_at_most: dict[str, int] = field(default_factory=dict)
     special_tokens: list[str] | None = None
     tie_break: str = "greatest_bytes"
     min_count: int = 1

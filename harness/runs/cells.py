@@ -132,7 +132,8 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
     special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
-    vocab_size = config["vocab_size_on"].get(config["data"]["name"], of_card_unless_said(config, "vocab_size"))
+    vocab_size = of_card_unless_said(config, "vocab_size")
+    vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
         raise Refusal(
