@@ -109,6 +109,8 @@ def prepared_value(argument: str) -> str:
         return f"{key}={quoted(value)}"
     if name == "special_tokens":
         return f"{key}=[{','.join(map(quoted, listed(value)))}]"
+    if key.partition(".")[0] == "vocab_size_at_most":
+        return f"++{argument}"  # its keys are data sets, of which the configuration names none
     if key.startswith(("variant.params.", "counting.params.")):
         if "{" in value and value[0] not in "'\"[{":  # a command with places in braces, which Hydra takes for a mapping
             return f"++{key}={quoted(value)}"
