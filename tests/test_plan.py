@@ -317,8 +317,8 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
         {"pattern": {**only.config["pattern"], "partial": True}},
         {"variants": ["incremental"]},
         {"limits": {"wall": 5.0, "memory": None}},
-        {"counting": {"name": "mine", "_target_": "mine:count", "params": {}}},
-        {"counting": {"name": "mine", "_target_": "mine:count", "params": {"x": 1}}},
+        {"counting": {**only.config["counting"], "name": "mine", "_target_": "mine:count", "params": {}}},
+        {"counting": {**only.config["counting"], "name": "mine", "_target_": "mine:count", "params": {"x": 1}}},
         {"data": {**only.config["data"], "bytes": "11B"}},
     ]
     assert len({key(), *(key(**changes) for changes in different)}) == len(different) + 1
