@@ -13,6 +13,7 @@ import ast
 import inspect
 import json
 import keyword
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -98,7 +99,16 @@ def command(asked: argparse.Namespace) -> int:
     files = files_of(asked.name, checked_about(asked.about))
     check_name(asked.name, [root / path for path in files])
     write(root, files)
-    tell("\n".join([*files, "", "edit the first, then:", NEXT.format(name=asked.name)]))
+    tell(
+        "\n".join(
+            [
+                *(os.path.relpath(root / path) for path in files),
+                "",
+                "edit the first, then:",
+                NEXT.format(name=asked.name),
+            ]
+        )
+    )
     return OK
 
 

@@ -119,3 +119,12 @@ def test_a_folder_that_cannot_hold_locks_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none"))
     with pytest.raises(Refusal, match="set BPE_HARNESS_LOCKS to a folder"), lock.timing():
         pytest.fail("it was not refused")
+
+
+def test_a_run_that_is_refused_because_of_another_leaves_nothing(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, save=tmp_path / "tokenizer")
+    cells = [cell_of(reading_of(tmp_path), HEAP)]
+    before = sorted(tmp_path.iterdir())
+    with lock.timing(), pytest.raises(Refusal, match="another run"), measured(cells, settings, tmp_path / "jobs"):
+        pytest.fail("it was not refused")
+    assert sorted(tmp_path.iterdir()) == before

@@ -263,6 +263,8 @@ def test_a_likely_name_is_suggested() -> None:
         (["limits.wall=soon"], "limits.wall=soon"),
         (["threads=1,2"], "-m for a sweep"),
         (["variant=null"], "unknown variant 'null'"),
+        (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help has all "),
+        (["vocab_size=1k"], "vocab_size=1k is no whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes"),
         (["variants=naive,heap"], "-m for a sweep"),
         (["variant=[naive,heap]"], "variants=[A,B]"),

@@ -21,6 +21,8 @@ from harness.common.quick_yaml import read_yaml
 from harness.worker import calling
 
 MOST_ALIASES = 10
+MOST_NAMES = 50
+"""So many names are listed for who has mistaken one; of more only the likely one is named."""
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"
 """The tag of other people's trainers: they are judged here and do not judge."""
@@ -196,9 +198,13 @@ def select(names: Iterable[str]) -> list[VariantCard]:
 
 
 def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
-    """The answer to a name that does not exist: the likely one, then all there are."""
+    """The answer to a name that does not exist: the likely one, then all there are, unless these fill the screen."""
     existing = list(existing)
     close = difflib.get_close_matches(name, existing, 1)
+    if close and len(existing) > MOST_NAMES:
+        return (
+            f"unknown {kind} {name!r}; did you mean {close[0]}? python -m harness --help has all {len(existing)} names"
+        )
     meant = f" did you mean {close[0]}?" if close else ""
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 

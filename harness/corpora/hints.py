@@ -38,5 +38,5 @@ def shorter_than_asked(name: str, asked: str | int | None, size: int, rest: int)
         return ()
     return (
         f"data.bytes={asked} of {name} became {count_text(size)} bytes: a slice ends where a document does, and the "
-        "next one is longer than the rest",
+        "next document is too long for it",
     )

@@ -186,6 +186,8 @@ def sentence(error: BaseException, data: str = "") -> str:
             return f"{said}; did you mean {group}={match[1]}?"
     elif match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
         said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
+    elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", said):
+        said = f"{match[1]} is no {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", said):
         said = f"{match[1]} is given several values; say -m for a sweep over them, or [A,B] where a list is meant"
     return f"{said.rstrip('.')}; {HELP}"

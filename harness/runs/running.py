@@ -120,12 +120,12 @@ def records_of(plan: Plan, folder: Path) -> list[Record]:
 @contextlib.contextmanager
 def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent: Spent | None = None) -> Iterator[Run]:
     """Measure and prove, with the machine to itself; whatever breaks in, what was measured up to then is recorded."""
-    store = RecordFile(settings.results)
-    if settings.save is not None:
-        for place in places(distinct(cells), settings.save).values():
-            tokenizer_folder.check_free(place, settings.overwrite)
-        tokenizer_folder.check_writable(settings.save)
     with lock.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext():
+        store = RecordFile(settings.results)
+        if settings.save is not None:
+            for place in places(distinct(cells), settings.save).values():
+                tokenizer_folder.check_free(place, settings.overwrite)
+            tokenizer_folder.check_writable(settings.save)
         journal = taken_up(distinct(cells), settings, store)
         try:
             run = Run(cells, settings, folder, journal, spent)

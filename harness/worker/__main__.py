@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -53,6 +54,7 @@ BACKSTOP_BYTES = 256 << 20
 # Taken before anything of the job is imported, so that nothing it replaces can reach the total.
 clock = time.perf_counter
 HERE = __file__.rpartition(os.sep)[0]
+IMPORTING = importlib.__file__.rpartition(os.sep)[0]
 
 
 def main() -> None:
@@ -354,7 +356,7 @@ def tally_of(name: str, number: int) -> int:
 def place_of(error: BaseException) -> str:
     """Where in the target's own code it was raised, without folders; nothing where it was raised on the way there."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(("<", HERE))]
+    own = [frame for frame in frames if not frame.filename.startswith(("<", HERE, IMPORTING))]
     return f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})" if own else ""
 
 
