@@ -162,7 +162,7 @@ def format_of(path: Path, named: str | None) -> str:
     form = named or path.suffix.lstrip(".").lower()
     if form not in FORMATS:
         endings = ", ".join(f".{each}" for each in FORMATS)
-        raise Refusal(f"cannot tell a format from {path.name}; end it with one of {endings}, or say --format")
+        raise Refusal(f"cannot tell a format from {path.name}; end it with one of {endings}, or use --format")
     return form
 
 

@@ -295,7 +295,7 @@ def _compared(arguments: argparse.Namespace) -> Shown:
 
 def _no_frame() -> pd.DataFrame:
     others = ", ".join(name for name in FORMATS if name not in FOR_PROGRAMS)
-    raise Refusal(f"--against published has no form for programs; say --format with one of {others}")
+    raise Refusal(f"--against published has no form for programs; use --format with one of {others}")
 
 
 def _deliver(shown: Shown, form: str, output: Path | None) -> None:

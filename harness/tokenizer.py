@@ -216,7 +216,7 @@ def _convert(asked: argparse.Namespace) -> int:
     found = _read(asked, asked.tokenizer)
     source = Path(asked.tokenizer)
     if asked.output is None and not source.exists():
-        raise Refusal(f"{asked.tokenizer} is no folder; say --output FOLDER")
+        raise Refusal(f"{asked.tokenizer} is no folder; use --output FOLDER")
     folder = asked.output or (source if source.is_dir() else source.parent)
     for line in convert(found, asked.to, folder, _name_of_pattern(found.learned.pattern), asked.overwrite):
         tell(line)

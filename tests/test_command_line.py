@@ -258,7 +258,7 @@ def test_a_likely_name_is_suggested() -> None:
         (["data=big_txt", "data.facts.wrods=1"], "did you mean data.facts.words? there are: data.facts.bytes, "),
         (["variant.mpa=1"], "unknown override 'variant.mpa'; did you mean variant.part? there are: "),
         (["threads=two"], "threads=two"),
-        (["threads=1.5"], "threads=1.5 is no whole number; say a number, or all"),
+        (["threads=1.5"], "threads=1.5 is no whole number; give a number, or all"),
         (["plan=perhaps"], "plan=perhaps"),
         (["limits.wall=soon"], "limits.wall=soon"),
         (["threads=1,2"], "-m for a sweep"),

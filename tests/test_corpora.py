@@ -83,7 +83,7 @@ def test_a_known_corpus_keeps_its_name_wherever_it_lies(book: Path) -> None:
 def test_a_missing_corpus_says_where_it_is_expected_and_how_to_get_it(cache_folder: Path) -> None:
     assert refusal_of(card(**url())) == (
         f"data=known: no file at {cache_folder}/corpora/known.txt; get it with python -m harness.corpora fetch known, "
-        "or say data.path=FILE where you have it"
+        "or set data.path=FILE where you have it"
     )
 
 
@@ -100,7 +100,7 @@ def test_a_run_on_what_is_not_here_yet_answers_with_the_command_that_gets_it(nam
     source = registry.cards("data")[name]["source"]
     sentence = refusal_of(card(name=name, source=source))
     assert sentence.startswith(f"data={name}: no file at {cache_folder}/corpora/{source['file']}; ")
-    assert f"python -m harness.corpora fetch {name}, or say data.path=FILE" in sentence
+    assert f"python -m harness.corpora fetch {name}, or set data.path=FILE" in sentence
 
 
 def test_the_card_for_any_file_wants_its_path() -> None:

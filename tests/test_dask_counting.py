@@ -136,7 +136,7 @@ def test_a_full_disk_ends_with_a_sentence_and_the_same_goes_on(tmp_path: Path) -
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # what is started now has it too
     try:
-        with pytest.raises(Refusal, match=r"cannot take the shards of the words .*make room or say counting\.params"):
+        with pytest.raises(Refusal, match=r"cannot take the shards of the words .*make room or set counting\.params"):
             came_of(str(text), tmp_path / "scratch", 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

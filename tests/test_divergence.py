@@ -161,7 +161,7 @@ def test_a_trainer_takes_the_tie_break_that_is_its_own(book: str, capsys: pytest
     [
         (["heap", "no_such"], errors.USAGE, "unknown variant 'no_such'"),
         pytest.param(["heap", "no.such:train"], errors.UNMEASURED, "came to no merges (", marks=pytest.mark.slow),
-        (["heap", "heap", "--b", "pattern=line"], errors.USAGE, "reads the data set in another way; say it for both"),
+        (["heap", "heap", "--b", "pattern=line"], errors.USAGE, "reads the data set in another way; set it for both"),
         pytest.param(
             *(["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap came to no merges ("),
             marks=pytest.mark.slow,

@@ -160,7 +160,7 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
         ),
         ("./train '{words}", ValueError, "cannot be read: No closing quotation"),
         ("./train {word} {merges}", ValueError, r"has a place for \{word\}; there are: words, merges, num_merges, tie"),
-        ("./train {words}", ValueError, r"has no place for \{merges\}; say all of them, or none"),
+        ("./train {words}", ValueError, r"has no place for \{merges\}; use all of them, or none"),
     ],
 )
 def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Exception], told: str) -> None:

@@ -94,7 +94,7 @@ def test_a_table_of_words_can_be_written_too(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, book: str) -> None:
-    with pytest.raises(Refusal, match=r"cannot write .*nowhere.* \(No such file or directory\); say another place"):
+    with pytest.raises(Refusal, match=r"cannot write .*nowhere.* \(No such file or directory\); choose another place"):
         exported("file", "--set", book, "--parquet", str(tmp_path / "nowhere" / "p"))
     (tmp_path / "taken").mkdir()
     with pytest.raises(Refusal, match=r"cannot write .*\(Is a directory\); say"):

@@ -100,7 +100,7 @@ def test_a_ratio_is_refused_with_its_reason() -> None:
     lines = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")}
     assert "| 3.00 |" in lines["peer"]
     assert "| not comparable |" in lines["other"]
-    assert "- Not comparable with base, whose work is another (different by design): other." in table
+    assert "- Not comparable with base, which did other work (different by design): other." in table
     assert "it merges syllables; merge 1 is rare" in table
 
 

@@ -55,7 +55,7 @@ def test_its_total_is_the_whole_and_no_counters_time_is_added(tmp_path: Path) ->
     assert silent["seconds"]["other"] == silent["seconds"]["total"]
     notes = Legend(rows([told, silent])).notes()
     assert [note for note in notes if "whole way from the file" in note] == [
-        "The total is that of the whole way from the file to merges, which is not told by phases: silent."
+        "One total from the file to the merges, without phases: silent."
     ]
     assert not [note for note in notes if "Counting was not measured" in note]
 

@@ -63,7 +63,7 @@ def test_a_ratio_is_taken_within_blocks_and_has_an_interval() -> None:
     assert (one["total / one"], one["interval"]) == ("1.00", "-")
     assert other["total / one"] == "1.07"
     assert other["interval"] == "1.07 to 1.07"
-    assert "the median over blocks of the ratio of CPU seconds, and the interval" in notes(records, relative_to="one")
+    assert "the median over blocks of the ratio of CPU seconds, with its 95 % confidence interval" in notes(records, relative_to="one")
     assert "No difference" not in notes(records)
 
 
@@ -167,13 +167,13 @@ def test_an_extrapolated_row_shows_what_it_would_take_at_least_and_never_a_time(
         "extrapolated",
     )
     assert (
-        "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all of them would take 11.3 h"
-        " (9.2 h to 13.6 h, from its slices; over sizes, exponent 1.98); its merges up to then are the reference's."
+        "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all would take 11.3 h"
+        " (9.2 h to 13.6 h, from its slices; over sizes, exponent 1.98); its merges so far match the reference."
     ) in explanations(records)
     vague = {**extrapolated()["extrapolated"], "high_seconds": 4e11}
     assert (
-        "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all of them would take over 9.2 h, and "
-        "how much longer cannot be told, from its slices; its merges up to then are the reference's."
+        "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all would take over 9.2 h, and "
+        "how much longer cannot be told, from its slices; its merges so far match the reference."
     ) in explanations([extrapolated(extrapolated=vague)])
     unproved = explanations([extrapolated(proof={"state": "unconfirmed", "by": []}, extrapolated=None)])
     assert "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges." in unproved

@@ -312,7 +312,7 @@ def test_invalid_text_is_refused_with_its_place(harness: FrontDoor) -> None:
     said = harness("data.path=text.txt", SMALL)
     assert (said.code, said.refused()) == (
         22,
-        "text.txt: invalid UTF-8 at byte 5; mend the file, or say errors=replace",
+        "text.txt: invalid UTF-8 at byte 5; mend the file, or set errors=replace",
     )
     assert [each["status"] for each in said.records()] == ["error", "error"]
 

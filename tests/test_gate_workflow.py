@@ -42,7 +42,7 @@ def test_one_trainer_has_to_be_named(targets: list[str], capsys: pytest.CaptureF
 
 def test_a_clone_is_installed_from_where_it_was_cloned_and_a_folder_from_nowhere(tmp_path: Path) -> None:
     origin = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
-    with pytest.raises(Refusal, match="no other machine reaches; say what CI shall install"):
+    with pytest.raises(Refusal, match="no other machine reaches; say what CI should install"):
         requirement_of(origin, "1.0")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=test", "-c", "user.email=test@example.org"]
     for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):

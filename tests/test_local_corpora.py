@@ -132,7 +132,7 @@ def test_several_files_without_special_tokens_need_a_separator() -> None:
         ("[]", "data.path=[] names no file"),
         ("", "data.path is empty"),
         ("[texts/a.txt,nonesuch]", "there is no file nonesuch"),
-        ("[texts/a.txt,-]", "say data.path=- alone"),
+        ("[texts/a.txt,-]", "set data.path=- alone"),
         ("texts/*.pdf", "there is no file texts/*.pdf, and none that matches it"),
         ("texts/a*/*", "none that matches"),
         ("['a]", "cannot tell the texts in data.path=['a]"),
@@ -292,11 +292,11 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
     parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=2)
     assert text_of(tmp_path / "rows.parquet", column="body") == JOINED
     sentence = refusal_of(tmp_path / "rows.parquet")
-    assert "rows.parquet has no column 'text', there are: id, body; say data.column=NAME" in sentence
+    assert "rows.parquet has no column 'text', there are: id, body; set data.column=NAME" in sentence
     assert "rows.parquet, row 1: column 'id' holds int, not text" in refusal_of(tmp_path / "rows.parquet", column="id")
     assert "its rows are joined by" in refusal_of(tmp_path / "rows.parquet", ())
     parquet.write_table(pyarrow.table({"word": ["low"], "count": [1]}), tmp_path / "words.parquet")
-    assert "say data.column=NAME, or data=words to train on its counts" in refusal_of(tmp_path / "words.parquet")
+    assert "set data.column=NAME, or data=words to train on its counts" in refusal_of(tmp_path / "words.parquet")
 
 
 def test_a_row_without_text_is_named(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_parquet_that_is_cut_off_is_refused(tmp_path: Path, keep: float) -> None
         (b'{"text": ["a"]}', "line 2: column 'text' holds a list, not text;"),
         (b'{"text": "\\ud800"}', "line 2: column 'text' holds half a surrogate pair"),
         (b'["text"]', "line 2: a list, not an object with a column 'text';"),
-        (b'{"body": "a", "id": 1}', "has no column 'text' in line 2, there are: body, id; say data.column=NAME"),
+        (b'{"body": "a", "id": 1}', "has no column 'text' in line 2, there are: body, id; set data.column=NAME"),
         (b"[" * 100_000, "line 2: no JSON that can be read"),
         (b"9" * 5000, "line 2: no JSON that can be read"),
         (b"\xef\xbb\xbf{}", "line 2: no JSON"),

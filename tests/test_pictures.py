@@ -133,7 +133,7 @@ def test_what_does_not_tell_training_from_counting_has_no_rung_but_a_name(tmp_pa
     records = [*LADDER, measured("flat_file", 0.3, counting="itself")]
     picture = drawn(records, "ladder", tmp_path)
     assert len(picture.values()) == 4
-    assert "Not drawn, since they do not tell training from counting: flat_file." in picture.texts
+    assert "Not drawn, because they do not separate training from counting: flat_file." in picture.texts
     assert len(drawn(records, "ladder", tmp_path, seconds="total").values()) == 5
 
 

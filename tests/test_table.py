@@ -397,7 +397,7 @@ def test_a_vocabulary_that_stayed_small_is_explained() -> None:
 def test_a_total_without_counting_says_so() -> None:
     uncounted = changed(HEAP, seconds={**HEAP["seconds"], "read": None, "count": None, "total": None})
     assert markdown_table([uncounted, NAIVE])[0]["count"] == "-"
-    assert explanations([uncounted, NAIVE]) == ["Counting was not measured, so the total is without it: heap."]
+    assert explanations([uncounted, NAIVE]) == ["Counting was not measured, so the total excludes it: heap."]
 
 
 def test_a_repeat_that_failed_is_left_out_and_named() -> None:

@@ -390,7 +390,7 @@ def test_a_folder_from_elsewhere_keeps_its_own_ids(tmp_path: Path) -> None:
 
 def test_a_folder_without_manifest_needs_its_pattern_and_special_tokens(tmp_path: Path) -> None:
     elsewhere(tmp_path)
-    with pytest.raises(Refusal, match=r"has no manifest\.json; say the pattern and the special tokens"):
+    with pytest.raises(Refusal, match=r"has no manifest\.json; give the pattern and the special tokens"):
         load(tmp_path)
     with pytest.raises(Refusal, match=r"'<\|endoftext\|>' is no byte, no merge makes it, and no special"):
         load(tmp_path, pattern=GPT2_PATTERN)

@@ -271,7 +271,7 @@ def test_ranks_need_a_pattern_and_the_ids_of_special_tokens(tmp_path: Path) -> N
     path.write_bytes(ranks.ranks_text(learned()))
     with pytest.raises(Refusal, match="does not say its pattern"):
         load(path)
-    with pytest.raises(Refusal, match=r"does not say the ids of special tokens; say each as <\|e\|>=ID"):
+    with pytest.raises(Refusal, match=r"does not say the ids of special tokens; give each as <\|e\|>=ID"):
         load(path, pattern=GPT2_PATTERN, special_tokens=["<|e|>"])
     assert load(path, pattern=GPT2_PATTERN, special_tokens={"<|e|>": 999}).encode("<|e|>") == [999]
 
@@ -446,7 +446,7 @@ def test_converting_in_place_adds_a_form_and_leaves_the_rest(tmp_path: Path) -> 
     main_raising("convert", str(tmp_path), "--to", "tiktoken")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    with pytest.raises(Refusal, match=r"holds a tokenizer already .*tokenizer.json\); say --overwrite"):
+    with pytest.raises(Refusal, match=r"holds a tokenizer already .*tokenizer.json\); use --overwrite"):
         main_raising("convert", str(tmp_path), "--to", "huggingface")
     main_raising("convert", str(tmp_path), "--to", "huggingface", "--overwrite")
 

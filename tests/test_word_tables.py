@@ -219,7 +219,7 @@ def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> N
         assert (record["seconds"]["read"], record["seconds"]["count"], record["counts_reused"]) == (None, None, False)
     shown = to_markdown(records)
     assert "counting given" in shown
-    assert "The corpus is a table of words with their counts, so the total is without counting" in shown
+    assert "The corpus is a table of words with their counts, so the total excludes counting" in shown
 
 
 def test_a_counted_text_and_its_table_give_the_same_merges(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class InvalidText(ValueError):
     def __str__(self) -> str:
         # A byte order mark of UTF-16 begins with a byte that UTF-8 never has.
         cure = "mend the file" if self.offset else "if it is UTF-16, iconv -f UTF-16 -t UTF-8 converts it; else mend it"
-        return f"{self.path}: invalid UTF-8 at byte {self.offset}; {cure}, or say errors=replace"
+        return f"{self.path}: invalid UTF-8 at byte {self.offset}; {cure}, or set errors=replace"
 
 
 class LeftOut(ValueError):

@@ -93,7 +93,7 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
     if not places.intersection(IN_ANY_CASE):
         arguments += [f"{{{name}}}" for name in IN_ANY_CASE]
     elif missing := [name for name in IN_ANY_CASE[:2] if name not in places]:
-        raise ValueError(f"the command has no place for {{{missing[0]}}}; say all of them, or none")
+        raise ValueError(f"the command has no place for {{{missing[0]}}}; use all of them, or none")
     return [PLACE.sub(lambda found: str(known[found[1]]), argument) for argument in arguments]
 
 

@@ -56,7 +56,7 @@ CLIENTS: dict[str, Callable[[Source, Path], None]] = {
 def require(*programs: str, where: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
-            raise Refusal(f"{program} is not here; fetch this on {where}, or say data.path=FILE", UNMEASURED)
+            raise Refusal(f"{program} is not here; fetch this on {where}, or set data.path=FILE", UNMEASURED)
 
 
 def run(command: Sequence[str], wanted: str, advice: str, folder: Path) -> None:

@@ -138,7 +138,7 @@ def download(
             if not broken.reached and most == before:
                 raise Refusal(
                     f"cannot reach {address.host} ({broken}); if this machine is offline, get {address.url} where "
-                    "there is a network and say data.path=FILE",
+                    "there is a network and set data.path=FILE",
                     UNMEASURED,
                 ) from broken
             if fruitless >= patience.fruitless_attempts:
@@ -188,9 +188,9 @@ def refuse(address: Address, error: urllib.error.HTTPError) -> None:
     hint = {
         401: "it wants to know who asks; for Hugging Face set HF_TOKEN",
         403: "it may not be had from here, or not without a token (HF_TOKEN for Hugging Face)",
-        404: "it is no longer there; look for its new address and change the card, or say data.path=FILE",
-        410: "it is no longer there; look for its new address and change the card, or say data.path=FILE",
-    }.get(error.code, "get it another way and say data.path=FILE")
+        404: "it is no longer there; look for its new address and change the card, or set data.path=FILE",
+        410: "it is no longer there; look for its new address and change the card, or set data.path=FILE",
+    }.get(error.code, "get it another way and set data.path=FILE")
     reason = one_line(error.reason)  # of a circle of redirects, several lines
     raise Refusal(f"{address.url} answers {error.code} {reason}; {hint}", UNMEASURED) from error
 

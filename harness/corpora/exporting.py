@@ -49,6 +49,6 @@ def placed(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's own text names its call
-        raise Refusal(f"cannot write {path} ({why}); say another place with --parquet FILE", UNMEASURED) from error
+        raise Refusal(f"cannot write {path} ({why}); choose another place with --parquet FILE", UNMEASURED) from error
     finally:
         temporary.unlink(missing_ok=True)

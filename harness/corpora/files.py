@@ -85,7 +85,7 @@ def check_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except FileNotFoundError:
-        raise Refusal(f"there is no file {path}; say data.path=FILE with one that exists", UNMEASURED) from None
+        raise Refusal(f"there is no file {path}; set data.path=FILE with one that exists", UNMEASURED) from None
     except OSError as error:
         raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
 

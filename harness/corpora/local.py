@@ -35,7 +35,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
         return "stdin", *standard_input.spooled()
     members = members_of(path)
     if not members:
-        raise Refusal("data.path=[] names no file; say data.path=[A,B]")
+        raise Refusal("data.path=[] names no file; set data.path=[A,B]")
     for member in members:
         check_readable(member)
     tables = [member for member in members if kind_of(member)]
@@ -60,9 +60,9 @@ def members_of(path: Any) -> list[Path]:
         return [member for each in path for member in members_of(each)]
     text = str(path)
     if not text:
-        raise Refusal("data.path is empty; say data.path=FILE")
+        raise Refusal("data.path is empty; set data.path=FILE")
     if text == STANDARD_INPUT:
-        raise Refusal("standard input is a corpus of its own; say data.path=- alone, or ./- for a file called so")
+        raise Refusal("standard input is a corpus of its own; set data.path=- alone, or ./- for a file called so")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) and not os.path.lexists(text):
         raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or fetch it first")
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
@@ -82,7 +82,7 @@ def files_below(folder: Path) -> list[Path]:
         paths = (Path(place, name) for name in names if not name.startswith("."))
         found += [path for path in paths if path.is_file()]
     if not found:
-        raise Refusal(f"there are no files in {folder}; say data.path=FILE with one that exists", UNMEASURED)
+        raise Refusal(f"there are no files in {folder}; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
@@ -105,7 +105,7 @@ def separator_of(card: Mapping[str, Any], special_tokens: Sequence[str], number:
         return special_tokens[0]
     what = f"these {number} files" if number > 1 else "its rows"
     raise Refusal(
-        f"{what} are joined by the first special token, and special_tokens=[] names none; name one, or say "
+        f"{what} are joined by the first special token, and special_tokens=[] names none; name one, or set "
         "data.separator=TEXT (which may be empty)"
     )
 

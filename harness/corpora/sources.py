@@ -55,7 +55,7 @@ def fetched(card: Card) -> Path:
     path, name = place_of(card), card["name"]
     if not path.exists():
         raise Refusal(
-            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or say "
+            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or set "
             "data.path=FILE where you have it",
             UNMEASURED,
         )

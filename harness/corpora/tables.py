@@ -128,11 +128,11 @@ def kind_in_json(value: Any) -> str:
 
 
 def refused(path: Path, place: str, why: str) -> Refusal:
-    return Refusal(f"{path}, {place}: {why}; mend or leave out that row, or say data.column=NAME", UNMEASURED)
+    return Refusal(f"{path}, {place}: {why}; mend or leave out that row, or set data.column=NAME", UNMEASURED)
 
 
 def no_column(path: Path, column: str, names: list[str], where: str = "", otherwise: str = "") -> Refusal:
     there = ", ".join(names) or "none"
     return Refusal(
-        f"{path} has no column {column!r}{where}, there are: {there}; say data.column=NAME{otherwise}", UNMEASURED
+        f"{path} has no column {column!r}{where}, there are: {there}; set data.column=NAME{otherwise}", UNMEASURED
     )

@@ -147,15 +147,15 @@ def asked_of(asked: argparse.Namespace) -> Asked:
 def refuse_contradictions(asked: argparse.Namespace) -> None:
     ways = [name for name in ("against", "against_variant", "base", "no_base") if getattr(asked, name)]
     if len(ways) > 1:
-        raise Refusal(f"{option(ways[0])} and {option(ways[1])} are two ways to say what the base is; say one")
+        raise Refusal(f"{option(ways[0])} and {option(ways[1])} are two ways to say what the base is; choose one")
     if asked.head is not None and asked.base is None:
-        raise Refusal("--head is the Python of one environment; say --base for the one to compare it with")
+        raise Refusal("--head is the Python of one environment; use --base for the one to compare it with")
     if asked.no_base and "time" in (asked.tiers or "").split(","):
-        raise Refusal("times are compared with those of a base, and --no-base says that there is none; say one")
+        raise Refusal("times are compared with those of a base, and --no-base says that there is none; choose one")
     if asked.accept and asked.tiers and "work" not in asked.tiers.split(","):
         raise Refusal("--accept is about counts of work; leave out --tiers, or name work among them")
     if asked.accept and asked.advisory:
-        raise Refusal("--accept writes the snapshot and --advisory only looks; say one")
+        raise Refusal("--accept writes the snapshot and --advisory only looks; choose one")
     if asked.self_test or asked.quick:
         refuse_meaningless(asked, "--self-test", OF_SELF_TEST)
     elif asked.replay is not None:

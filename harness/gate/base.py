@@ -89,7 +89,7 @@ def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
     name = next((each for each in against if commit_of(root, each) is not None), None)
     if name is None:
         raise NoBase(
-            f"git knows none of {', '.join(against)}; fetch it, say --against COMMIT, or --no-base if there is none yet"
+            f"git knows none of {', '.join(against)}; fetch it, use --against COMMIT, or --no-base if there is none yet"
         )
     try:
         commit = git(root, "merge-base", "HEAD", name)

@@ -211,7 +211,7 @@ def chosen(targets: Sequence[str]) -> list[VariantCard]:
         found = [VariantCard(target, target)] if ":" in target else registry.select([target])
         cards.update({card.name: card for card in found})
     if not cards:
-        raise Refusal("the card names no variants; say which: a name, a tag, or package.module:function")
+        raise Refusal("the card names no variants; name some: a name, a tag, or package.module:function")
     return list(cards.values())
 
 

@@ -280,7 +280,7 @@ def kernel_of(card: Card) -> VariantCard:
     """So many trainings of the card's variant, as one trainer."""
     selected = registry.select([card.self_test.variant])
     if len(selected) != 1:
-        raise Refusal(f"self_test.variant={card.self_test.variant} are {len(selected)} variants; say one")
+        raise Refusal(f"self_test.variant={card.self_test.variant} are {len(selected)} variants; choose one")
     variant = selected[0]
     params = {"target": variant.target, "units": card.self_test.units}
     return VariantCard("kernel", f"{planted.__name__}:units", family=variant.family, params=params)

@@ -115,7 +115,7 @@ class Stream:
         known, blocks = read_stream(path) if path.exists() else (head, [])
         if comparable(known) != comparable(head):
             raise Refusal(
-                f"{path} is of another program, machine or condition; say --output FOLDER, or take it away", UNMEASURED
+                f"{path} is of another program, machine or condition; use --output FOLDER, or take it away", UNMEASURED
             )
         self.file = BlockFile(path, FORM, known, blocks)
 

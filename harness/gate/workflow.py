@@ -88,7 +88,7 @@ def requirement_of(origin: dict[str, Any] | None, version: str) -> str:
     if (checkout := _checkout_of(url.removeprefix("file://"))) is not None:
         return f"{PACKAGE} @ {checkout}"
     raise Refusal(
-        f"this {PACKAGE} was installed from {url}, which no other machine reaches; say what CI shall install, as in "
+        f"this {PACKAGE} was installed from {url}, which no other machine reaches; say what CI should install, as in "
         f"--workflow '{PACKAGE} @ git+https://HOST/OWNER/{PACKAGE}'"
     )
 

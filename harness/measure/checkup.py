@@ -74,7 +74,7 @@ def load(machine: Machine) -> Iterator[Finding]:
     minute = float(averages[0])
     busy = minute > BUSY_LOAD * machine.cores()
     what = f"{minute:.2f} processes on {machine.cores()} processors over the last minute"
-    advice = "end what else runs, or say measure=careful, which waits for a quiet moment before each cell"
+    advice = "end what else runs, or set measure=careful, which waits for a quiet moment before each cell"
     yield Finding("load", DISTURBS if busy else GOOD, what, advice if busy else "")
 
 

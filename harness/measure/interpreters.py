@@ -39,7 +39,7 @@ def interpreter(asked: str | None) -> Interpreter:
         return THIS
     label = "/".join(Path(asked).parts[-3:]).lstrip("/")
     if shutil.which(asked) is None:
-        how = "say another path" if "/" in asked else f"apt-get install {asked}, or say interpreter=PATH"
+        how = "give another path" if "/" in asked else f"apt-get install {asked}, or set interpreter=PATH"
         return Interpreter(label, "skipped", f"there is no interpreter {label!r} here; {how}")
     try:
         told = subprocess.run([asked, "-c", ASK], capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)

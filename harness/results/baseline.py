@@ -86,6 +86,6 @@ class Baseline:
                 if row is not base and (why := incomparable(row, base)):
                     by_reason.setdefault(why, []).append(label)
         return [
-            f"Not comparable with {self.variant}, whose work is another ({why}): {'; '.join(dict.fromkeys(labelled))}."
+            f"Not comparable with {self.variant}, which did other work ({why}): {'; '.join(dict.fromkeys(labelled))}."
             for why, labelled in by_reason.items()
         ]

@@ -190,7 +190,7 @@ def witnesses_note(rows: Sequence[Row]) -> list[str]:
     asked = {row.name for row in rows}
     proved = [row for row in rows if row.status == "ok" and row.confirmed]
     long = dict.fromkeys(name for row in proved for name in row.agreeing if _is_long(name, asked))
-    return [f"proof: others that came to the same merges: {', '.join(long)}."] if long else []
+    return [f"proof: others with the same merges: {', '.join(long)}."] if long else []
 
 
 def _is_long(name: str, asked: Set[str]) -> bool:

@@ -21,9 +21,9 @@ LONGEST_TOKEN = 20
 
 EXPLAINED = {
     IDENTICAL: "the same merges as ours under the tie-break in parentheses",
-    UP_TO_TIES: "each merge was of a pair as frequent as any at that moment, by a replay against the true counts, but "
-    "among equals no tie-break of ours takes all of these",
-    BY_DESIGN: "other merges, because it is meant to make others",
+    UP_TO_TIES: "each merge was one of the most frequent pairs at its moment, by a replay against the true counts, but "
+    "none of our tie-breaks chooses all of them",
+    BY_DESIGN: "other merges, on purpose",
     WRONG: "a pair was merged although another was more frequent, by a replay against the true counts",
 }
 

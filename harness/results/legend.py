@@ -19,8 +19,8 @@ UNCONFIRMED = "?"
 TELLS_NOTHING = 1000
 """Where the ends of an interval are further apart than by this factor, only the lower one is worth its ink."""
 KEPT = (
-    f"{REUSED} the total is what this run measured, training alone: word counts of an earlier run were used, and what "
-    "counting took then stands by itself with its date; counts=fresh counts anew."
+    f"{REUSED} training alone: the run used word counts from an earlier run, whose time is shown apart; "
+    "counts=fresh counts again."
 )
 
 
@@ -178,26 +178,26 @@ def _extrapolation_text(row: Row) -> str:
     source = f", from its {expected['from']}" if expected.get("from") else ""
     exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
-    merges = "; its merges up to then are the reference's" if proved else ""
+    merges = "; its merges so far match the reference" if proved else ""
     if expected["high_seconds"] > TELLS_NOTHING * expected["low_seconds"]:
         return f"; all of them would take over {low}, and how much longer cannot be told{source}{merges}"
-    return f"; all of them would take {total} ({low} to {high}{source}{exponent}){merges}"
+    return f"; all would take {total} ({low} to {high}{source}{exponent}){merges}"
 
 
 def _remarks(row: Row) -> Iterable[str]:
     """What is to be said of a row that has times; rows of which the same is said are named together."""
     if row.by_design and not row.proved:
-        yield f"{UNCONFIRMED} as they are meant to be others, nothing confirms the merges of"
+        yield f"{UNCONFIRMED} meant to differ, so nothing confirms the merges of"
     elif not row.proved:
         yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
     if row.seconds and "count" not in row.seconds and row.record.get("counting") == BY_ITSELF:
-        yield "The total is that of the whole way from the file to merges, which is not told by phases"
+        yield "One total from the file to the merges, without phases"
     elif row.seconds and "count" not in row.seconds and not row.counts_reused:
         given = row.record.get("pattern") is None
         why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
-        yield f"{why}, so the total is without {'counting' if given else 'it'}"
+        yield f"{why}, so the total excludes {'counting' if given else 'it'}"
     if row.exhausted and row.by_design:
         yield f"{count_text(row.merges or 0)} of {count_text(row.requested_merges or 0)} merges were made"
     elif row.merges is not None and row.requested_merges is not None and row.merges < row.requested_merges:

@@ -49,7 +49,7 @@ def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -
         f"{clocks.pop()} seconds" if len(clocks) == 1 else "CPU seconds where both ran one thread, else wall seconds"
     )
     interval = (
-        f", and the interval that holds it with {share_text(CONFIDENCE)} confidence"
+        f", with its {share_text(CONFIDENCE)} confidence interval"
         if any(comparison.different is not None for comparison, _ in paired)
         else f"; {_MORE_BLOCKS}"
     )
@@ -78,7 +78,7 @@ def ranking(timed: Sequence[_Named]) -> Iterator[str]:
             single.append(names)
     if same:
         yield (
-            f"No difference: {listed(same)}. The interval of their ratio within blocks holds 1 or lies within "
+            f"No difference: {listed(same)}. The interval of their ratio contains 1 or lies within "
             f"{share_text(MARGIN)} of it, so their order means nothing."
         )
     if few:

@@ -168,7 +168,7 @@ def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merg
         [*said, f"variant._target_={name}" if card is None else f"variant={name}", "measure=proof"]
     )
     if cell.reading.key != words.reading.key:
-        raise Refusal(f"{' '.join(own)} reads the data set in another way; say it for both")
+        raise Refusal(f"{' '.join(own)} reads the data set in another way; set it for both")
     with temporary_folder() as folder:
         run = Run([cell], settings, folder)
         run.measure_all()

@@ -327,7 +327,7 @@ def limits_of(composed: Mapping[str, Any]) -> Limits:
 def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
     for number, token in enumerate(tokens):
         if not token:
-            raise Refusal("special_tokens holds an empty token; leave it out, or say special_tokens=[] for none")
+            raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
         if token in tokens[:number]:
             raise Refusal(f"special_tokens holds {token!r} twice; name each once")
         try:

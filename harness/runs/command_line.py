@@ -137,7 +137,7 @@ def listed(value: str) -> list[str]:
     (['<|a|>', 'b'], ['<|endoftext|>'], [])
     """
     if value == "null":
-        raise Refusal("special_tokens=null is none of the possibilities; say special_tokens=[] for no special tokens")
+        raise Refusal("special_tokens=null is none of the possibilities; set special_tokens=[] for no special tokens")
     return split_list(value, "special_tokens")
 
 
@@ -152,7 +152,7 @@ def check_names(argument: str) -> None:
         raise Refusal(f"{key} is said one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=[A,B]" if key == "variant" else f"-m {key}=A,B"
-        raise Refusal(f"{key} is one name; for several say {several}")
+        raise Refusal(f"{key} is one name; for several use {several}")
     if key not in GROUPS or not equals or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
@@ -189,7 +189,7 @@ def sentence(error: BaseException, data: str = "") -> str:
     elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", said):
         said = f"{match[1]} is no {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", said):
-        said = f"{match[1]} is given several values; say -m for a sweep over them, or [A,B] where a list is meant"
+        said = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
     return f"{said.rstrip('.')}; {HELP}"
 
 

@@ -100,7 +100,7 @@ def extension_of(config: Mapping[str, Any], num_merges: int, special_tokens: Seq
         size = 256 + len(special_tokens) + len(merges)
         raise Refusal(
             f"extend={path} has {count_text(len(merges))} merges, and vocab_size leaves room for "
-            f"{count_text(max(num_merges, 0))}; say vocab_size={size} or more"
+            f"{count_text(max(num_merges, 0))}; set vocab_size={size} or more"
         )
     try:
         check_inherited(merges, inheriting, num_merges)
@@ -108,7 +108,7 @@ def extension_of(config: Mapping[str, Any], num_merges: int, special_tokens: Seq
         raise Refusal(f"extend={path}: {error}") from error
     if learned is not None and set(learned.special_tokens) != set(special_tokens):
         listed = ",".join(repr(token) for token in learned.special_tokens)
-        raise Refusal(f"extend={path} has other special tokens, and every id is to stay; say special_tokens=[{listed}]")
+        raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{listed}]")
     return Extension(path.name, tuple(merges), inheriting, config["veto"], learned)
 
 

@@ -57,7 +57,7 @@ def _value(key: str, value: Any) -> str:
         return text
     if isinstance(value, str | PurePath):
         return quoted(text)
-    raise Refusal(f"{key} is {value!r}; say text, a number, True, False, None or a list of these")
+    raise Refusal(f"{key} is {value!r}; give text, a number, True, False, None or a list of these")
 
 
 def _one_of_several(key: str, value: Any) -> str:

@@ -167,8 +167,8 @@ def rule_of(precision: float | None, fewest: int, most: int, *, timed: bool) -> 
     if not 0 < precision < 1:
         raise Refusal(f"measure.precision={precision:g} is no share; 0.05 is within 5 %")
     if not timed:
-        raise Refusal("measure.precision is of times, and none are measured so; leave it out, or say measure=quick")
+        raise Refusal("measure.precision is of times, and none are measured so; leave it out, or set measure=quick")
     least = max(FEWEST, fewest)
     if most < least:
-        raise Refusal(f"measure.most={most} is fewer than the {least} blocks that there are at least; say more")
+        raise Refusal(f"measure.most={most} is fewer than the {least} blocks that there are at least; set more")
     return Rule(precision, least, most)

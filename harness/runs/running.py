@@ -347,7 +347,7 @@ def why_not_counted(cell: CountCell, counted: Counted) -> str:
         return str(counted.failed_by)
     return (
         f"counting {cell.reading.file.name} with counting={cell.counter.name} was {counted.failed_by}; raise that, "
-        "take a slice (data.bytes=64MB), or say another counter"
+        "take a slice (data.bytes=64MB), or choose another counter"
     )
 
 

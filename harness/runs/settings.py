@@ -67,7 +67,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     one_of("counts", config["counts"], ["kept", "fresh"])
     for name in ("results", "save"):
         if config[name] == "":
-            raise Refusal(f"{name} is empty; say {name}=FOLDER")
+            raise Refusal(f"{name} is empty; set {name}=FOLDER")
     return Settings(
         results=Path(config["results"]),
         save=Path(config["save"]) if config["save"] is not None else None,
@@ -102,7 +102,7 @@ def threads_of(asked: Any) -> int:
     if asked == "all":
         return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
     if type(asked) is not int:
-        raise Refusal(f"threads={asked} is no whole number; say a number, or all")
+        raise Refusal(f"threads={asked} is no whole number; give a number, or all")
     at_least("threads", asked)
     return asked
 

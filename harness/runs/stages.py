@@ -37,7 +37,7 @@ def run_stages(
         raise Refusal("two stages are one run after the other; name one data set and one value of everything")
     config = composed[0].config
     if config["extend"] is not None:
-        raise Refusal("the second stage extends the first; leave out extend=, or say first_stage.pattern=null")
+        raise Refusal("the second stage extends the first; leave out extend=, or set first_stage.pattern=null")
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     first_records: list[Record] = []

@@ -121,7 +121,7 @@ def check_free(folder: Path | str, overwrite: bool, names: Sequence[str] = FILES
     lying = [name for name in names if Path(folder, name).exists()]
     if lying and not overwrite:
         raise Refusal(
-            f"{folder} holds a tokenizer already ({_told(Path(folder))}{', '.join(lying)}); say {how} to replace it, "
+            f"{folder} holds a tokenizer already ({_told(Path(folder))}{', '.join(lying)}); use {how} to replace it, "
             "or choose another folder",
             USAGE,
         )

@@ -117,7 +117,7 @@ class Tokenizer:
             return self.decode(ids).decode(errors=errors)
         except UnicodeDecodeError as error:
             raise Refusal(
-                f"the bytes of these ids are not UTF-8 at byte {error.start}; say errors='replace', or take the bytes"
+                f"the bytes of these ids are not UTF-8 at byte {error.start}; set errors='replace', or take the bytes"
             ) from error
 
     def _batches(self, texts: Iterable[str]) -> Iterator[list[int]]:

@@ -67,7 +67,7 @@ def _in_folder(folder: Path, pattern: str | EllipsisType | None, special_tokens:
         raise Refusal(f"{folder} holds {len(rank_files)} files of ranks; name one of them")
     contents = {file.name: content_of(file) for file in files}
     if pattern is ...:
-        raise Refusal(f"{folder} has no {MANIFEST}; say the pattern and the special tokens that it was made with")
+        raise Refusal(f"{folder} has no {MANIFEST}; give the pattern and the special tokens that it was made with")
     ids = understood(folder / VOCAB, read_ids, contents[VOCAB])
     for text in special_tokens or ():
         if text not in ids:
@@ -94,12 +94,12 @@ def _from_ranks(
     path: Path, content: bytes, pattern: str | EllipsisType | None, special_tokens: SpecialTokens
 ) -> Learned:
     if pattern is ...:
-        raise Refusal(f"{path} does not say its pattern; say the pattern and the special tokens that it was made with")
+        raise Refusal(f"{path} does not say its pattern; give the pattern and the special tokens that it was made with")
     check_special_tokens(special_tokens or ())
     if isinstance(special_tokens, Mapping):
         special_ids = dict(special_tokens)
     elif special_tokens:
-        raise Refusal(f"{path} does not say the ids of special tokens; say each as {special_tokens[0]}=ID")
+        raise Refusal(f"{path} does not say the ids of special tokens; give each as {special_tokens[0]}=ID")
     else:
         special_ids = {}
     return understood(path, lambda ranked: ranks.read_ranks_text(ranked, special_ids, pattern), content)

@@ -46,20 +46,20 @@ def expect(package: str, module: Any) -> None:
 def expect_text(package: str, corpus: Corpus) -> None:
     """Raise Unavailable for raw bytes as words: these trainers take text."""
     if corpus.pattern is None:
-        raise Unavailable(f"{package} takes text and no raw bytes; say another pattern than bytes")
+        raise Unavailable(f"{package} takes text and no raw bytes; choose another pattern than bytes")
 
 
 def expect_tie_break(package: str, tie_break: TieBreak, own: Iterable[TieBreak]) -> None:
     """Raise Unavailable for a tie-break that a package does not have."""
     names = [each.value for each in own]
     if tie_break.value not in names:
-        raise Unavailable(f"{package} does not break ties by {tie_break.value}; say tie_break={' or '.join(names)}")
+        raise Unavailable(f"{package} does not break ties by {tie_break.value}; set tie_break={' or '.join(names)}")
 
 
 def expect_own_ties(package: str, tie_break: TieBreak | None, ties: str) -> None:
     """Raise Unavailable where a tie-break is asked for: the package's own, which takes `ties`, is none of them."""
     if tie_break is not None:
-        raise Unavailable(f"{package} breaks ties by no rule of tie_break's: it takes {ties}; say tie_break=own")
+        raise Unavailable(f"{package} breaks ties by no rule of tie_break's: it takes {ties}; set tie_break=own")
 
 
 def expect_no_minimum(package: str, min_count: int) -> None:

@@ -35,7 +35,7 @@ def train(
     expect_no_minimum(NAME, min_count)
     expect_strict(NAME, corpus)
     if corpus.pattern not in (GPT2_PATTERN, LINES_PATTERN):
-        raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern, or say pattern=gpt2_lines")
+        raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern, or set pattern=gpt2_lines")
     _, learned = gigabpe.train_bpe([corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads)
     byte_of = {character: byte for byte, character in enumerate(GPT2_CHARACTERS)}
     merges = [

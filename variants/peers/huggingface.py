@@ -91,7 +91,7 @@ def pre_tokenizer(corpus: Corpus) -> Any:
     try:
         matches = known.Split(tokenizers.Regex(expression), behavior="removed", invert=True)
     except Exception as error:  # it raises no narrower one
-        raise Unavailable(f"{NAME} cannot read the pattern {corpus.pattern!r}: {error}; say another") from error
+        raise Unavailable(f"{NAME} cannot read the pattern {corpus.pattern!r}: {error}; choose another") from error
     return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 

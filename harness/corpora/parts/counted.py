@@ -158,7 +158,7 @@ def count(text: Text, parts: Sequence[Part], asked: Engaged, folder: Path, place
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise Refusal(
-            f"cannot use {folder} for the shards of the words ({error.strerror}); say counting.params.scratch=FOLDER",
+            f"cannot use {folder} for the shards of the words ({error.strerror}); set counting.params.scratch=FOLDER",
             UNMEASURED,
         ) from error
     missing = [part for part in parts if not shards.is_whole(folder, part.key)]

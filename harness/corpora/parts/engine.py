@@ -142,7 +142,7 @@ def started(scheduler: str | None, workers: int, folder: Path, say: Callable[[st
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise Refusal(
-                f"there is no scheduler at {scheduler} ({one_line(error)}); say counting.params.scheduler=tcp://HOST:PORT"
+                f"there is no scheduler at {scheduler} ({one_line(error)}); set counting.params.scheduler=tcp://HOST:PORT"
                 " of one that runs, or leave it out for workers on this machine",
                 UNMEASURED,
             ) from error

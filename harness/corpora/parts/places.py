@@ -153,10 +153,10 @@ def behind(url: str) -> list[Member]:
     for name, told in sorted(found.items()):
         if told["type"] == "file" and not hidden(name, path):
             if told.get("size") is None:
-                raise Refusal(f"{url} does not say how large it is; fetch it and say data.path=FILE", UNMEASURED)
+                raise Refusal(f"{url} does not say how large it is; fetch it and set data.path=FILE", UNMEASURED)
             listed.append(Member(system.unstrip_protocol(name), told["size"], identity(told)))
     if not listed:
-        raise Refusal(f"there is no file at {url}; say data.path=URL with one that exists", UNMEASURED)
+        raise Refusal(f"there is no file at {url}; set data.path=URL with one that exists", UNMEASURED)
     return listed
 
 
@@ -202,7 +202,7 @@ def unreadable(place: str, error: BaseException) -> str:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
         where = "" if is_url(place) else f" on {socket.gethostname()}"
-        return f"there is nothing at {place}{where}; say data.path with what exists, where all who count see it"
+        return f"there is nothing at {place}{where}; set data.path to what exists, where all who count see it"
     if isinstance(error, PermissionError) or "Credential" in kind:
         return (
             f"{place} may not be read with these credentials ({kind}: {one_line(error)}); set others, or ask for access"

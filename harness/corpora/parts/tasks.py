@@ -77,7 +77,7 @@ def note(folder: Path, part: Part, made: bool) -> None:
 
 def no_room(folder: Path, error: OSError) -> str:
     return (
-        f"{folder} cannot take the shards of the words ({error.strerror or one_line(error)}); make room or say "
+        f"{folder} cannot take the shards of the words ({error.strerror or one_line(error)}); make room or set "
         "counting.params.scratch=FOLDER with some, and run the same command again: it goes on from the shards that "
         "are there"
     )

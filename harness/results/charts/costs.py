@@ -63,7 +63,7 @@ def memory(rows: Sequence[Row], request: Request) -> Chart:
     few = len({row.name for row in drawn}) <= MOST_NAMED
     families = {str(row.record.get("family")): row_look(row).colour for row in reversed(drawn)}
     notes = [
-        "The stair is the front: no confirmed row beats in both what lies on it. "
+        "The stair is the front: no confirmed row is both faster and smaller than a row on it. "
         "Memory is the peak of the training process.",
         *([] if few else ["Named are the rows of the front; the colours of the others are those of their families."]),
         *([f"{SAMPLED} several processes together, sampled while they ran."] if _sampled(drawn) else []),
@@ -149,7 +149,7 @@ def work(rows: Sequence[Row], request: Request) -> Chart:
         request.title or f"{SPOKEN[request.seconds]}, and the work that they were spent on",
         caption(drawn),
         [
-            "Counts are the same on every machine. A row without a dot did nothing of the kind, or does not count it.",
+            "Counts are the same on every machine. A row without a dot did none of this, or does not count it.",
             *bars_explained(drawn),
             EXPLAINED[request.seconds],
             *failures(rows),

@@ -219,5 +219,5 @@ def bars_explained(rows: Sequence[Row]) -> list[str]:
         sentences.append("Bars: from the shortest of several runs to the longest; the marker is their median.")
     if runs & {0, 1}:
         share = share_text(ONE_RUN_CANNOT_TELL)
-        sentences.append(f"Faint bars: one run, of which another may differ by {share} on a quiet machine.")
+        sentences.append(f"Faint bars: one run; another may differ by {share} even on a quiet machine.")
     return sentences

@@ -226,10 +226,10 @@ def ladder(rows: Sequence[Row], request: Request) -> Chart:
     if not groups:
         raise lacking(f"ladder: no row has {spoken.lower()}; python -m harness measures some")
     drawn = [row for group in groups for row in group]
-    notes = ["×N: so many times as fast as the rung above, ÷N: as slow. ≈: within what single runs can tell."]
+    notes = ["×N: N times as fast as the rung above; ÷N: N times as slow; ≈: too close for single runs to tell."]
     left_out = dict.fromkeys(row.name for row in rows if row.status == "ok" and not _rungs([row], request))
     if left_out and any(by_itself(row) for row in rows):
-        notes.append(f"Not drawn, since they do not tell training from counting: {', '.join(left_out)}.")
+        notes.append(f"Not drawn, because they do not separate training from counting: {', '.join(left_out)}.")
     return Chart(
         request.title or f"The ladder: {spoken.lower()}, and each rung's gain over the one before",
         caption(rows),

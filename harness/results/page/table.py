@@ -35,10 +35,10 @@ _MEANINGS = {
     "pre-tokens/s": "pre-tokens by the total",
     "words": "different pre-tokens",
     "instructions": "of the trainer's call alone, under callgrind",
-    "proof": "the digest of the merges, and which other variants came to the same",
+    "proof": "the digest of the merges, and which other variants learned the same",
     "identity": "how far an outside trainer's merges are those that are defined",
     "ratio": "times the total of the fastest row of the same task",
-    "interval": "holds the true ratio with 95 % confidence",
+    "interval": "contains the true ratio with 95 % confidence",
 }
 
 # By what a column is sorted that shows no figure of a row's, or shows one that a stopped run lacks.
