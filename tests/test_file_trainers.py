@@ -54,7 +54,7 @@ def test_its_total_is_the_whole_and_no_counters_time_is_added(tmp_path: Path) ->
     assert (silent["seconds"]["read"], silent["seconds"]["count"]) == (None, None)
     assert silent["seconds"]["other"] == silent["seconds"]["total"]
     notes = Legend(rows([told, silent])).notes()
-    assert [note for note in notes if "whole way from the file" in note] == [
+    assert [note for note in notes if "One total from the file" in note] == [
         "One total from the file to the merges, without phases: silent."
     ]
     assert not [note for note in notes if "Counting was not measured" in note]

@@ -180,7 +180,7 @@ def _extrapolation_text(row: Row) -> str:
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges so far match the reference" if proved else ""
     if expected["high_seconds"] > TELLS_NOTHING * expected["low_seconds"]:
-        return f"; all of them would take over {low}, and how much longer cannot be told{source}{merges}"
+        return f"; all would take over {low}; how much longer is unknown{source}{merges}"
     return f"; all would take {total} ({low} to {high}{source}{exponent}){merges}"
 
 
