@@ -63,7 +63,8 @@ def test_a_ratio_is_taken_within_blocks_and_has_an_interval() -> None:
     assert (one["total / one"], one["interval"]) == ("1.00", "-")
     assert other["total / one"] == "1.07"
     assert other["interval"] == "1.07 to 1.07"
-    assert "the median over blocks of the ratio of CPU seconds, with its 95 % confidence interval" in notes(records, relative_to="one")
+    said = "the median over blocks of the ratio of CPU seconds, with its 95 % confidence interval"
+    assert said in notes(records, relative_to="one")
     assert "No difference" not in notes(records)
 
 
