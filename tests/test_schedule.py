@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,6 +302,18 @@ def test_damaged_kept_words_are_none_and_make_room(tmp_path: Path, name: str, co
     (words / name).write_bytes(content)
     assert store.words_of(reading) is None
     assert not words.exists()
+
+
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_what_was_counted_is_told_when_the_cache_has_gone(tmp_path: Path, kept_before: bool) -> None:
+    """Whoever clears the cache, at whichever moment, ends no run with a traceback."""
+    reading = reading_of(tmp_path)
+    words = store.keep_words(reading, written(tmp_path))
+    if kept_before:
+        store._told.clear()
+        assert store.words_of(reading) == words
+    shutil.rmtree(words)
+    assert store.manifest_of(words)["words"] == 2
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.common import cache, files
 from harness.measure.process import CLOCK_TOLERANCE_SECONDS
@@ -16,10 +16,6 @@ from harness.runs.extension import NOTHING, Extension
 from harness.worker import word_store
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
 from variants.contract import Merge
-
-if TYPE_CHECKING:
-    pass
-
 
 # What reading a kept file raises if it is not as it was written.
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
@@ -50,7 +46,13 @@ def words_of(reading: Reading) -> Path | None:
     """The folder of the kept words, None if there are none; a broken one is removed, to be made again."""
     folder = reading.file.path if reading.file.table else folder_of(reading) / "words"
     cache.hold(folder)
-    return folder if word_store.is_whole(folder) else None
+    if not word_store.is_whole(folder):
+        return None
+    try:
+        manifest_of(folder)  # whoever asks later is answered, also when they are gone by then
+    except word_store.BrokenWords:
+        return None
+    return folder
 
 
 def manifest_of(words: Path) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def keep_words(reading: Reading, counted: Path) -> Path:
     kept = words_of(reading)
     if kept is None:
         kept = folder_of(reading) / "words"
+        _told[kept] = manifest_of(counted)
         with files.placing(kept) as temporary:
             shutil.copytree(counted, temporary)
         return kept
