@@ -99,16 +99,8 @@ def command(asked: argparse.Namespace) -> int:
     files = files_of(asked.name, checked_about(asked.about))
     check_name(asked.name, [root / path for path in files])
     write(root, files)
-    tell(
-        "\n".join(
-            [
-                *(os.path.relpath(root / path) for path in files),
-                "",
-                "edit the first, then:",
-                NEXT.format(name=asked.name),
-            ]
-        )
-    )
+    written = [os.path.relpath(root / path) for path in files]
+    tell("\n".join([*written, "", "edit the first, then:", NEXT.format(name=asked.name)]))
     return OK
 
 

@@ -153,9 +153,9 @@ def test_an_exception_is_told_with_the_place_where_it_was_raised(measured: Measu
     assert re.search(r"^LookupError: nothing here \(unruly\.py:\d+, in raises\)$", measured("raises")[0]["reason"])
 
 
-def test_what_never_ran_has_no_place(measured: Measure) -> None:
-    assert measured("wants_more")[0]["reason"].endswith("'temperature'")
-    assert measured("not_there:train")[0]["reason"].endswith("'not_there'")
+@pytest.mark.parametrize(("trainer", "told"), [("wants_more", "'temperature'"), ("not_there:train", "'not_there'")])
+def test_what_never_ran_has_no_place(measured: Measure, trainer: str, told: str) -> None:
+    assert measured(trainer)[0]["reason"].endswith(told)
 
 
 def test_a_traceback_is_kept_in_the_tail_of_standard_error(measured: Measure) -> None:
