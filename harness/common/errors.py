@@ -83,6 +83,12 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     except KeyboardInterrupt:
         say(f"interrupted; {kept}")
         return INTERRUPTED
+    except (TypeError, AttributeError, ImportError) as error:
+        from harness.common.stale_build import REMEDY, is_outdated
+
+        if is_outdated():  # one of two halves may call what the other has no more
+            error.add_note(REMEDY)
+        raise
     except BrokenPipeError:
         return OK
     except OSError as error:
