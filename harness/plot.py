@@ -67,8 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     about = textwrap.fill(", ".join(CONDITIONS), 100)
     parser = Parser(
         prog="python -m harness.plot",
-        description="Draw records. A time is drawn only where the merges were right; what is estimated, cut short or\n"
-        "wrong has marks of its own, and what has no time is named below the picture.",
+        description="Draw records. A time is drawn only if the merges were right. Estimates and stopped runs have\n"
+        "their own marks, and rows without a time are named below the picture.",
         epilog=f"kinds:\n{kinds}\n  {EVERY:<11} every kind that the records support, into the folder --output\n\n"
         "examples:\n"
         "  python -m harness.plot                                       the latest run in results/local\n"
@@ -76,10 +76,10 @@ def _parser() -> argparse.ArgumentParser:
         "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*' --output ladder.svg\n"
         "  python -m harness.plot results/readme/ladder --kind all --output pictures\n\n"
         f"--where NAME=VALUE can be about\n{about}.\n"
-        "A VALUE may have wildcards and commas. An SVG is light or dark as its reader prefers; --theme settles it,\n"
-        "and a PNG is light unless --theme dark.\n"
-        "exit code: 0; 2 for a usage error, or where a picture has no room for so much; 21 if merges are wrong or\n"
-        "rows contradict each other; 22 if the records do not have what it takes.",
+        "A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system unless --theme is set; a\n"
+        "PNG is light unless --theme dark.\n"
+        "exit code: 0; 2 for a usage error, or if there is too much for one picture; 21 if merges are wrong or\n"
+        "rows contradict each other; 22 if the records lack what the picture needs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(parser)

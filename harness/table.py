@@ -62,21 +62,20 @@ examples:
   python -m harness.table                             the latest run in results/local; --all shows every run
   python -m harness.table mine.jsonl yours/ --work    joined, with the counts of work
   python -m harness.table --format csv > times.csv    raw seconds and bytes
-  python -m harness.table --output times.html         a page of its own, or to be put into another
-  python -m harness.table --relative-to NAME          ratios, with intervals where there are blocks
+  python -m harness.table --output times.html         a page, or a part of one
+  python -m harness.table --relative-to NAME          ratios; with blocks, their confidence intervals
   python -m harness.table --columns variant,total,memory,proof --sort total
   python -m harness.table --pivot variant data --value MB/s
   python -m harness.table --pivot variant threads --relative-to NAME
   python -m harness.table --series --runs             the series' columns, three runs as a/b/c
   python -m harness.table --compare old/ new/         two sets side by side; --unlike host: of two machines
 
-columns, with their units: total and its phases are seconds of wall time, CPU is processor time; spread is the longest
-total less the shortest, by their median; memory is the peak, in decimal units; MB/s are millions of bytes of the
-corpus by total; merges/s are merges by all seconds but those of read and count. A ratio is the median of those within
-blocks, of CPU seconds where both rows ran one thread, else of wall seconds; its interval holds it with 95 %
-confidence.
-Of a mismatch no time is shown, but the first merge that is wrong; >9 h is the least that a run which a limit ended
-would have taken; timeout, skipped and the other ends stand by their names. Below the table each is explained; in CSV
+columns and units: total and its phases are seconds of wall time, and CPU is processor time. spread is the longest total
+minus the shortest, divided by the median. memory is the peak, in decimal units. MB/s is millions of bytes of the corpus
+per second of total; merges/s leaves out the time of read and count. A ratio is the median of the ratios within blocks:
+of CPU seconds if both rows ran one thread, else of wall seconds. Its interval has 95 % confidence.
+A row with wrong merges shows no time but the first wrong merge. >9 h means that a limit ended the run, which would have
+taken at least that long. Notes below the table explain these and other outcomes, such as timeout and skipped; in CSV
 they are the columns status, reason, first_divergence and extrapolated_..._seconds.
 exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show; with
 --against published also 20 if a claim is refuted, 22 if none could be judged.

@@ -13,7 +13,7 @@ MOST_OF_A_FAMILY = 12
 TEXT = """\
 python -m harness [-m] [NAME=VALUE ...]
 
-Trains a byte-level BPE tokenizer, in one way or many, and proves that merges are equal.
+Trains byte-level BPE tokenizers, times the training and checks that merges are right.
 
   python -m harness                                    heap on the standard library
   python -m harness variant=naive data.path=book.txt   one variant on a file of yours
