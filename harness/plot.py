@@ -76,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*' --output ladder.svg\n"
         "  python -m harness.plot results/readme/ladder --kind all --output pictures\n\n"
         f"--where NAME=VALUE can be about\n{about}.\n"
-        "A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system unless --theme is set; a\n"
-        "PNG is light unless --theme dark.\n"
+        "A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG is\n"
+        "light. --theme sets either.\n"
         "exit code: 0; 2 for a usage error, or if there is too much for one picture; 21 if merges are wrong or\n"
         "rows contradict each other; 22 if the records lack what the picture needs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
