@@ -37,9 +37,10 @@ ABOUT = """\
 Made by `python -m harness.board {folder}` from the records beside this page. Every trainer that was installed, each fed
 its fastest documented way from one file, in a process of its own, in interleaved blocks, until its ratio to the first
 was known within the precision that was asked for. Times are of the whole way from the file to the merges, counting
-included. Wrong merges have no time; merges that are others by design are shown and not ranked; `>` is at least: a limit
-ended it. identical (RULE): the same merges as ours under that tie-break; identical up to ties: each merge was of a pair
-as frequent as any. How the stopping of blocks misleads nobody: {measuring}. What could favour us: {fairness}.
+included. Wrong merges have no time; merges that are others by design are ranked only where they are identical on the
+words that their trainer cuts; `>` is at least: a limit ended it. identical (RULE): the same merges as ours under that
+tie-break; identical up to ties: each merge was of a pair as frequent as any. Why stopping does not bias:
+{measuring}. What could favour us: {fairness}.
 """
 
 

@@ -38,6 +38,7 @@ RECORDS = [
     *timed("ours", 1.0, **identity("identical", tie_break="greatest_bytes")),
     *timed("ours", 0.5, threads=2, **identity("identical", tie_break="greatest_bytes")),
     *timed("other", 0.9, **identity("different_by_design", reason="it reads lines; merge 3 is another")),
+    *timed("lines", 2.0, **identity("different_by_design", reason="lines", of_own_words="identical (huggingface)")),
     wrong("false", **identity("wrong", reason="merge 7, 'a'+'b', occurs 1 time, others 2 times")),
     stopped("late", 60.0),
 ]
@@ -51,10 +52,10 @@ def verdicts() -> dict[str, str]:
 def test_trainers_are_ranked_by_their_best_and_what_cannot_be_ranked_comes_last() -> None:
     (section,) = sections(rows(RECORDS))
     sheet = {column.heading: column.cells for column in sheet_of(section).columns}
-    assert sheet["trainer"][:3] == ["ours", "slow", "other"]
-    assert sheet["rank"] == ["1", "2", "-", "-", "-"]
-    assert sheet["1 thread"][:3] == ["1.000 s", "3.000 s", "0.900 s"]
-    assert set(sheet["1 thread"][3:]) == {"wrong", ">60 s"}
+    assert sheet["trainer"][:4] == ["ours", "lines", "slow", "other"]
+    assert sheet["rank"] == ["1", "2", "3", "-", "-", "-"]
+    assert sheet["1 thread"][:4] == ["1.000 s", "2.000 s", "3.000 s", "0.900 s"]
+    assert set(sheet["1 thread"][4:]) == {"wrong", ">60 s"}
     assert sheet["2 threads"][0] == "0.500 s"
 
 
@@ -64,6 +65,7 @@ def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> N
     assert told["late"] == "it was stopped at 60 s: at least 60.0 times the time of ours"
     assert told["slow"] == "3.00 times the time of ours (2.85 to 3.15, 3 blocks); 70 % of it in count"
     assert told["other"].startswith("not ranked, other merges by design: it reads lines; 0.90 times the time of ours")
+    assert told["lines"].endswith("of words of its own, on which its merges are identical (huggingface)")
     assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
 
 

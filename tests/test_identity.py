@@ -228,3 +228,16 @@ def test_the_tie_break_of_a_trainer_that_is_not_told_is_its_default() -> None:
 def test_who_does_not_say_how_it_is_fed_has_nothing_to_say() -> None:
     assert feeding_of(heap.train, None, {}) is None
     assert feeding_of(replace, None, {}) is None
+
+
+def test_merges_of_words_of_its_own_are_judged_on_those(tmp_path: Path) -> None:
+    pytest.importorskip("gigabpe")
+    gigabpe = VariantCard("peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file"))
+    text = "a  \n\n  b \n\n\n  c\n" * 9
+    cell = replace(cell_of(reading_of(tmp_path, text), gigabpe, 6), tie_break=OWN)
+    run = Run([cell], settings_for(tmp_path), tmp_path / "jobs")
+    run.measure_all()
+    run.prove()
+    (trained,) = run.trained
+    assert trained.identity.kind == BY_DESIGN
+    assert trained.identity.of_own_words == "identical (huggingface)"

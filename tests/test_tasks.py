@@ -40,10 +40,12 @@ def carried_out(plan: Plan, folder: Path, monkeypatch: pytest.MonkeyPatch, stop_
     """What is shown in the end; nothing is really trained, and the trainer `stop_after` is where it is interrupted."""
     begun = itertools.count()
     shown: list[Record] = []
+    folders: dict[Path, str] = {}
 
     def train(run: Run, cell: TrainCell, block: Block) -> Trained:
         if next(begun) == stop_after:
             raise KeyboardInterrupt
+        assert folders.setdefault(run.folder, run.run_id) == run.run_id, "two tasks work in one folder"
         answer: dict[str, Any] = {"status": "ok", "reason": None, "total": 1.0, "cpu_seconds": 1.0, "seconds": {}}
         started = datetime.fromtimestamp(next(moments), timezone.utc).isoformat()
         return Trained(cell, block, started, answer, next(iter(run.counts.values())), [])

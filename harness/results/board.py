@@ -18,6 +18,7 @@ from harness.results.charts.race import name_of
 from harness.results.fairness import class_text, given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row, alike
+from harness.runs.record_keys import IDENTICAL
 
 UNRANKED = NOT_MEASURED
 LEAST_SHARE = 0.4
@@ -45,7 +46,7 @@ class Place:
 
     @property
     def is_ranked(self) -> bool:
-        return self.best is not None and not self.best.by_design
+        return self.best is not None and (not self.best.by_design or is_right_of_its_own(self.best))
 
     @property
     def order(self) -> tuple[bool, bool, float]:
@@ -168,10 +169,17 @@ def verdict(place: Place) -> str:
     if row is None:
         return without_time(place)
     parts = [compared(row, place.references.get(threads_of(row))), gain(place), spent_on(row)]
-    if row.by_design:
+    if is_right_of_its_own(row):
+        parts.append(f"of words of its own, on which its merges are {row.identity['of_own_words']}")
+    elif row.by_design:
         reason = str(row.identity.get("reason") or "").rpartition("; ")[0] or "it says so itself"
         parts.insert(0, f"not ranked, other merges by design: {one_line(reason)}")
     return "; ".join(filter(None, parts))
+
+
+def is_right_of_its_own(row: Row) -> bool:
+    """Whether its merges are others only because its words are: on its own words they are as right as anybody's."""
+    return row.by_design and str(row.identity.get("of_own_words") or "").startswith(IDENTICAL)
 
 
 def without_time(place: Place) -> str:

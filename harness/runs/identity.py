@@ -46,6 +46,8 @@ class Identity:
     got_count: int | None = None
     want_count: int | None = None
     smallest: dict[str, Any] | None = None
+    of_own_words: str | None = None
+    """Of merges that are others by design, since they are of words of the trainer's own: their class on those."""
 
 
 def is_asked(trained: Trained) -> bool:

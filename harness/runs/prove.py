@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from harness.proof.true_counts import Replay, replay, tokens_left
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.extension import EXTENDS
-from harness.runs.identity import Replays, identify, is_asked, verdict_of
+from harness.runs.identity import Replays, identify, identity_of, is_asked, verdict_of
 from harness.runs.outcome import STOPPED, Trained
-from harness.runs.record_keys import WRONG
+from harness.runs.record_keys import BY_DESIGN, WRONG
 from harness.runs.smallest import smallest_text
 from harness.runs.store import Reference
 from harness.runs.verdict import Claim, find_reference, reach, verdict
 from harness.worker import word_store
+from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
@@ -34,11 +36,14 @@ LONG_BYTES = 1_000_000
 """From here on the longest word is replayed without the compiled replay, too, before another trainer is run."""
 REPLAY = "replay"
 
+CountWords = Callable[[TrainCell, Reading], Path | None]
 RunJudge = Callable[[TrainCell, VariantCard, int], Claim | None]
 
 
-def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool) -> list[str]:
+def prove_all(trained: Sequence[Trained], run_judge: RunJudge, count_words: CountWords, interrupted: bool) -> list[str]:
     """Set the verdicts; returns a sentence for each corpus on which families disagree.
+
+    `count_words` is asked for the words of a corpus read in another way.
 
     After an interruption nothing more is run and nothing kept: what is there has to do.
     """
@@ -55,7 +60,7 @@ def prove_all(trained: Sequence[Trained], run_judge: RunJudge, interrupted: bool
         for sentence in prove_group(group, tie_break, run_judge, None if interrupted else replays)
     ]
     if not interrupted:
-        identify_all(trained, replays)
+        identify_all(trained, replays, count_words)
     return sentences
 
 
@@ -72,16 +77,41 @@ def count_tokens(trained: Sequence[Trained]) -> None:
         each.tokens = known[key]
 
 
-def identify_all(trained: Sequence[Trained], replays: Replays) -> None:
+def identify_all(trained: Sequence[Trained], replays: Replays, count_words: CountWords) -> None:
     """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has."""
     for each in filter(is_asked, trained):
         if store.words_of(each.cell.reading) is None:
             continue  # the cache was emptied meanwhile: there is nothing to replay on
         each.identity = identify(each, replays)
+        if each.identity.kind == BY_DESIGN:
+            each.identity = replace(each.identity, of_own_words=class_of_own_words(each, count_words))
         if each.identity.kind == WRONG and each.answer.get("from_file"):
             each.identity = replace(each.identity, smallest=smallest_text(each.cell))
         if each.tie_break is None:
             each.verdict = verdict_of(each.identity, each.verdict)
+
+
+def class_of_own_words(trained: Trained, count_words: CountWords) -> str | None:
+    """The class of merges on the words that their trainer cuts by a pattern of its own; None where it has none."""
+    pattern = (trained.answer.get("feeding") or {}).get("own_words")
+    if pattern is None or trained.cell.extension.is_asked:
+        return None
+    cell, merges = trained.cell, trained.merges or []
+    reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
+    key = reading.key, merges_sha256(merges), cell.min_count
+    if key not in _own_classes:
+        words = count_words(cell, reading)
+        if words is None:
+            return None
+        with bar(f"replaying {cell.variant.name} on its own words", len(merges), "merges") as on_progress:
+            replayed = replay(word_store.read(words)[0], merges, min_count=cell.min_count, on_progress=on_progress)
+        found = identity_of(replayed, cell.num_merges)
+        tie_break = f" ({found.tie_break})" if found.tie_break else ""
+        _own_classes[key] = found.kind.replace("_", " ") + tie_break
+    return _own_classes[key]
+
+
+_own_classes: dict[tuple[str, str, int], str] = {}
 
 
 def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, replays: Replays | None) -> list[str]:

@@ -21,7 +21,7 @@ CELLS = ("count", "train")
 PROOFS = ("reference", "confirmed", "replayed", "unconfirmed", "mismatch")
 IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG = "identical", "identical_up_to_ties", "different_by_design", "wrong"
 IDENTITIES = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG)
-FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_design")
+FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_design", "own_words")
 PRESSURES = ("cpu", "memory", "io")
 PHASES = (*contract.PHASES, "other")
 """In the order in which a run goes through them; what no phase covers comes last."""
@@ -145,6 +145,7 @@ KEYS: dict[str, Key] = {
     "identity.kind": Key(one_of(*IDENTITIES), null=False),
     "identity.tie_break": Key(TEXT),
     "identity.reason": Key(TEXT),
+    "identity.of_own_words": Key(TEXT),
     "identity.merge": Key(WHOLE),
     **{f"identity.{side}": Key(MERGE) for side in ("got", "want")},
     **{f"identity.{side}_count": Key(WHOLE) for side in ("got", "want")},

@@ -98,7 +98,7 @@ def run_tasks(plan: Plan, folder: Path, show: Show, spent: Spent) -> int:
     waiting = finished.waiting(tasks)
     for number, task in enumerate(waiting, len(tasks) - len(waiting) + 1):
         announce(number, len(tasks), task)
-        with measured(task, settings, folder, spent) as run:
+        with measured(task, settings, folder / f"task{number}", spent) as run:
             record(run, run.records())
             said += notes(run)
         finished.add(task, run.run_id)

@@ -29,7 +29,7 @@ from harness.measure.instructions import RUN_TRAINER, RunJob
 from harness.measure.interpreters import interpreter
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import store
-from harness.runs.cells import CountCell, TrainCell, count_job, count_key, read_merges, train_job
+from harness.runs.cells import CountCell, Reading, TrainCell, count_job, count_key, read_merges, train_job
 from harness.runs.costs import MEASURED, Forecast, expected_cost, extrapolated, keep_cost, of_stopped
 from harness.runs.extrapolation import Estimate
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
@@ -377,9 +377,19 @@ class Run:
         if interrupted:
             mark_cut_short(self.wanted, self.counted, self.trained, self.blocks())
         with self.spent.on("proof"):
-            self.disagreements += prove_all(self.trained, self.run_judge, interrupted)
+            self.disagreements += prove_all(self.trained, self.run_judge, self.count_otherwise, interrupted)
         if self.settings.tokens and not interrupted:
             count_tokens(self.trained)
+
+    def count_otherwise(self, cell: TrainCell, reading: Reading) -> Path | None:
+        """The words of a cell's corpus read in another way, kept ones or counted untimed; None if that fails."""
+        words = store.words_of(reading)
+        if words is not None:
+            return words
+        lender = registry.lenders()[0]
+        lent = replace(cell.count, reading=reading, counter=lender, threads=os.cpu_count() or 1)
+        lent = replace(lent, limits=patient(cell.limits))
+        return self.run_counter(f"words of {reading.file.name} in its own way ({lender.name})", lent)[1]
 
     def run_judge(self, cell: TrainCell, judge: VariantCard, num_merges: int) -> Claim | None:
         """Run a variant of another family, untimed, for its merges only."""

@@ -57,4 +57,5 @@ def feeding(corpus: Corpus) -> Feeding:
         None
         if lines
         else "it cuts the text into lines before it looks for pre-tokens, and takes special tokens for text",
+        None if lines else LINES_PATTERN,
     )
