@@ -51,6 +51,14 @@ def test_the_file_holds_each_word_with_its_count(tmp_path: Path, book: str, caps
 
 
 @pytest.mark.slow
+def test_rare_words_can_be_left_out(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "words.parquet"
+    assert exported("file", "--set", book, "--parquet", str(file), "--least", "2") == 0
+    assert words_in(file) == {b" low": 2}
+    digest = word_store.digest(WordCounts.from_items([(b" low", 2)]))
+    assert capsys.readouterr().out == f"{file}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
+
+
 def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["data=file", book, "counting=serial"]
     first = counted_words(said)

@@ -97,6 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
     parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
     parser.add_argument(
+        "--least", metavar="N", type=int, default=1, help="without words that are met less often (default: %(default)s)"
+    )
+    parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
@@ -110,11 +113,14 @@ def export(arguments: argparse.Namespace) -> int:
     extra("pyarrow", "Parquet")
     words = counted_words([f"data={arguments.name}", *arguments.set])
     word_counts, manifest = word_store.read(words)
-    write_parquet(arguments.parquet, word_counts, manifest["sha256"])
-    tell(
-        f"{arguments.parquet}: {manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens, "
-        f"sha256 of the counts {manifest['sha256']}"
-    )
+    words, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
+    if arguments.least > 1:
+        from harness.runs.drift import without_rare  # late: arrays of NumPy are slow to import
+
+        word_counts = without_rare(word_counts, arguments.least)
+        words, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
+    write_parquet(arguments.parquet, word_counts, digest)
+    tell(f"{arguments.parquet}: {words:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
     return OK
 
 
