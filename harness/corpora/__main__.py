@@ -113,14 +113,14 @@ def export(arguments: argparse.Namespace) -> int:
     extra("pyarrow", "Parquet")
     words = counted_words([f"data={arguments.name}", *arguments.set])
     word_counts, manifest = word_store.read(words)
-    words, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
+    number, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
     if arguments.least > 1:
         from harness.runs.drift import without_rare  # late: arrays of NumPy are slow to import
 
         word_counts = without_rare(word_counts, arguments.least)
-        words, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
+        number, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
     write_parquet(arguments.parquet, word_counts, digest)
-    tell(f"{arguments.parquet}: {words:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
+    tell(f"{arguments.parquet}: {number:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
     return OK
 
 
