@@ -10,7 +10,7 @@ PROCESS_SECONDS = 0.4
 CALLGRIND_SECONDS = 8.0
 """Of a plain Python trainer on the card's small corpus, its instructions counted."""
 LOOK_SECONDS = 3.0
-"""For finding the size of corpus at which times are compared, and for making the base."""
+"""For making the base, and again for finding the size of corpus at which times are compared."""
 
 
 def expected_line(card: Card, variants: int, whole: bool) -> str:
@@ -24,10 +24,10 @@ def expected_line(card: Card, variants: int, whole: bool) -> str:
 def expected_seconds(card: Card, variants: int, whole: bool) -> tuple[float, float]:
     """The least and the most. Of a whole card's variants those whose code has not changed are not timed."""
     looked = 0 if whole else variants
-    low = high = 0.0
+    low = high = LOOK_SECONDS
     if {"identity", "work"} & set(card.tiers):
         asked = sum(bool(corpus.say) for corpus in card.corpora.values() if whole or corpus.variants is None)
-        low = high = variants * asked * PROCESS_SECONDS
+        low = high = LOOK_SECONDS + variants * asked * PROCESS_SECONDS
     if "work" in card.tiers:
         low += looked * 2 * CALLGRIND_SECONDS
         high += variants * 2 * CALLGRIND_SECONDS * (1 + card.work.instructions.layouts)
