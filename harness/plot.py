@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         choices=QUANTITIES,
         default=QUANTITIES[0],
-        help="of what: all but reading and counting, or the whole way (default: %(default)s; phases has both)",
+        help="of what: all but reading and counting, the whole way, or the processors on it (default: %(default)s)",
     )
     parser.add_argument("--relative-to", metavar="VARIANT", help="whose time ratios are of (default: the fastest row)")
     parser.add_argument("--theme", choices=("auto", "light", "dark"), default="auto", help="(default: %(default)s)")

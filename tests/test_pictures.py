@@ -193,6 +193,18 @@ def test_sizes_of_a_generated_corpus_are_one_corpus(tmp_path: Path) -> None:
     assert "one_word" in picture.texts
 
 
+def test_sizes_that_go_on_from_merges_of_their_own_are_one_line_and_processor_seconds_are_drawn(tmp_path: Path) -> None:
+    """The first of two stages is trained on each size, so the second goes on from other merges at each."""
+    records = [
+        measured("flat", size / 1e4, size=size, cpu_seconds=size / 1e5, extend=f"{size:064}", extend_merges=100)
+        for size in (5000, 10000, 20000)
+    ]
+    picture = drawn(records, "size", tmp_path, seconds="cpu")
+    seconds = [picture.values()[f"0-0-{number}"][1] for number in range(3)]
+    assert seconds == pytest.approx([0.05, 0.1, 0.2], rel=CLOSE)
+    assert any(text.startswith("Processor seconds are those of all threads") for text in picture.texts)
+
+
 def test_an_estimate_is_drawn_apart_and_not_fitted(tmp_path: Path) -> None:
     estimate = {"total_seconds": 900.5, "low_seconds": 700.5, "high_seconds": 1000.5}
     records = [measured("naive", float(size) / 1e6, size=size) for size in (1_000_000, 2_000_000)]

@@ -59,7 +59,8 @@ CORPUS = Size(
     setting="data",
     unit="bytes",
     example="-m data.bytes=1MB,2MB,4MB",
-    without=("data.sha256",),
+    # Where words are trained first and superwords go on from them, each size has merges of its own to go on from.
+    without=("data.sha256", "extend"),
 )
 VOCABULARY = Size(
     name="the size of the vocabulary",

@@ -13,13 +13,15 @@ from harness.results.notes import ONE_RUN_CANNOT_TELL
 from harness.results.rows import Row
 from harness.runs.record import BY_ITSELF
 
-QUANTITIES = ("training", "total")
-"""Seconds of which a picture may be: of everything but reading and counting, or of the whole way from the file."""
+QUANTITIES = ("training", "total", "cpu")
+"""Seconds of which a picture may be: of everything but reading and counting, of the whole way from the file, or of the
+processors on that way."""
 
-SPOKEN = {"training": "Training seconds", "total": "Total seconds"}
+SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
 EXPLAINED = {
     "training": "Training is everything but reading and counting.",
     "total": "Total is the whole way from the file to the merges, reading and counting included.",
+    "cpu": "Processor seconds are those of all threads on the whole way; waiting for a processor adds nothing to them.",
 }
 
 MEASURED, UNCONFIRMED, ESTIMATED, AT_LEAST, WRONG, NOTHING = FORMS = (
@@ -54,7 +56,7 @@ def value_of(row: Row, quantity: str) -> Value:
         if not seconds:
             return Value(NOTHING)
         return Value(MEASURED if row.confirmed else UNCONFIRMED, seconds, *_bounds(row, quantity, seconds))
-    if quantity == "training" and by_itself(row):
+    if quantity == "cpu" or (quantity == "training" and by_itself(row)):
         return Value(NOTHING)
     counted = _counting(row) if quantity == "training" else 0.0
     expected = row.extrapolated
@@ -69,6 +71,8 @@ def value_of(row: Row, quantity: str) -> Value:
 
 def seconds_of(row: Row, quantity: str) -> float | None:
     """Training is all but reading and counting; a trainer that reads the file does not tell one from the other."""
+    if quantity == "cpu":
+        return row.cpu_seconds
     if quantity == "total" or row.counting_only:
         return row.total
     return None if by_itself(row) else merge_seconds(row)
@@ -86,7 +90,10 @@ def _counting(row: Row) -> float:
 def _bounds(row: Row, quantity: str, seconds: float) -> tuple[float, float]:
     """The least and the most of several runs; of one, how far another might be from it."""
     training = quantity == "training" and not row.counting_only
-    times = [sample.training_seconds if training else sample.wall_seconds for sample in row.samples]
+    if quantity == "cpu":
+        times = [sample.cpu_seconds for sample in row.samples]
+    else:
+        times = [sample.training_seconds if training else sample.wall_seconds for sample in row.samples]
     runs = [seconds for seconds in times if seconds]
     if len(runs) > 1:
         return min(*runs, seconds), max(*runs, seconds)
