@@ -209,7 +209,8 @@ def test_trainers_and_counters_do_not_mix() -> None:
 
 @pytest.fixture(autouse=True)
 def surroundings_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    # As from a shell, the first place is the script's own; here it is what pytest has collected last.
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parent), *sys.path])
     monkeypatch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", str(tmp_path / "hypothesis"))
 
 

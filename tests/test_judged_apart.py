@@ -30,6 +30,12 @@ def called(name: str, *arguments: Any, module: Any = meddlers, **keywords: Any) 
         return subject(*(arguments or (WORDS, 3)), **keywords)
 
 
+@pytest.fixture(autouse=True)
+def found_where_the_tests_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a shell, the first place is the script's own; here it is what pytest has collected last."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+
+
 @pytest.fixture
 def a_few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = worked_examples([GREATEST])[:5]
