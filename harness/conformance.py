@@ -41,6 +41,7 @@ from variants.contract import TieBreak, Unavailable
 if TYPE_CHECKING:
     import pytest
 
+HYPOTHESIS_FOLDER = "HYPOTHESIS_STORAGE_DIRECTORY"
 ALL_TIE_BREAKS = tuple(TieBreak)
 
 
@@ -204,13 +205,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(asked: argparse.Namespace) -> int:
     target, parameters = _target(asked.target, parameters_of(asked.set), asked.counter)
     tie_breaks = ALL_TIE_BREAKS if asked.tie_break == "all" else (TieBreak(asked.tie_break),)
-    with tempfile.TemporaryDirectory() as folder, _called(target) as function:
-        # Hypothesis would otherwise leave a folder of its own in the current one.
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
+    with _hypothesis_elsewhere(), _called(target) as function:
         exit_code = _report(asked.target, _bound(target, function, parameters), asked.counter, tie_breaks)
         if printed := function.printed().strip():
             say(f"it printed, at last: {printed}")
         return exit_code
+
+
+@contextlib.contextmanager
+def _hypothesis_elsewhere() -> Iterator[None]:
+    """Hypothesis would otherwise leave a folder of its own in the current one."""
+    if HYPOTHESIS_FOLDER in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[HYPOTHESIS_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[HYPOTHESIS_FOLDER]
 
 
 def _report(name: str, subject: Callable[..., Any], counter: bool, tie_breaks: Sequence[TieBreak]) -> int:

@@ -205,13 +205,13 @@ def test_parameters_change_the_way_and_not_the_merges(
 
 
 def under_other_tie_breaks(names: list[str]) -> list[Any]:
-    """All of them but the first, under which the whole suite is run; of presets all but one are slow tests."""
+    """All of them but the first, under which the whole suite is run; of all but `flat`, all but one are slow tests."""
     return [
         pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] if slow else [])
         for name in names
         if present(name)
         for tie_break in list(TieBreak)[1:]
-        for slow in [name in FAST_PRESETS and tie_break is not TieBreak.RAW_BYTES]
+        for slow in [name not in QUICK and tie_break is not TieBreak.RAW_BYTES]
     ]
 
 

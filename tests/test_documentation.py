@@ -19,14 +19,17 @@ import pytest
 import record_meanings
 import timing_rules
 import yaml
+from checked import passing
 
 from harness.common import errors, registry
 from harness.common.comparison import Sample
-from harness.conformance import check_trainer
+from harness.conformance import trainer_checks
+from harness.proof.checks import Check
 from harness.runs import record_keys
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
+OF_A_PAGE = [check for check in trainer_checks() if check.group in ("worked examples", "properties")]
 PAGES = sorted(DOCS.rglob("*.md"))
 
 
@@ -125,11 +128,12 @@ def test_code_that_holds_a_fence_is_shown_whole(tmp_path: Path) -> None:
 # What is shown works
 
 
-def test_the_page_of_flat_holds_a_program_that_conforms() -> None:
+@pytest.mark.parametrize("checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"])
+def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> None:
     (source,) = re.findall(r"<!-- model -->\n```python\n(.*?)^```", text(DOCS / "explanation/flat.md"), re.M | re.S)
     model = ModuleType("model")
     exec(source, model.__dict__)
-    check_trainer(model.train)
+    passing(checks, model.train)
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:

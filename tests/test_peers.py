@@ -112,7 +112,10 @@ def agree(train: Callable[..., list[Merge]], corpus: Corpus, rule: TieBreak, num
     assert train(corpus, len(want), tie_break=rule) == want
 
 
-@pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [UNDER_EACH[0], *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in UNDER_EACH[1:])],
+)
 def test_merges_of_the_worked_files_are_identical(name: str, rule: TieBreak, tmp_path: Path) -> None:
     train = trainer(name)
     path = tmp_path / "text.txt"

@@ -159,7 +159,7 @@ def run(
                 "memory_limit": limits.memory_bytes,
                 "import_from": import_from() if places is None else list(places),
                 "folder": private.working,
-                **found_from_elsewhere(job),
+                **with_full_paths(job),
             }
             processes = JobProcesses(guarded.leader, str(output), guard=guarded.process.pid, group=group)
             attended = Attended(guarded, processes, Witness(guarded.leader), full_job, stderr)
@@ -206,7 +206,7 @@ def import_cpu_seconds(target: str, interpreter: str | None, places: tuple[str, 
 known_imports: dict[tuple[str, str | None, tuple[str, ...] | None], float] = {}
 
 
-def found_from_elsewhere(job: dict[str, Any]) -> dict[str, Any]:
+def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
     """The files that a job names by a way up from the current folder, named so that they are found from any folder.
 
     What lies in the current folder keeps its name, which people know: its private copy shows it.
