@@ -63,8 +63,10 @@ def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> N
     told = verdicts()
     assert told["false"].startswith("wrong merges, so that no time counts: merge 7")
     assert told["late"] == "it was stopped at 60 s: at least 60.0 times the time of ours"
-    assert told["slow"] == "3.00 times the time of ours (2.85 to 3.15, 3 blocks); 70 % of it in count"
-    assert told["other"].startswith("not ranked, other merges by design: it reads lines; 0.90 times the time of ours")
+    assert told["slow"] == "3.00 times the time of ours on 1 thread (2.85 to 3.15, 3 blocks); 70 % of it in count"
+    assert told["other"].startswith(
+        "not ranked, other merges by design: it reads lines; 0.90 times the time of ours on"
+    )
     assert told["lines"].endswith("of words of its own, on which its merges are identical (huggingface)")
     assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
 

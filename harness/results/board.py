@@ -165,7 +165,7 @@ def verdict(place: Place) -> str:
     if wrong is not None:
         reason = wrong.identity.get("reason") or wrong.reason or "its merges are not the reference's"
         return f"wrong merges, so that no time counts: {one_line(reason)}"
-    row = place.best
+    row = next((place.rows[width] for width in sorted(place.rows) if place.rows[width].total is not None), None)
     if row is None:
         return without_time(place)
     parts = [compared(row, place.references.get(threads_of(row))), gain(place), spent_on(row)]
@@ -199,7 +199,7 @@ def compared(row: Row, reference: Row | None) -> str:
         return "what the others are compared with" if row is reference else ""
     found = compare(*(each.samples for each in alike(row, reference)))
     ratio = found.ratio if found is not None else (row.total or 0.0) / (reference.total or 1.0)
-    told = f"{ratio_text(ratio)} times the time of {reference.name}"
+    told = f"{ratio_text(ratio)} times the time of {reference.name} on {width_text(threads_of(row))}"
     known = row.record.get("precision") or {}
     if known.get("low") and known.get("high"):
         told += f" ({ratio_text(known['low'])} to {ratio_text(known['high'])}, {known['blocks']} blocks)"
