@@ -41,19 +41,35 @@ def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     numbers = Numbers(seed)
     language = Language(numbers.stream())
     drawing = numbers.stream()
-    known = np.empty(0, dtype=np.uint64)
+    known: list[Unsigned] = []
     while True:
         data, lengths = language.words(drawing, CANDIDATES_AT_ONCE)
         # Words with equal hashes are taken for the same word: once in some hundred thousand tables a new one is lost.
         hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
-        place = np.searchsorted(known, hashes)
         new = np.ones(len(hashes), dtype=bool)
-        inside = place < len(known)
-        new[inside] = known[place[inside]] != hashes[inside]
-        known = np.sort(np.concatenate([known, hashes[new]]), kind="stable")
+        for run in known:
+            place = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            new &= run[place] != hashes
+        add_run(known, hashes[new])
         kept = np.zeros(len(lengths), dtype=bool)
         kept[first[new]] = True
         yield data[np.repeat(kept, lengths)], lengths[kept]
+
+
+def add_run(runs: list[Unsigned], run: Unsigned) -> None:
+    """Add a sorted run to those there are, each at least twice as long as the next, so that few are merged often.
+
+    >>> runs: list[Unsigned] = []
+    >>> for number in range(5):
+    ...     add_run(runs, np.array([number], dtype=np.uint64))
+    >>> [run.tolist() for run in runs]
+    [[0, 1, 2, 3], [4]]
+    """
+    if len(run):
+        runs.append(run)
+    while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+        later, earlier = runs.pop(), runs.pop()
+        runs.append(np.sort(np.concatenate([earlier, later]), kind="stable"))
 
 
 class Language:

@@ -75,7 +75,9 @@ class Remote:
         stop = min(self.size, start + length)
         content: bytes = system.cat_file(path, start=start, end=stop)
         if len(content) != stop - start:
-            raise OSError(f"of bytes {start} to {stop} it sends {len(content)}; a server of files must know ranges")
+            raise OSError(
+                f"of bytes {start} to {stop} it sends {len(content)}; say counting.params.part above the file's size"
+            )
         return content
 
 
