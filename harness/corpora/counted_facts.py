@@ -25,17 +25,17 @@ def counted_otherwise(
     """A sentence on what was counted otherwise than the card says; None if nothing, or it speaks of another reading."""
     if pattern_name != PATTERN_NAME:
         return None
-    return told(file.name, file.facts, {**manifest, "documents": documents})
+    return disagreement(file.name, file.facts, {**manifest, "documents": documents})
 
 
-def told(name: str, said: Mapping[str, int], found: Mapping[str, Any]) -> str | None:
+def disagreement(name: str, facts: Mapping[str, int], counted: Mapping[str, Any]) -> str | None:
     """
-    >>> print(told("owt", {"words": 2, "documents": 7}, {"words": 3, "documents": 7}))
+    >>> print(disagreement("owt", {"words": 2, "documents": 7}, {"words": 3, "documents": 7}))
     data=owt: its card says 2 words, counted were 3; it is another text, or mend the card: data.facts.words=3
     """
-    wrong = {fact: found[fact] for fact in said if found.get(fact) not in (None, said[fact])}
+    wrong = {fact: counted[fact] for fact in facts if counted.get(fact) not in (None, facts[fact])}
     if not wrong:
         return None
-    listed = ", ".join(f"{said[fact]} {fact.replace('_', '-')}, counted were {found[fact]}" for fact in wrong)
+    listed = ", ".join(f"{facts[fact]} {fact.replace('_', '-')}, counted were {counted[fact]}" for fact in wrong)
     mended = " ".join(f"data.facts.{fact}={number}" for fact, number in wrong.items())
     return f"data={name}: its card says {listed}; it is another text, or mend the card: {mended}"

@@ -164,11 +164,11 @@ def refuse_contradictions(asked: argparse.Namespace) -> None:
         refuse_meaningless(asked, "a gate", [name for name in vars(asked) if name not in ONLY_OF_SELF_TEST])
 
 
-def refuse_meaningless(asked: argparse.Namespace, way: str, known: Sequence[str]) -> None:
+def refuse_meaningless(asked: argparse.Namespace, way: str, meaningful: Sequence[str]) -> None:
     """Raises Refusal for an option that would be passed over."""
     usual = vars(_parser().parse_args([]))
-    for name, said in vars(asked).items():
-        if said != usual[name] and name not in known:
+    for name, value in vars(asked).items():
+        if value != usual[name] and name not in meaningful:
             raise Refusal(f"{option(name)} means nothing to {way}; leave it out")
 
 

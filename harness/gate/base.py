@@ -19,7 +19,7 @@ from pathlib import Path
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.gate.build_inputs import PROJECT, is_compiled, read_by_build, recipe
-from harness.gate.card import BaseSaid
+from harness.gate.card import BaseOfCard
 from harness.gate.sides import Side, here, linked_side, package_of
 from harness.gate.watched import make_read_only, make_writable
 from harness.measure.source_digest import closure
@@ -30,7 +30,7 @@ class NoBase(Exception):
 
 
 @contextlib.contextmanager
-def base_side(targets: Sequence[str], said: BaseSaid, folder: Path) -> Iterator[Side]:
+def base_side(targets: Sequence[str], base: BaseOfCard, folder: Path) -> Iterator[Side]:
     """What the targets were where the working tree departs from the base. Raises NoBase if there is no such place.
 
     Raises Refusal if it cannot be checked out or built.
@@ -38,11 +38,11 @@ def base_side(targets: Sequence[str], said: BaseSaid, folder: Path) -> Iterator[
     packages = sorted({package_of(target) for target in targets})
     places = {package: lies for package in packages if (lies := here(package)) is not None}
     root = repository_of(places)
-    commit, described = departure(root, said.against)
+    commit, described = departure(root, base.against)
     checkout = folder / "checkout"
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
     try:
-        provide_compiled(root, checkout, commit, said.build, compiled_for(targets, list(places.values())))
+        provide_compiled(root, checkout, commit, base.build, compiled_for(targets, list(places.values())))
         links = {package: checkout / lies.relative_to(root) for package, lies in places.items()}
         for package, lies in links.items():
             if not lies.exists():

@@ -112,7 +112,7 @@ class TimeSaid:
 
 
 @dataclass
-class BaseSaid:
+class BaseOfCard:
     """Where base comes from: the first of these names that git knows, and how its compiled modules are built."""
 
     against: list[str] = field(default_factory=list)
@@ -155,7 +155,7 @@ class Card:
     known_wrong: dict[str, str] = field(default_factory=dict)
     work: WorkSaid = field(default_factory=WorkSaid)
     time: TimeSaid = field(default_factory=TimeSaid)
-    base: BaseSaid = field(default_factory=BaseSaid)
+    base: BaseOfCard = field(default_factory=BaseOfCard)
     self_test: SelfTestSaid = field(default_factory=SelfTestSaid)
 
 

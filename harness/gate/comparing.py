@@ -53,12 +53,12 @@ def comparisons_of(
     ]
 
 
-def as_described(side: Side, card: VariantCard, said: Mapping[str, Any]) -> VariantCard:
+def as_described(side: Side, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:
     """A variant with the parameters that the side's own configuration gives it, where it has one."""
     package = side.place / package_of(card.target)
     for conf in conf_beside(package.resolve()):
         if (found := registry.variant_at(conf, card.name)) is not None:
-            return replace(found, params={**found.params, **said})
+            return replace(found, params={**found.params, **params})
     return card
 
 

@@ -215,17 +215,17 @@ def chosen(targets: Sequence[str]) -> list[VariantCard]:
     return list(cards.values())
 
 
-def parameters(said: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def parameters(overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """The parameters of variants among the overrides, as YAML reads them, and the other overrides."""
     params: dict[str, Any] = {}
     others = []
-    for each in said:
-        name, equals, value = each.partition("=")
+    for override in overrides:
+        name, equals, value = override.partition("=")
         if name.startswith("variant.params.") and equals:
             try:
                 params[name.removeprefix("variant.params.")] = yaml.safe_load(value)
             except yaml.YAMLError as error:
-                raise Refusal(f"--set {each} is not YAML: {' '.join(str(error).split())}") from error
+                raise Refusal(f"--set {override} is not YAML: {' '.join(str(error).split())}") from error
         else:
-            others.append(each)
+            others.append(override)
     return params, others

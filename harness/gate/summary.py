@@ -64,11 +64,11 @@ def because(missing: Mapping[str, str]) -> str:
     return f"{NUMBERS[len(missing)]} tiers were not measured: {told}"
 
 
-def without(conclusion: Verdict, told: Set[str]) -> list[str]:
-    """Which parts of tiers were not measured, and why, but for the tiers `told`; those of one reason together."""
+def without(conclusion: Verdict, tiers: Set[str]) -> list[str]:
+    """Which parts of tiers were not measured, and why, but for some `tiers`; those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for finding in conclusion.findings:
-        if finding.variant == verdict.ALL and finding.tier not in told:
+        if finding.variant == verdict.ALL and finding.tier not in tiers:
             what, _, reason = finding.message.partition(": ")
             by_reason.setdefault(reason, []).append(f"{finding.tier} ({what})")
     return [f"{' and '.join(what)}: {reason}" for reason, what in by_reason.items()]

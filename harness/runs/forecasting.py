@@ -84,14 +84,14 @@ def least(records: Sequence[Record], value: Any) -> float:
     return float(min(map(value, records)))
 
 
-def training_seconds(each: Record) -> float:
-    seconds = each["seconds"]
+def training_seconds(record: Record) -> float:
+    seconds = record["seconds"]
     return float(seconds["total"] - seconds.get("read", 0.0) - seconds.get("count", 0.0))
 
 
-def memory_of(each: Record) -> int:
+def memory_of(record: Record) -> int:
     """Without mapped files, whose pages the system can have back."""
-    return int(each["peak_private_bytes"])
+    return int(record["peak_private_bytes"])
 
 
 def grown(slices: Sequence[Slice]) -> dict[str, Growth]:

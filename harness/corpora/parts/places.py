@@ -6,7 +6,7 @@ import datetime
 import io
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
@@ -214,11 +214,3 @@ def unreadable(place: str, error: BaseException) -> str:
 
 def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-def names_urls(path: Any) -> bool:
-    """Whether what data.path names, or a member of it, is a URL."""
-    listed: Sequence[Any] = path if isinstance(path, list) else [path]
-    if isinstance(path, str) and is_list(path):
-        listed = split_list(path, "data.path")
-    return any(map(is_url, listed))
