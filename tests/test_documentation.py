@@ -19,6 +19,7 @@ import pytest
 import record_meanings
 import timing_rules
 import yaml
+from browser import chromium, needs_browser
 from checked import passing
 
 from harness.common import errors, registry
@@ -152,11 +153,11 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(leaves(mkdocs_yml()["nav"])) == sorted(named(path) for path in PAGES)
 
 
-@pytest.mark.slow
-def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if importlib.util.find_spec("material") is None and "CI" not in os.environ:
         pytest.skip("the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs")
-    site = tmp_path / "site"
+    site = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=REPOSITORY,
@@ -164,6 +165,11 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         text=True,
     )
     assert built.returncode == 0, built.stderr
+    return site
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(site: Path) -> None:
     pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
     assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
@@ -171,6 +177,20 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
     assert "check_trainer" in pages["reference/api.html"]
     assert "psi_cpu_seconds" in pages["reference/records.html"]
     assert "Occurrence lists" in pages["source/variants/native/flat.hpp.html"]
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_search_finds_pages_of_a_site_that_was_opened_from_its_folder(site: Path) -> None:
+    with chromium() as browser:
+        browser.driver.get((site / "how-to" / "run.html").as_uri())
+        browser.run("arguments[0].focus()", browser.one("input.md-search__input"))
+        browser.press("interval")
+        found = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
+        links = browser.wait(f"const found = {found}; return found.length ? found : null", "pages that were found")
+        assert any("explanation/measuring.html" in link for link in links)
+        assert browser.console() == []
+        assert not [address for address in browser.requests() if address.startswith("http")]
 
 
 def test_what_is_said_to_be_prevented_or_detected_has_its_test() -> None:
