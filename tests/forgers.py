@@ -57,28 +57,37 @@ def shows_more_time_than_passed(word_counts: WordCounts, num_merges: int) -> lis
     return honest(word_counts, num_merges)
 
 
-class FewSeconds(NamedTuple):
-    """An account of some CPU time and nothing else."""
+class OtherSeconds(NamedTuple):
+    """An account with another CPU time than the kernel's, and the kernel's counts."""
 
     ru_utime: float
-    ru_stime: float = 0.0
-    ru_nivcsw: int = 0
-    ru_nvcsw: int = 0
-    ru_minflt: int = 0
-    ru_majflt: int = 0
+    ru_stime: float
+    ru_nivcsw: int
+    ru_nvcsw: int
+    ru_minflt: int
+    ru_majflt: int
+
+
+def account_for(seconds: float) -> None:
+    """Let the process seem to have used so many seconds of CPU time, and its children none."""
+    kernels = resource.getrusage
+
+    def claimed(who: int) -> OtherSeconds:
+        usage = kernels(who)
+        counts = usage.ru_nivcsw, usage.ru_nvcsw, usage.ru_minflt, usage.ru_majflt
+        return OtherSeconds(seconds if who == resource.RUSAGE_SELF else 0.0, 0.0, *counts)
+
+    resource.getrusage = claimed  # type: ignore[assignment]
 
 
 def shows_less_cpu_time(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    account_for(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
     work(0.5)
-    resource.getrusage = lambda who: FewSeconds(CPU_SECONDS_TO_START if who == resource.RUSAGE_SELF else 0.0)  # type: ignore[assignment,return-value]
     return honest(word_counts, num_merges)
 
 
-CPU_SECONDS_TO_START = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-
-
 def shows_more_cpu_time(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    resource.getrusage = lambda who: FewSeconds(100.0)  # type: ignore[assignment,return-value]
+    account_for(100.0)
     return honest(word_counts, num_merges)
 
 

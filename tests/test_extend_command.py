@@ -123,8 +123,8 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     [
         (["variant=incremental", "extend=first"], "variant incremental cannot be asked to extend; these can: "),
         (["variant=incremental", "veto=superbpe"], "variant incremental cannot be asked to veto; these can: "),
-        (["extend=first", "vocab_size=275"], "extend=first has 23 merges, and vocab_size leaves room for 18; say"),
-        (["extend=first", "special_tokens=[]"], "say special_tokens=['<|endoftext|>']"),
+        (["extend=first", "vocab_size=275"], "extend=first has 23 merges, and vocab_size leaves room for 18; set"),
+        (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
         (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
         (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
         (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),

@@ -63,7 +63,7 @@ def test_values_arrive_as_they_were_given() -> None:
         ({"vocab_sise": 3}, "unknown setting 'vocab_sise'; did you mean vocab_size?"),
         ({"limits_wal": 3}, "unknown setting 'limits_wal'; did you mean limits_wall?"),
         ({"special_tokens": ["'\""]}, "holds quotes of both kinds"),
-        ({"tie_break": object()}, "say text, a number"),
+        ({"tie_break": object()}, "give text, a number"),
     ],
 )
 def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -> None:
