@@ -12,9 +12,11 @@ from measured import Record, measured, stopped, wrong
 
 from harness.board import main
 from harness.common.errors import MISMATCH, OK, UNMEASURED
+from harness.peers import BOARD
 from harness.results.board import Place, ratios_sheet, sections, sheet_of, verdict
 from harness.results.rows import rows
 
+REPOSITORY = Path(__file__).parent.parent
 SPAN = {"asked": 0.05, "most": 20, "reference": "ours"}
 
 
@@ -104,3 +106,11 @@ def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
 def test_a_folder_without_records_is_told_how_to_get_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == UNMEASURED
     assert "python -m harness makes some" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_board_that_is_kept_is_what_its_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    if not BOARD.exists():
+        pytest.skip("no board is kept here yet")
+    assert main([str(BOARD), "--check"]) == OK
