@@ -71,6 +71,14 @@ def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -
         overrides_of(settings)
 
 
+def test_records_print_as_the_table_and_not_as_what_they_hold() -> None:
+    caption, _, table = str(Records([measured("heap", 1.5)])).partition("variant")
+    assert "stdlib: 1,000,000 bytes" in caption
+    assert "1.500" in table
+    assert "run_key" not in table
+    assert str(Records()) == "no records"
+
+
 def test_the_counters_records_stand_apart() -> None:
     counter, trainer = measured("serial", 1.0, cell="count", variant=None), measured("heap", 1.0)
     records = Records([counter, trainer])

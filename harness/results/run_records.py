@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from harness.common.sheet import sheets_to_html_part
+from rich.console import Console
+
+from harness.common.sheet import print_sheet, sheets_to_html_part
 from harness.results.frame import frame_of
 from harness.results.rows import rows
 from harness.results.tasks import sheets_of
@@ -42,6 +45,16 @@ class Records(list[Record]):
             frame.insert(1 + place, name, [record.get(name) for record in self])
             frame[name] = frame[name].astype("Int64")
         return frame
+
+    def __str__(self) -> str:
+        """The table that the command prints, as text at full width; `list(records)` shows the records themselves."""
+        shown = rows(self.everything)
+        if not shown:
+            return "no records"
+        text = io.StringIO()
+        for sheet in sheets_of(shown):
+            print_sheet(sheet, Console(file=text))
+        return text.getvalue()
 
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""
