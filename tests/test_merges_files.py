@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
 from harness.proof import differential
+from harness.tokenizers.folder import content_of
 from harness.tokenizers.gpt2_form import merges_text, spelled
 from harness.tokenizers.merges_files import read_merges_file
 from variants.contract import Merge, TieBreak
@@ -147,3 +149,12 @@ def test_what_is_named_json_and_is_none_is_not_taken_for_lines(tmp_path: Path) -
 def test_a_folder_without_merges_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; name a file of merges"):
         read_merges_file(tmp_path)
+
+
+def test_an_endless_device_is_told_and_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read_merges_file(tmp_path / "pipe").merges == []
+    with pytest.raises(Refusal, match="neither a file nor a pipe"):
+        read_merges_file(Path("/dev/zero"))
+    with pytest.raises(Refusal, match="neither a file nor a pipe"):
+        content_of(Path("/dev/zero"))

@@ -11,6 +11,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.units import bytes_text
@@ -60,6 +61,18 @@ def make_results_folder(folder: Path) -> None:
 # folders appear in it whole, by being renamed, so that concurrent runs do not meet half of one.
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
+
+
+def readable(path: Path) -> BinaryIO:
+    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - a descriptor; whoever asked for it closes it
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode)):
+        file.close()
+        raise OSError("it is neither a file nor a pipe")
+    os.set_blocking(descriptor, True)
+    return file
 
 
 def cache_folder(*parts: str) -> Path:

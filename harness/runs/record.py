@@ -14,14 +14,13 @@ import itertools
 import json
 import marshal
 import os
-import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import make_results_folder
+from harness.common.files import make_results_folder, readable
 from harness.common.quick_json import read_json
 from harness.common.streams import say
 from harness.runs.record_keys import complaints
@@ -122,18 +121,6 @@ def lines_of(path: Path) -> Iterator[Line]:
         raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
     except (EOFError, zlib.error) as error:
         raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
-
-
-def readable(path: Path) -> BinaryIO:
-    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for without end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - a descriptor; whoever asked for it closes it
-    mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode)):
-        file.close()
-        raise OSError("it is neither a file nor a pipe")
-    os.set_blocking(descriptor, True)
-    return file
 
 
 def files_of(folder: Path) -> list[Path]:

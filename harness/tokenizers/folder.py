@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.files import readable
 from harness.common.units import count_text
 from harness.tokenizers import huggingface, ranks
 from harness.tokenizers.gpt2_form import json_text, merge_line, merges_text, read_ids, read_json, read_merges, spelled
@@ -221,9 +222,10 @@ def of_one_piece(
 
 def content_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with readable(path) as file:
+            return bytes(file.read())
     except OSError as error:
-        said = f"cannot read {path} ({error.strerror}); python -m harness save=FOLDER writes a tokenizer"
+        said = f"cannot read {path} ({error.strerror or error}); python -m harness save=FOLDER writes a tokenizer"
         raise Refusal(said, UNMEASURED) from error
 
 
