@@ -135,7 +135,8 @@ def test_what_does_not_fail_again_is_left_as_it_was() -> None:
 
 
 @pytest.mark.slow
-def test_every_door_shows_the_test(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_door_shows_the_test(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent)
     with pytest.raises(
         CheckFailed, match=r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\("
     ):

@@ -105,7 +105,7 @@ def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path:
     with pytest.raises(Refusal, match=r"cannot write .*nowhere.* \(No such file or directory\); choose another place"):
         exported("file", "--set", book, "--parquet", str(tmp_path / "nowhere" / "p"))
     (tmp_path / "taken").mkdir()
-    with pytest.raises(Refusal, match=r"cannot write .*\(Is a directory\); say"):
+    with pytest.raises(Refusal, match=r"cannot write .*\(Is a directory\); choose another place"):
         exported("file", "--set", book, "--parquet", str(tmp_path / "taken"))
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

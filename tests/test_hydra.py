@@ -80,7 +80,7 @@ def test_a_shell_completes_the_names_of_variants(completed: Complete) -> None:
     [
         ("bpe-harness variant=the", ["variant=theirs"]),
         ("bpe-harness tie_b", ["tie_break="]),
-        ("bpe-harness -m variant=heap vocab_s", ["vocab_size="]),
+        ("bpe-harness -m variant=heap vocab_s", ["vocab_size=", "vocab_size_at_most."]),
         ("bpe-harness limits.w", ["limits.wall="]),
         ("bpe-harness nonesuch.x", []),
     ],

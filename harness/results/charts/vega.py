@@ -274,7 +274,9 @@ def _names(panels: Sequence[Panel]) -> Iterator[Spec]:
 
 
 def _share(axis: Axis, number: float) -> float:
-    """How far along the axis a number lies, from 0 to 1."""
+    """How far along the axis a number lies, from 0 to 1; in its middle where it has no length."""
+    if axis.high <= axis.low:
+        return 0.5
     if axis.log:
         return math.log(max(number, axis.low) / axis.low, axis.high / axis.low)
     return (number - axis.low) / (axis.high - axis.low)
