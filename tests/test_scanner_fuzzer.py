@@ -49,7 +49,7 @@ def test_the_fuzzer_finds_a_scanner_broken_for_it(
     (headers / header).write_text(text.replace(right, wrong))
     monkeypatch.setattr(fuzz_scanner, "HEADERS", headers)
     monkeypatch.chdir(tmp_path)
-    assert fuzz_scanner.main(["--bytes", "100000000", "--seed", "1"]) == MISMATCH
+    assert fuzz_scanner.main(["--bytes", "100000000", "--seed", "2"]) == MISMATCH
     assert list(tmp_path.glob("scanner-crash-*"))
 
 

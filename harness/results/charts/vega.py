@@ -9,6 +9,7 @@ lines between rows would mean nothing in another order.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -275,11 +276,9 @@ def _names(panels: Sequence[Panel]) -> Iterator[Spec]:
 
 def _share(axis: Axis, number: float) -> float:
     """How far along the axis a number lies, from 0 to 1; in its middle where it has no length."""
-    if axis.high <= axis.low:
-        return 0.5
-    if axis.log:
-        return math.log(max(number, axis.low) / axis.low, axis.high / axis.low)
-    return (number - axis.low) / (axis.high - axis.low)
+    places = (axis.low, axis.high, max(number, axis.low))
+    low, high, at = (math.log(max(place, sys.float_info.min)) for place in places) if axis.log else places
+    return (at - low) / (high - low) if high > low else 0.5
 
 
 def _apart_from_each_other(places: Sequence[tuple[float, float]]) -> list[float]:
