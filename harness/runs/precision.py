@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from harness.common.comparison import CONFIDENCE, Sample, pairs_of
+from harness.common.comparison import CONFIDENCE, Sample, clock_of, pairs_of
 from harness.common.errors import Refusal
 
 FEWEST = 3
@@ -154,7 +154,7 @@ def log_ratios(
     """By block; of something that nothing is compared with, its own times by their mean."""
     own = samples.get(item, ())
     if len(group) == 1:
-        seconds = [math.log(each.cpu_seconds if each.one_thread else each.wall_seconds) for each in own]  # type: ignore[arg-type]
+        seconds = list(map(math.log, map(clock_of(own), own)))
         return tuple(each - statistics.fmean(seconds) for each in seconds)
     _, usable, clock = pairs_of(own, samples.get(group[0], ()))
     return tuple(math.log(clock(ours) / clock(theirs)) for ours, theirs in usable)
