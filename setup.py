@@ -20,12 +20,15 @@ def headers(*beginnings: str) -> list[str]:
 def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **further: Any) -> Extension:
     """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options where it is C++."""
     folders = list(dict.fromkeys([folder, NATIVE]))
+    # What debuggers want names folders: without it a module is the same, byte for byte, wherever its sources are.
+    arguments = ["-g0", *(["-std=c++17", *cpp.split()] if cpp else [])]
     if cpp:
-        arguments = ["-std=c++17", *cpp.split()]
-        further = {"language": "c++", "include_dirs": folders, "extra_compile_args": arguments, **further}
+        further = {"language": "c++", "include_dirs": folders, **further}
     beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
     name = f"{folder.replace('/', '.')}.{name}"
-    return Extension(name, [f"{folder}/{source}"], depends=headers(*beginnings), **further)
+    return Extension(
+        name, [f"{folder}/{source}"], depends=headers(*beginnings), extra_compile_args=arguments, **further
+    )
 
 
 def grid(library: str, options: str = "-O2", **further: Any) -> Extension:
@@ -48,9 +51,9 @@ setup(
         module("_grown_updates", "_grown_updates.pyx", "_uncopied_updates"),
         module("_loop", "_loop.pyx", "_uncopied_updates"),
         module("_typed", "_typed.pyx", "_containers", "columns", "job", cpp="-O2"),
-        module("_flat", "_flat.pyx", "flat", "job", "learned", "columns", cpp="-O3"),
+        module("_flat", "_flat.pyx", "flat", "job", "learned", "columns", "scanner_keys", "scanner_classes", cpp="-O3"),
         module("_word_runs", "_word_runs.pyx", "word_runs", cpp="-O2"),
-        module("_scanner", "_scanner.pyx", "scanner", "word_runs", cpp="-O2"),
+        module("_scanner", "_scanner.pyx", "scanner", "word_runs", "columns", "job", cpp="-O2"),
         module("_grid", "_grid.pyx", "grid", "job", "learned", "columns", cpp="-O2"),
         grid("std"),
         grid("dense"),

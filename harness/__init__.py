@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from harness.results.run_records import Records
 
 __all__ = ["__version__", "run"]
+
+
+def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ctrl-C while a command is still being imported, and guards nothing yet, is told in a word."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+if sys.argv[:1] == ["-m"]:  # Python still looks for the module it was told to run: one of ours?
+    _command = getattr(sys, "orig_argv", sys.argv)[-len(sys.argv)]
+    if f"{_command}.".startswith(f"{__name__}."):
+        sys.excepthook = _told
 
 
 def __getattr__(name: str) -> str:

@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.media import markdown_text
 from harness.common.sheet import sheet_to_markdown
 from harness.common.streams import Parser, say, tell
 from harness.plot import draw
-from harness.results.board import Section, fed_sheet, ratios_sheet, sections, sheet_of
+from harness.results.board import Section, fed_sheet, headline, ratios_sheet, sections, sheet_of
 from harness.results.charts.chart import Request
 from harness.results.charts.files import alike, save
 from harness.results.chosen import records_of
@@ -34,13 +34,19 @@ from harness.runs.reproduction import command_of, overrides_of
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
 ABOUT = """\
-Made by `python -m harness.board {folder}` from the records beside this page. Every trainer that was installed, each fed
-its fastest documented way from one file, in a process of its own, in interleaved blocks, until its ratio to the first
-was known within the precision that was asked for. Times are of the whole way from the file to the merges, counting
-included. Wrong merges have no time; merges that are others by design are ranked only where they are identical on the
-words that their trainer cuts; `>` is at least: a limit ended it. identical (RULE): the same merges as ours under that
-tie-break; identical up to ties: each merge was of a pair as frequent as any. Why stopping does not bias:
-{measuring}. What could favour us: {fairness}.
+Made by `python -m harness.board {folder}` from the records in this folder. Each trainer gets the file in the fastest
+way that its authors document. It runs in a process of its own, in interleaved blocks, until its ratio to the first
+trainer is known precisely enough or the number of blocks reaches its limit; each verdict gives the interval. Why this
+does not bias the result: {measuring}. What could favour us: {fairness}.
+
+- Times cover everything from the file to the merges, counting included. `>`: at least, because a limit ended the run.
+- `identical (RULE)`: the same merges as ours under that tie-break. `identical up to ties`: each merge was of a pair as
+  frequent as any other.
+- `different by design`: other merges on purpose. Such a trainer is ranked only if its merges are identical on the words
+  that it cuts by its own rules.
+- Wrong merges get no time.
+
+What was measured:
 """
 
 
@@ -54,10 +60,11 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     measured = [row for section in board for row in section.rows]
     parts = [
         "# The board",
-        about(measured, folder),
-        "## Which ratio holds where",
+        headline(board),
         RATIOS,
         sheet_text(ratios_sheet(board)),
+        "## How it was measured",
+        about(measured, folder),
     ]
     for section in board:
         parts += section_parts(section)
@@ -65,12 +72,12 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     if absent := absent_parts(skipped):
         parts += ["## Not measured", absent]
     parts += ["## One cell again", reproduce(measured, folder)]
-    return "\n\n".join(part.strip() for part in parts) + "\n", board
+    return "\n\n".join(part.strip() for part in parts if part) + "\n", board
 
 
 RATIOS = (
-    "Times by that of the first trainer, on the fewest threads that were measured. A star: merges that are others by "
-    "design, on other work. A single ratio misleads: it depends on the corpus and on the vocabulary."
+    "Each time divided by that of the first trainer, on the fewest threads that were measured. A star: different by "
+    "design, so the work is not the same. A single ratio misleads: it depends on the corpus and on the vocabulary."
 )
 
 
@@ -151,7 +158,7 @@ def write(records: Records, folder: Path, output: Path) -> list[Path]:
 def drawn(records: Records, section: Section, path: Path) -> None:
     """The picture of a section."""
     chosen = [f"data={section.corpus}", f"vocab_size={section.vocab_size}"]
-    save(draw(records, "dots", Request(), chosen), path)
+    save(draw(records, "dots", Request(programs=section.programs), chosen), path)
 
 
 def stale(records: Records, folder: Path) -> list[Path]:
@@ -182,19 +189,18 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(argv)
-    folder: Path = arguments.folder
-    try:
-        records = records_of([str(folder)])
-        if arguments.check:
-            if old := stale(records, folder):
-                say(f"{', '.join(map(str, old))}: stale; python -m harness.board {folder} makes them anew")
-                return MISMATCH
-            return OK
-        for path in write(records, folder, folder):
-            tell(f"wrote {path}")
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
+    return guarded(lambda: command(arguments.folder, arguments.check), WHOLE_FILES)
+
+
+def command(folder: Path, check: bool) -> int:
+    records = records_of([str(folder)])
+    if check:
+        if old := stale(records, folder):
+            say(f"{', '.join(map(str, old))}: stale; python -m harness.board {folder} makes them anew")
+            return MISMATCH
+        return OK
+    for path in write(records, folder, folder):
+        tell(f"wrote {path}")
     return OK
 
 

@@ -199,7 +199,7 @@ def is_word_counter(subject: Callable[..., Any]) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one target, in a process of its own, and print a line for each group of checks. Returns the exit code."""
-    return errors.guarded(lambda: _command(_parser().parse_args(arguments)), kept="nothing was changed")
+    return errors.guarded(lambda: _command(_parser().parse_args(arguments)), errors.UNCHANGED)
 
 
 def _command(asked: argparse.Namespace) -> int:
@@ -254,7 +254,8 @@ def _parser() -> argparse.ArgumentParser:
         "--tie-break",
         default="all",
         choices=["all", *(tie_break.value for tie_break in TieBreak)],
-        help="the tie-break to check a trainer under (default: all, the definition's first)",
+        metavar="NAME",
+        help=f"{', '.join(tie_break.value for tie_break in TieBreak)}, or all (default: all, the definition's first)",
     )
     return parser
 

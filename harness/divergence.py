@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.common.errors import MISMATCH, OK, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.streams import Parser, tell
 from harness.common.units import count_text, share_text, times_text
 from harness.proof.divergence import BY_TIES, ENDS, EQUAL, Divergence, divergence, drift_of
@@ -25,9 +25,9 @@ from harness.runs.asked import (
 )
 
 DESCRIPTION = """\
-Say where two lists of merges part, what was true there, and what became of it. A and B are
-each a variant (a name in conf/variant, or package.module:function) that is trained on the
-data set now, or a file of merges of any form that python -m harness.replay reads."""
+Show where two lists of merges part, the true counts at that moment, and the consequences. A
+and B are each a variant (a name in conf/variant, or package.module:function), which is trained
+on the data set now, or a file of merges in any form that python -m harness.replay reads."""
 EPILOG = """\
 examples:
   python -m harness.divergence heap mine:train --data book.txt
@@ -35,11 +35,11 @@ examples:
   python -m harness.divergence merges.txt tokenizer.json --data book.txt pattern=gpt4
   python -m harness.divergence heap heap --b variant.params.push=grown
 
-A trainer takes the tie-break that is its own by default unless tie_break=NAME is said. Where
-one of the two is a file and vocab_size is not said, the other makes as many merges.
+Without tie_break=NAME a trainer breaks ties in its own way. If one of the two is a file, the
+other makes as many merges, unless vocab_size=N is given.
 
-exit code: 0 if they are equal, 21 if they differ, 2 for what cannot be meant, 22 if a
-variant came to no merges."""
+exit code: 0 if they are equal, 21 if they differ, 2 for a usage error, 22 if a variant made
+no merges."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,7 +47,6 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m harness.divergence",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for name in ("A", "B"):
         made.add_argument(name.lower(), metavar=name, help="a variant, or a file of merges")
@@ -63,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return guarded(lambda: command(parser().parse_intermixed_args(argv)), kept="nothing was changed")
+    return guarded(lambda: command(parser().parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(asked: argparse.Namespace) -> int:

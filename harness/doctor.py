@@ -1,9 +1,9 @@
 """What disturbs timing on this machine, what could be done about it, and what the machine can tell apart.
 
-    python -m harness.doctor                  a look, then an A/A run of half a minute
-    python -m harness.doctor --no-run         the look alone
-    python -m harness.doctor --repeat 30      what thirty blocks can tell apart
-    python -m harness.doctor --study 300      an A/A study of 300 pairs, kept with its summary
+    python -m harness.doctor               a look, then an A/A run of half a minute
+    python -m harness.doctor --no-run      the look alone
+    python -m harness.doctor --repeat 30   what thirty blocks can tell apart
+    python -m harness.doctor --study 300   an A/A study of 300 pairs, and a summary
 
 An A/A run measures one variant against itself. Whatever differs there is the machine's doing.
 """
@@ -184,9 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.doctor",
         description=(__doc__ or "").partition("\n")[0],
-        epilog=(__doc__ or "").partition("\n\n")[2]
-        + "exit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        + (__doc__ or "").partition("\n\n")[2].replace("\n    ", "\n  ").replace("    ", "  ", 1)
+        + "\nexit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.",
     )
     add: Callable[..., Any] = parser.add_argument
     add("--no-run", action="store_true", help="look only, measure nothing")

@@ -22,17 +22,17 @@ from harness.runs.forecasting import Check, Slice, checked, grown, measured_slic
 from harness.runs.growth import COUNTING_MEMORY, KINDS, REPEATED, TRAINING_MEMORY, WORDS, Expected, Growth
 
 DESCRIPTION = """\
-Measure slices of a corpus and say what a larger one will need: distinct words, the size of
+Measure slices of a corpus and predict what a larger one will need: distinct words, the size of
 their table, seconds and memory of counting and of training, each with an interval that is
-meant to hold nine times in ten. The largest slice is also held against what the smaller
-ones predict for it."""
+meant to hold nine times in ten. The largest slice is also compared with what the smaller ones
+predict for it."""
 EPILOG = """\
 examples:
   python -m harness.forecast --data owt --bytes 1TB variant=flat counting=native
   python -m harness.forecast --data book.txt --bytes 100GB --sizes 1MB,4MB,16MB
   python -m harness.forecast --data owt --drift vocab_size=32000
 
-exit code: 0; 2 for what cannot be meant; 22 if a slice could not be measured."""
+exit code: 0; 2 for a usage error; 22 if a slice could not be measured."""
 SIZES = "1MB,10MB,100MB,1GB"
 SHARE_OF_MEMORY = 0.8
 MOST_TEXT = 10**15
@@ -43,7 +43,6 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m harness.forecast",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness")
     made.add_argument("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
@@ -153,13 +152,14 @@ def notes_on(forecast: Forecast) -> list[str]:
         ):
             if kind.name in forecast.growths:
                 ends = forecast.growths[kind.name].reaches(usable)
+                about = "about " * (ends.value < MOST_TEXT)
                 notes.append(
-                    f"a machine of {bytes_text(forecast.memory)} has room for the {kind.name} of about "
+                    f"a machine of {bytes_text(forecast.memory)} has room for the {kind.name} of {about}"
                     f"{text_bytes(ends.value)} of text ({text_bytes(ends.low)} to {text_bytes(ends.high)}); {instead}"
                 )
     if WORDS.name in forecast.growths and REPEATED.name in forecast.growths:
         words, repeated = (forecast.growths[kind.name].expected(forecast.target).value for kind in (WORDS, REPEATED))
-        notes.append(f"without the words that are met once the table has {repeated / words:.0%} of its words")
+        notes.append(f"without the words that are seen only once the table has {repeated / words:.0%} of its words")
     return notes
 
 

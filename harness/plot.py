@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.common.errors import OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
 from harness.common.streams import Parser, say, tell
 from harness.results.charts.chart import Request
 from harness.results.charts.files import check_suffix, save
@@ -71,16 +71,15 @@ def _parser() -> argparse.ArgumentParser:
         "their own marks, and rows without a time are named below the picture.",
         epilog=f"kinds:\n{kinds}\n  {EVERY:<11} every kind that the records support, into the folder --output\n\n"
         "examples:\n"
-        "  python -m harness.plot                                       the latest run in results/local\n"
+        "  python -m harness.plot                                       the latest run\n"
         "  python -m harness.plot mine.jsonl yours/ --output both.png   joined, as a PNG\n"
-        "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*' --output ladder.svg\n"
+        "  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*'\n"
         "  python -m harness.plot results/readme/ladder --kind all --output pictures\n\n"
         f"--where NAME=VALUE can be about\n{about}.\n"
         "A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG is\n"
-        "light. --theme sets either.\n"
+        "light. --theme sets either.\n\n"
         "exit code: 0; 2 for a usage error, or if there is too much for one picture; 21 if merges are wrong or\n"
         "rows contradict each other; 22 if the records lack what the picture needs.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(parser)
     parser.add_argument(
@@ -109,20 +108,20 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = _parser().parse_args(argv)
+    return guarded(lambda: command(arguments), WHOLE_FILES)
+
+
+def command(arguments: argparse.Namespace) -> int:
     theme = DARK if arguments.theme == "dark" else LIGHT
     follow = arguments.theme == "auto"
     asked = Request(theme, arguments.title, arguments.seconds, arguments.relative_to, arguments.log)
     output = arguments.output or Path(DEFAULT_RESULTS, "" if arguments.kind == EVERY else f"{arguments.kind}.svg")
-    try:
-        if arguments.kind != EVERY:
-            check_suffix(output)
-        records = chosen_records(arguments)
-        if arguments.kind == EVERY:
-            return _draw_all(records, output, asked, arguments.where, follow) or exit_code(records)
-        save(draw(records, arguments.kind, asked, arguments.where), output, follow)
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
+    if arguments.kind != EVERY:
+        check_suffix(output)
+    records = chosen_records(arguments)
+    if arguments.kind == EVERY:
+        return _draw_all(records, output, asked, arguments.where, follow) or exit_code(records)
+    save(draw(records, arguments.kind, asked, arguments.where), output, follow)
     tell(f"wrote {output}")
     return exit_code(records)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from harness.common.errors import OK, Refusal
+from harness.common.errors import OK, UNCHANGED, guarded
 from harness.common.sheet import sheet_to_markdown
-from harness.common.streams import Parser, say
+from harness.common.streams import Parser
 from harness.results.published import mapping
 
 
@@ -15,11 +15,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     description = "Which variant each program of the series is here, as a table in Markdown."
     Parser(prog="python -m harness.published", description=description).parse_args(argv)
-    try:
-        sys.stdout.write(sheet_to_markdown(mapping()))
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
+    return guarded(command, UNCHANGED)
+
+
+def command() -> int:
+    sys.stdout.write(sheet_to_markdown(mapping()))
     return OK
 
 

@@ -70,6 +70,8 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     already = read_records(
         [file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)]
     )
+    if not already and target.is_file() and target.stat().st_size:
+        raise Refusal(f"{target} is there and has no records that can be read; name another file")
     known = {canonical(record) for record in already}
     fresh = []
     for record in found:
@@ -261,9 +263,8 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m harness.records",
         description="Join, check and export files of records.",
-        epilog="A folder stands for its records.jsonl (or .jsonl.gz), or, if it has none, for all of those below it.\n"
-        "exit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="A folder stands for its records.jsonl (or .jsonl.gz), or, if it has none, for all of those below it."
+        "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, described in (

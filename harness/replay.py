@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.common.errors import MISMATCH, OK, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
 from harness.common.streams import Parser, tell
 from harness.common.units import count_text
@@ -22,19 +22,19 @@ from harness.worker.calling import OWN
 from variants.contract import TieBreak
 
 DESCRIPTION = f"""\
-Hold a file of merges against the true counts of a data set, merge by merge. Each was the
-most frequent pair of its moment, one of several as frequent (and under which tie-breaks
-the choice is right), or wrong; those that join unknown tokens, come twice, or stand below
-min_count are told apart. The file is any of: {FORMS}."""
+Check a file of merges against the true counts of a data set, one merge after another. At its
+moment each was the most frequent pair, one of several equally frequent pairs (right under
+some tie-breaks, which are named), or wrong. A merge of unknown tokens, one that comes twice,
+and one below min_count are reported as such. The file is one of: {FORMS}."""
 EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
   python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format csv
 
-tie_break=NAME asks that ties, too, are broken that way; without it any choice among equals
-is right. vocab_size=N asks for all merges up to that size: fewer are an error as long as
-pairs are left. min_count=N holds here as in training.
+With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
+right. With vocab_size=N all merges up to that size have to be there, unless no pair is left.
+min_count=N means the same as in training.
 
 exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
 too long; 2 for a file that cannot be read as merges."""
@@ -46,7 +46,6 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m harness.replay",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
     add_words_arguments(made)
@@ -64,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return guarded(lambda: command(parser().parse_intermixed_args(argv)), kept="nothing was changed")
+    return guarded(lambda: command(parser().parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(asked: argparse.Namespace) -> int:

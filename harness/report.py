@@ -15,9 +15,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.files import write_whole
-from harness.common.streams import Parser, say, tell
+from harness.common.garbage import left_lying
+from harness.common.streams import Parser, tell
 from harness.results.chosen import (
     DEFAULT_RESULTS,
     NO_PATHS,
@@ -28,7 +29,8 @@ from harness.results.chosen import (
 )
 from harness.results.matches import side_by_side
 from harness.results.page.page import library, page
-from harness.table import exit_code
+from harness.results.page.page_rows import rows_of_page
+from harness.table import exit_code_of
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +39,6 @@ def parser() -> argparse.ArgumentParser:
         description="Make one page of HTML about records: table, charts, commands, proofs. It opens without a network.",
         epilog="exit code: 0; 2 if two sets are unlike; 21 if merges are wrong or rows contradict each other;\n"
         "22 if there is nothing to show.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(made)
     made.add_argument(
@@ -55,15 +56,16 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(argv)
-    try:
-        if arguments.output.suffix.lower() not in (".html", ".htm"):
-            raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
+    return guarded(lambda: command(arguments), UNCHANGED)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    if arguments.output.suffix.lower() not in (".html", ".htm"):
+        raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
+    with left_lying():
         content, code = compared(arguments) if arguments.compare is not None else alone(arguments)
-        # A name that is no text, such as a file's in another encoding, is told by escapes.
-        write_whole(arguments.output, content.encode(errors="backslashreplace"))
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
+    # A name that is no text, such as a file's in another encoding, is told by escapes.
+    write_whole(arguments.output, content.encode(errors="backslashreplace"))
     tell(f"wrote {arguments.output}")
     return code
 
@@ -72,8 +74,9 @@ def alone(arguments: argparse.Namespace) -> tuple[str, int]:
     """The page about one set of records, and the exit code."""
     if arguments.unlike is not None:
         raise Refusal("--unlike goes with --compare LEFT RIGHT")
-    records = chosen_records(arguments)
-    return page({"": records}, library(), relative_to=arguments.relative_to), exit_code(records)
+    sets = {"": chosen_records(arguments)}
+    shown = rows_of_page(sets)
+    return page(sets, library(), page_rows=shown, relative_to=arguments.relative_to), exit_code_of(shown.rows)
 
 
 def compared(arguments: argparse.Namespace) -> tuple[str, int]:

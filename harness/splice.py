@@ -1,4 +1,4 @@
-"""python -m harness.splice README.md: make the tables and pictures of a page anew, by the commands it names.
+"""Make the tables and pictures of a page anew, by the commands it names.
 
 A table stands between `<!-- BEGIN NAME: python -m harness.table ... -->` and `<!-- END NAME -->`; harness.published and
 harness.gate are the other commands that may stand there. A picture is any SVG that the page both shows and names as the
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import plot, published, table
-from harness.common.errors import MISMATCH, OK, Refusal
-from harness.common.files import write_whole
+from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
+from harness.common.files import readable, write_whole
 from harness.common.streams import Parser, say
 from harness.gate import __main__ as gate
 from harness.results.charts.files import alike
@@ -84,25 +84,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("page", type=Path, help="a Markdown file")
     parser.add_argument("--check", action="store_true", help="write nothing; 21 if the page is stale")
     arguments = parser.parse_args(argv)
+    return guarded(lambda: (checked if arguments.check else mended)(arguments.page), WHOLE_FILES)
+
+
+def text_of(page: Path) -> str:
     try:
-        before = arguments.page.read_text()
-        after = spliced(before)
-        stale = stale_pictures(arguments.page, after) if arguments.check else []
-        for words, path in [] if arguments.check else pictures(arguments.page, after):
-            drawn(words, path, path)
-        if before != after and not arguments.check:
-            write_whole(arguments.page, after.encode(), "it is as it was")
+        with io.TextIOWrapper(readable(page), encoding="utf-8") as file:
+            return file.read()
     except OSError as error:
-        say(f"cannot read {arguments.page} ({error.strerror})")
-        return 2
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
-    if arguments.check and (before != after or stale):
-        what = ", ".join(map(str, [*([arguments.page] if before != after else []), *stale]))
-        verb = "is" if what.count(", ") == 0 else "are"
-        say(f"{what} {verb} stale; python -m harness.splice {arguments.page} mends it")
-        return MISMATCH
+        raise Refusal(f"cannot read {page} ({error.strerror or error})") from error
+
+
+def checked(page: Path) -> int:
+    """Whether a page and its pictures are what their commands make."""
+    before = text_of(page)
+    after = spliced(before)
+    stale = [*([page] if before != after else []), *stale_pictures(page, after)]
+    if stale:
+        verb = "is" if len(stale) == 1 else "are"
+        say(f"{', '.join(map(str, stale))} {verb} stale; python -m harness.splice {page} mends it")
+    return MISMATCH if stale else OK
+
+
+def mended(page: Path) -> int:
+    """Make a page and its pictures anew."""
+    before = text_of(page)
+    after = spliced(before)
+    for words, path in pictures(page, after):
+        drawn(words, path, path)
+    if before != after:
+        write_whole(page, after.encode(), "it is as it was")
     return OK
 
 

@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.files import write_whole
+from harness.common.garbage import left_lying
 from harness.common.media import csv_text, json_text
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
-from harness.common.streams import Parser, say
+from harness.common.streams import Parser
 from harness.results import published
 from harness.results.chosen import (
+    IN_NO_TABLE,
     NO_PATHS,
     add_compare_arguments,
     add_record_arguments,
@@ -59,16 +61,17 @@ _ENDINGS = {
 }
 _EPILOG = """\
 examples:
-  python -m harness.table                             the latest run in results/local; --all shows every run
-  python -m harness.table mine.jsonl yours/ --work    joined, with the counts of work
-  python -m harness.table --format csv > times.csv    raw seconds and bytes
-  python -m harness.table --output times.html         a page, or a part of one
-  python -m harness.table --relative-to NAME          ratios; with blocks, their confidence intervals
+  python -m harness.table                            the latest run; --all: every run
+  python -m harness.table mine.jsonl yours/ --work   joined, with the counts of work
+  python -m harness.table --format csv > times.csv   raw seconds and bytes
+  python -m harness.table --output times.html        a page, or a part of one
+  python -m harness.table --relative-to NAME         ratios; with blocks, intervals too
   python -m harness.table --columns variant,total,memory,proof --sort total
   python -m harness.table --pivot variant data --value MB/s
   python -m harness.table --pivot variant threads --relative-to NAME
-  python -m harness.table --series --runs             the series' columns, three runs as a/b/c
-  python -m harness.table --compare old/ new/         two sets side by side; --unlike host: of two machines
+  python -m harness.table --series --runs            the series' columns, runs as a/b/c
+  python -m harness.table --compare old/ new/        side by side; of two machines
+                                                     with --unlike host
 
 columns and units: total and its phases are seconds of wall time, and CPU is processor time. spread is the longest total
 minus the shortest, divided by the median. memory is the peak, in decimal units. MB/s is millions of bytes of the corpus
@@ -77,6 +80,7 @@ of CPU seconds if both rows ran one thread, else of wall seconds. Its interval h
 A row with wrong merges shows no time but the first wrong merge. >9 h means that a limit ended the run, which would have
 taken at least that long. Notes below the table explain these and other outcomes, such as timeout and skipped; in CSV
 they are the columns status, reason, first_divergence and extrapolated_..._seconds.
+
 exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show; with
 --against published also 20 if a claim is refuted, 22 if none could be judged.
 """
@@ -122,7 +126,6 @@ def table_parser(prog: str) -> argparse.ArgumentParser:
         prog=prog,
         description="Print records as a table. A time is shown only where the merges were right.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_record_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
@@ -190,10 +193,10 @@ def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
 
     Of the variants in `known_wrong` it is known, and shown, that their merges are wrong.
     """
-    return _exit_code(rows(records), known_wrong)
+    return exit_code_of(rows(records), known_wrong)
 
 
-def _exit_code(shown: Sequence[Row], known_wrong: Sequence[str]) -> int:
+def exit_code_of(shown: Sequence[Row], known_wrong: Sequence[str] = ()) -> int:
     judged = [row for row in shown if not (row.status == "mismatch" and row.name in known_wrong)]
     return MISMATCH if any(row.status == "mismatch" or row.disputed for row in judged) else OK
 
@@ -246,24 +249,22 @@ def _print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parsed(argv, prog="python -m harness.table")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show ≠ gets a question mark instead of a traceback.
-        sys.stdout.reconfigure(errors="replace")
-    try:
+    return guarded(lambda: command(arguments), UNCHANGED)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    with left_lying():
         shown = _asked_for(arguments)
         _deliver(shown, arguments.format, arguments.output)
-    except Refusal as refusal:
-        say(refusal)
-        return refusal.exit_code
     return shown.exit_code
 
 
 def _asked_for(arguments: argparse.Namespace) -> Shown:
     if arguments.compare is not None:
         return _compared(arguments)
-    chosen = chosen_records(arguments)
+    chosen = chosen_records(arguments, IN_NO_TABLE)
     shown = in_order(rows(chosen), arguments.sort)
-    code = _exit_code(shown, arguments.known_wrong.split(","))
+    code = exit_code_of(shown, arguments.known_wrong.split(","))
     if arguments.against is not None:
         sheets, verdict = published.sheets(chosen)
         return Shown(sheets, _no_frame, code or verdict)
@@ -287,7 +288,7 @@ def _only_asked(task: Sequence[Row], base: str | None, arguments: argparse.Names
 
 def _compared(arguments: argparse.Namespace) -> Shown:
     left, right = arguments.compare
-    records = [records_of([path], arguments.all) for path in (left, right)]
+    records = [records_of([path], arguments.all, IN_NO_TABLE) for path in (left, right)]
     sets = side_by_side(records[0], records[1], (left, right), arguments.unlike)
     return Shown([comparison_sheet(sets)], lambda: comparison_frame(sets), MISMATCH if sets.wrong else OK)
 

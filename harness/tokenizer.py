@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
@@ -49,9 +49,10 @@ examples:
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer check my_tokenizer --data book.txt
-  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt --picture stats.svg
+  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt \\
+      --picture stats.svg
 
-exit code: 0; 2 for what cannot be said or read so; 21 if an engine gives other ids; 22 if an engine gave up
+exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids; 22 if an engine gave up
 on a text or none could be tried, or a file cannot be read or written."""
 
 
@@ -71,7 +72,7 @@ def load(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     asked = _parser().parse_args(arguments)
-    return guarded(lambda: int(asked.do(asked)), kept="nothing was changed")
+    return guarded(lambda: int(asked.do(asked)), UNCHANGED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,7 +80,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m harness.tokenizer",
         description="Use a tokenizer that python -m harness save=FOLDER has written, or anyone else's.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="encode|decode|convert|check|stats")
     _add_encode(commands)

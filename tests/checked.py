@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from harness.proof.checks import Check, outcome_of
 
 TAKING_SECONDS = ("what begins late", "large files")
 """The groups of checks that a slow trainer or counter spends seconds on."""
+SHARING = ("what begins late", "searched words")
+"""Groups of which one process of pytest takes all tests: what is wanted takes long to work out, once in each."""
+
+
+def together(check: Check | None) -> list[pytest.MarkDecorator]:
+    """The mark of a test that makes this check."""
+    return [pytest.mark.xdist_group(check.group)] if check is not None and check.group in SHARING else []
 
 
 def quick_ones(checks: list[Check]) -> list[Check]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
 import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exploring import register_profiles
@@ -18,19 +21,38 @@ from local_server import Server, serving
 
 from harness.common import files
 from harness.corpora import python_files
-from harness.measure import lock
+from harness.measure import environment, lock
+from variants.counting import character_classes
 
 register_profiles()
 
 
+class OnlyWhereDoctestsAre:
+    """Each process of pytest would import everything and search it for doctests, most of it for none."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[Any], list[Any]]:
+        collectors = yield
+        if file_path.suffix != ".py" or b">>> " in file_path.read_bytes():
+            return collectors
+        return [each for each in collectors if type(each).__name__ != "DoctestModule"]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew."""
+    config.pluginmanager.register(OnlyWhereDoctestsAre())
     if sys.dont_write_bytecode and config.cache is not None:
         kept = config.cache.mkdir("bytecode")
         shutil.rmtree(kept.joinpath(*Path(tempfile.gettempdir()).parts[1:]), ignore_errors=True)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(kept)
         sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: to look through all of it for garbage, time and again, takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -40,11 +62,37 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (above / str(number) for number in itertools.count())
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where programs lie that several tests run and one compiles."""
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_looked_up_once() -> Iterator[None]:
+    """No test installs any, and each run of hundreds would read what two dozen packages say of themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(environment, "packages", functools.cache(environment.packages))
+        yield
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unicode's classes as the cache keeps them: whoever counts natively in a test would make them anew, twice."""
+    folder = tmp_path_factory.mktemp("tables")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(files.CACHE_VARIABLE, str(folder))
+        character_classes.character_classes.__wrapped__()
+    (kept,) = folder.iterdir()
+    return kept
+
+
 @pytest.fixture(autouse=True)
-def cache_folder(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that this test's cache lies in."""
+def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that this test's cache lies in; all that there is in it are the tables."""
     own = next(folders)
-    own.mkdir()
+    (own / "cache").mkdir(parents=True)
+    (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
     monkeypatch.setenv(lock.VARIABLE, str(own))
     python_files.standard_library.cache_clear()

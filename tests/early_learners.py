@@ -1,4 +1,4 @@
-"""A trainer that does its work while it is imported, before any clock runs, from what it finds of its job by then."""
+"""Trainers that do their work while they are imported, before any clock runs, from what they find of their job then."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
 
 
-def job() -> dict[str, Any]:
-    """What whoever imports this has been told, found in its frames."""
+def importer() -> Any:
+    """Who imports this in a measured process, found in its frames."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
-        for value in (*frame.f_locals.values(), getattr(frame.f_locals.get("self"), "job", None)):
-            if isinstance(value, dict) and "target" in value:
-                return value
-    return {}
+        if hasattr(frame.f_locals.get("self"), "job"):
+            return frame.f_locals["self"]
+    return None
 
 
-FOUND = dict(job())
+def work(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        sum(range(1000))
+
+
+IMPORTER = importer()
+if IMPORTER is not None and "impatient" in IMPORTER.job["target"] and IMPORTER.job["kind"] == "train":
+    IMPORTER.channel.say(b"imported")  # so it is told the rest, and goes on being imported
+    IMPORTER.told.wait()
+    work(0.1)
+FOUND = dict(IMPORTER.job) if IMPORTER is not None else {}
 EARLY = (
     honest(word_store.read(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
 )
@@ -35,11 +45,12 @@ def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG
     return EARLY
 
 
+impatient = train
+
+
 def late(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
 if "late" in str(FOUND.get("target")) and FOUND["kind"] == "train":
-    until = time.process_time() + 1.0  # what it would learn from something it found elsewhere
-    while time.process_time() < until:
-        sum(range(1000))
+    work(1.0)  # on something that it found elsewhere

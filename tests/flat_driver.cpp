@@ -1,8 +1,8 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
 // A case is a line of numbers (words, num_merges, min_count, tie-break, threads, batch, nine bits of switches, guess scale,
-// whether it extends; if so whether merges are dropped, the veto, its length, and the inherited merges, their number
-// first), then its words. With a second argument, that many threads train
+// whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, the veto, its length, and the
+// inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
 #include <fstream>
@@ -20,7 +20,8 @@ namespace {
 struct Case {
     CaseWords words;
     flat::Options options;
-    bool extends = false, drops = false;
+    int extends = 0;
+    bool drops = false;
     flat::Veto veto;
     std::vector<flat::Merge> inherited;
 };
@@ -58,12 +59,28 @@ std::vector<Case> read_cases(const char* path) {
     return cases;
 }
 
+bool go_on(void*, const flat::Training&) { return true; }
+
+// Each word comes twice, with halves of its weight.
+flat::Answer extend_pieces(const Case& one, const flat::Extension& extension) {
+    flat::Pieces pieces(extension.merges, extension.number, scanner::Seed{{1, 2, 3, 4}});
+    pieces.begin(2);
+    flat::in_parallel(2, [&](std::size_t part) {
+        std::vector<std::uint64_t> counts = one.words.counts;
+        for (std::uint64_t& count : counts) count = (count + part) / 2;
+        flat::Words words = one.words.columns();
+        words.counts = counts.data();
+        pieces.take(part, words);
+    });
+    return flat::extend(pieces, one.options, extension, go_on, nullptr);
+}
+
 std::string answers_to(const std::vector<Case>& cases) {
     std::ostringstream lines;
     for (const Case& one : cases) {
-        const auto go_on = [](void*, const flat::Training&) { return true; };
         const flat::Extension extension{one.inherited.data(), one.inherited.size(), one.drops, one.veto};
-        const flat::Answer answer = one.extends
+        const flat::Answer answer = one.extends == 2 ? extend_pieces(one, extension)
+                                    : one.extends
                                         ? flat::extend(one.words.columns(), one.options, extension, go_on, nullptr)
                                         : flat::train(one.words.columns(), one.options, go_on, nullptr);
         for (const flat::Merge& merge : answer.merges)

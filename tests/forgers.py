@@ -6,6 +6,7 @@ Most learn the right merges. What is tested with them is that no false figure is
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -22,6 +23,8 @@ from typing import Any, NamedTuple
 
 from unruly import returning
 
+from harness.measure.guard import SET_DEATH_SIGNAL
+from harness.worker import account
 from harness.worker.calling import packed
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
 from variants.contract import Merge, WordCounts
@@ -98,7 +101,7 @@ def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -
 
     def learn_first(*arguments: Any) -> bytes:
         struct.pack = pack
-        work(1.2)
+        work(0.4)
         merges[:] = honest(word_counts, num_merges)
         return pack(*arguments)
 
@@ -148,6 +151,40 @@ def replaces_clocks_that_nobody_reads(word_counts: WordCounts, num_merges: int) 
     work(0.4)
     time.time = time.monotonic = time.process_time = lambda: 0.0
     return honest(word_counts, num_merges)
+
+
+# The guard.
+
+
+def halts_its_guard(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os.kill(os.getppid(), signal.SIGSTOP)
+    return honest(word_counts, num_merges)
+
+
+def has_its_guard_halted_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    guard = os.getppid()
+    halting, halted = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        os.kill(guard, signal.SIGSTOP)
+        os.write(halted, b".")
+        while True:
+            os.kill(guard, signal.SIGSTOP)
+            time.sleep(0.001)
+    os.read(halting, 1)  # on a busy machine the call could be over before the child begins
+    return honest(word_counts, num_merges)
+
+
+def ends_its_guard(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Who tells what it took is gone, and the answer tells less."""
+    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, 0, 0, 0, 0)
+    work(0.1)
+    merges = honest(word_counts, num_merges)
+    (job_folder() / "merges").write_bytes(packed(merges))
+    answer = figures(merges_done=len(merges), total=0.1, cpu_seconds=0.001)
+    (job_folder() / "answer.json").write_text(json.dumps(answer))
+    os.kill(os.getppid(), signal.SIGKILL)
+    os._exit(0)
 
 
 # Work that is done later.
@@ -260,6 +297,17 @@ def works_where_nobody_waits(word_counts: WordCounts, num_merges: int) -> list[M
     os.close(writing)
     os.read(reading, 1)
     time.sleep(0.05)
+    return honest(word_counts, num_merges)
+
+
+def hides_its_memory(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Has the kernel forget the most that it held, and tells less than there is."""
+    held = b"x" * (100 << 20)
+    time.sleep(0.25)
+    del held
+    Path("/proc/self/clear_refs").write_text("5")
+    account.memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}
+    sys.modules["__main__"].memory_status = account.memory_status  # type: ignore[attr-defined]
     return honest(word_counts, num_merges)
 
 

@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def fuzz(compiler: str, folder: Path, texts: Path, most: int, seed: int) -> int:
     """Build the fuzzer and run it until it has scanned so many bytes."""
     program, classes = folder / "fuzzer", folder / "classes"
-    build = ["-std=c++17", "-O2", "-g", "-pthread", "-fsanitize=fuzzer", f"-I{HEADERS}"]
+    build = ["-std=c++17", "-O2", "-g1", "-pthread", "-fsanitize=fuzzer", f"-I{HEADERS}"]
     subprocess.run([compiler, *build, str(TESTS / "scanner_fuzzer.cpp"), "-o", str(program)], check=True)
     classes.write_bytes(b"".join(character_classes.character_classes()))
     texts.mkdir(parents=True, exist_ok=True)

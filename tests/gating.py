@@ -13,6 +13,7 @@ TINY = {
         "letters": {"say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]},
         **{corpus: {"say": []} for corpus in ("ties", "runs", "smallest_ids", "smallest_characters")},
     },
+    "work": {"instructions": {"layouts": 2, "say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]}},
     "time": {
         "say": ["data=random_text", "vocab_size=290"],
         "sizes": [2000],

@@ -1,6 +1,7 @@
 """Trainers that learn the right merges and break the contract around them, each in one way.
 
-Where to stop, what to return, what to leave alone, what to tell the meter. `honest` is the definition (sabotaged.py).
+Where to stop, what to return, what to leave alone, what to tell the meter. `honest` is the definition (sabotaged.py),
+`quick` is as right, for what shows late only.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import Any
 
 from sabotaged import Train, Words, honest, recounting, ties_to_the_smallest
 
+from variants import heap
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.words import PairCounts, count_pairs
+
+quick = heap.train
 
 # Where to stop.
 
@@ -119,13 +123,13 @@ def every_997th_call_is_wrong(word_counts: WordCounts, num_merges: int, *meter: 
 def breaks_ties_otherwise_after_1000_merges(
     word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
 ) -> list[Merge]:
-    merges = honest(word_counts, num_merges, *meter, **options)
+    merges = quick(word_counts, num_merges, *meter, **options)
     return merges[:1000] + merges[:999:-1]
 
 
 def sees_65536_words(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
     seen = WordCounts.from_items(itertools.islice(word_counts.items(), 1 << 16))
-    return honest(seen, num_merges, *meter, **options)
+    return quick(seen, num_merges, *meter, **options)
 
 
 def leaves_out_what_begins_with_c0(

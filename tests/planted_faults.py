@@ -24,6 +24,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).resolve().parent.parent
 LEAST_CAUGHT = 23
 MOST_NEAR = 30
+FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
 
@@ -204,7 +205,7 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
             ran = ended(checkout, *arguments)
         finally:
             write(path, right)
-        if ran.returncode == 1:
+        if ran.returncode in (1, 2) and FAILED.search(ran.stdout):  # 2: in several processes, -x interrupts the others
             return failed_in(ran.stdout, checkout)
         if ran.returncode not in (0, 5):  # 5: there was nothing to run
             raise RuntimeError(f"{fault.what}: pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
@@ -213,7 +214,7 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
 
 def failed_in(printed: str, checkout: Path) -> str:
     """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it fails as well."""
-    name: str = re.findall(r"^FAILED (.*?)(?: - .*)?$", printed, re.MULTILINE)[0]
+    name: str = FAILED.findall(printed)[0]
     again = ended(checkout, "-n", "0", "--last-failed", "--last-failed-no-failures", "none", name.partition("::")[0])
     if again.returncode != 0:
         raise RuntimeError(f"{name} fails without a fault as well\n{again.stdout}")

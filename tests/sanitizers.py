@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -13,6 +14,11 @@ import pytest
 from variants.contract import Merge
 
 HERE = Path(__file__).parent
+OF_FLAT = [
+    pytest.param(sanitizers, marks=pytest.mark.xdist_group(f"flat_driver.cpp, {sanitizers}"))
+    for sanitizers in ("address,undefined", "thread")
+]
+"""Sanitizers for flat_driver.cpp: it takes longer to compile than to run, and all its tests are for one program."""
 
 
 def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
@@ -24,13 +30,17 @@ def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
+@functools.cache
 def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
-    """Compile tests/`driver` and return the program; skips the test where this machine cannot."""
+    """Compile tests/`driver` and return the program; skips the test where this machine cannot.
+
+    It is compiled once in a folder: that of the fixture `programs` is the same for all tests of a process.
+    """
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         pytest.skip("needs a C++ compiler; set CXX or install g++")
-    program = folder / "driver"
-    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g", "-pthread", *flags]
+    program = folder / f"{Path(driver).stem}-{sanitizers}"
+    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g1", "-pthread", *flags]
     source = [str(HERE / driver), f"-I{HERE.parent / 'variants' / 'native'}", "-o", str(program)]
     built = subprocess.run([compiler, *options, *source], capture_output=True, text=True)
     if "cannot find" in built.stderr:

@@ -136,7 +136,7 @@ int main(int count, char** arguments) {
         std::fwrite(content.data(), 1, content.size(), file);
         std::fflush(file);
         Digest digest;
-        for (int pattern = 0; pattern < (plain ? 1 : 8); ++pattern) {
+        for (int pattern = 0; pattern < (plain ? 1 : 9); ++pattern) {
             std::uint64_t found = 0;
             bool first = true;
             for (const int path : paths)

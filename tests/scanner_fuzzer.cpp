@@ -104,7 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Setting& made = setting();
     const reference::Expression* const patterns[] = {
         &made.patterns->gpt2,     &made.patterns->gpt4, &made.patterns->o200k,    &made.patterns->line,
-        &made.patterns->document, nullptr,              &made.patterns->superbpe, &made.patterns->superbpe_words};
+        &made.patterns->document, nullptr,              &made.patterns->superbpe, &made.patterns->superbpe_words,
+        &made.patterns->gpt2_lines};
     const int pattern = data[0] % static_cast<int>(std::size(patterns));
     const std::vector<std::string>& specials = special_tokens[data[0] / std::size(patterns) % special_tokens.size()];
     const std::size_t buffer = buffers[data[1] % std::size(buffers)], width = widths[data[2] % std::size(widths)];

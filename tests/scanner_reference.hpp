@@ -70,7 +70,7 @@ inline Class negated(Class wanted) {
 }
 
 struct Patterns {
-    Expression gpt2, gpt4, o200k, line, document, superbpe, superbpe_words;
+    Expression gpt2, gpt4, o200k, line, document, superbpe, superbpe_words, gpt2_lines;
 
     explicit Patterns(const scanner::Classes& classes) {
         const auto of = [&classes](unsigned bits) -> Class {
@@ -92,6 +92,11 @@ struct Patterns {
         const Expression perhaps_folded = either({folded, any([](Character) { return false; })});
         gpt2 = either({contraction, in_a_row({perhaps(blank), some(letter)}), in_a_row({perhaps(blank), some(number)}),
                        in_a_row({perhaps(blank), some(other)}), trailing, some(space)});
+        const Class in_line = [=](Character each) { return each != '\n'; };
+        const Class line_space = [=](Character each) { return space(each) && in_line(each); };
+        gpt2_lines = either({contraction, in_a_row({perhaps(blank), some(letter)}), in_a_row({perhaps(blank), some(number)}),
+                             in_a_row({perhaps(blank), some(other)}), in_a_row({any(line_space), one(only({'\n'}))}),
+                             in_a_row({some(line_space), not_before(negated(space))}), some(line_space)});
         const Class before_word = [=](Character each) { return !newline(each) && !letter(each) && !number(each); };
         gpt4 = either({folded, in_a_row({repeated(before_word, 0, 1, false), some(letter)}), repeated(number, 1, 3),
                        in_a_row({perhaps(blank), repeated(other, 1, SIZE_MAX, false), any(newline)}),
@@ -104,13 +109,13 @@ struct Patterns {
         const Class end = only({'\n'});
         line = either({in_a_row({any(negated(end)), one(end)}), some(negated(end))});
         document = some([](Character) { return true; });
-        const Class in_line = negated(end), return_or_slash = only({'\r', '/'});
+        const Class return_or_slash = only({'\r', '/'});
         const Expression line_end = repeated(end, 0, 1);
         superbpe_words =
             either({in_a_row({perhaps(before_word), any(upper), some(lower)}),
                     in_a_row({perhaps(before_word), some(upper), any(lower)}), repeated(number, 1, 3),
                     in_a_row({perhaps(blank), some(other), any(return_or_slash), line_end}),
-                    in_a_row({any([=](Character each) { return space(each) && in_line(each); }), one(newline)}), trailing,
+                    in_a_row({any(line_space), one(newline)}), trailing,
                     some(space)});
         const Expression signs = in_a_row({perhaps(blank), repeated(other, 2, SIZE_MAX)});
         const Expression alone = either(

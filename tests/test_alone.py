@@ -70,7 +70,7 @@ def test_a_lock_that_somebody_keeps_for_himself_is_told(monkeypatch: pytest.Monk
     descriptor = lock.opened(lock.lock_file("concurrent"))
     try:
         assert lock.locked(descriptor, fcntl.LOCK_EX)
-        with pytest.raises(Refusal, match="somebody else holds"), lock.timing(concurrent=True):
+        with pytest.raises(Refusal, match="another program keeps"), lock.timing(concurrent=True):
             pytest.fail("it was not refused")
     finally:
         os.close(descriptor)

@@ -13,7 +13,7 @@ from measured import Record, measured, stopped, wrong
 from harness.board import main
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.peers import BOARD
-from harness.results.board import Place, ratios_sheet, sections, sheet_of, verdict
+from harness.results.board import Place, headline, ratios_sheet, sections, sheet_of, verdict
 from harness.results.rows import rows
 
 REPOSITORY = Path(__file__).parent.parent
@@ -71,6 +71,65 @@ def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> N
     )
     assert told["lines"].endswith("of words of its own, on which its merges are identical (huggingface)")
     assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
+
+
+def test_only_an_interval_of_the_boards_own_reference_is_told() -> None:
+    elsewhere = {**SPAN, "blocks": 3, "low": 1.0, "high": 1.0, "reference": "late"}
+    apart = [{**record, "run_id": "another", "precision": elsewhere} for record in timed("apart", 4.0)]
+    (section,) = sections(rows([*timed("ours", 1.0), *apart]))
+    told = {place.first.name: verdict(place) for place in section.places}
+    assert told["apart"].startswith("4.00 times the time of ours on 1 thread (in another run, so without an interval)")
+
+
+def test_what_threads_gain_is_more_than_the_spread_of_their_times() -> None:
+    def told(*seconds: float, **changes: Any) -> str:
+        one, more = (
+            [measured("ours", {"update": each}, block=block, threads=width, **what) for block, each in enumerate(all_)]
+            for width, all_, what in ((1, (1.0, 1.1, 1.2), {}), (2, seconds, changes))
+        )
+        (section,) = sections(rows([*one, *more]))
+        return verdict(section.places[0]).split("; ")[1]
+
+    assert told(0.5, 0.6, 0.7) == "2 threads make it 1.8 times as fast"
+    assert told(1.5, 1.6, 1.7) == "2 threads slow it down"
+    assert told(0.9, 0.95, 1.05) == told(1.0, 1.1, 1.2) == "no clear gain with 2 threads"
+    waited = {"disturbance": {"psi_cpu_seconds": 0.5}}
+    assert told(0.5, 0.6, 0.7, **waited) == "with 2 threads it had to wait for a processor"
+
+
+def test_a_run_that_was_stopped_has_the_name_that_another_run_told() -> None:
+    fed: dict[str, Any] = {"feeding": {"program": "gigatoken 0.10.0"}}
+    board = sections(
+        rows(
+            [
+                *timed("ours", 1.0),
+                *timed("peer_gigatoken", 2.0, **fed),
+                *timed("ours", 1.0, vocab_size=9),
+                {**stopped("peer_gigatoken", 60.0), "vocab_size": 9},
+            ]
+        )
+    )
+    sheet = {column.heading: column.cells for column in ratios_sheet(board).columns}
+    assert list(sheet["trainer"]) == ["ours", "gigatoken 0.10.0"]
+
+
+def test_the_headline_says_who_leads_where_and_by_how_much() -> None:
+    def told(*tables: tuple[float, float]) -> str:
+        made = [
+            record
+            for size, (ours, theirs) in enumerate(tables, 1000)
+            for record in (*timed("ours", ours, vocab_size=size), *timed("slow", theirs, vocab_size=size))
+        ]
+        return headline(sections(rows(made)))
+
+    assert (
+        told((1.0, 3.0), (1.0, 4.0))
+        == "**ours** is fastest in 2 of 2 tables; the next one takes 3.00 to 4.00 times as long."
+    )
+    assert told((1.0, 3.0), (4.0, 1.0), (1.0, 3.0)).endswith(
+        "**slow** is fastest in 1 of 3 tables; the next one takes 4.00 times as long."
+    )
+    assert headline(sections(rows(timed("ours", 1.0)))) == ""
 
 
 def test_the_ratio_of_each_table_stands_in_one_line() -> None:

@@ -15,15 +15,20 @@ from typing import Any
 
 import pytest
 from measured import measured
+from workbench import CHECKOUT
 
 from harness import records, report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.quick_json import read_json
+from harness.results.chosen import IN_NO_TABLE
+from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.page.page import page
 from harness.results.rows import rows
+from harness.results.tasks import sheets_of
 from harness.runs.record import LONGEST_LINE, Line, Reader, RecordFile, lines_of, read_records
 from harness.runs.record_keys import KEYS
+from harness.table import csv, markdown
 
 Record = dict[str, Any]
 FOLDER = Path(__file__).parent / "records"
@@ -140,7 +145,9 @@ def test_the_check_knows_every_key_at_once_or_beside_a_sound_record() -> None:
     for _ in range(200):
         line, reader = line_of(broken(draw)), Reader(Path("of.jsonl"))
         reader.line(1, line_of(draw.choice(WHOLE)))
-        assert reader.line(2, line) == Reader(Path("of.jsonl")).line(2, line)
+        alone = Reader(Path("of.jsonl")).line(2, line)
+        assert reader.line(2, line) == alone
+        assert alone.record is not None or alone.complaints
     first, reader = measured("heap", 1.0, threads=1), Reader(Path("of.jsonl"))
     reader.line(1, line_of(first))
     assert reader.line(2, line_of({**first, "threads": True})).complaints == (
@@ -195,7 +202,7 @@ def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
 
         return calls_of(said)
 
-    assert words(800) < 5 * words(200)
+    assert words(400) < 5 * words(100)
     assert on_a_page(80) < 5 * on_a_page(20)
     assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50
 
@@ -231,7 +238,24 @@ def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it()
     texts = [json.dumps(record) for record in (whole, {**whole, "block": 7}, {**whole, "tallies": {"x": 1}})]
     end = texts[0][texts[0].rindex(', "environment": {') :]
     beginning = texts[0][: -len(end)]
+    start = texts[0].index(', "seconds": {')
+    head, rest = texts[0][:start], texts[0][start:]
     texts += [
+        json.dumps({**whole, "status": "error", "reason": "x"}),
+        json.dumps({**whole, "seconds": {"total": -1.0}}),
+        json.dumps({**whole, "seconds": {"total": 10**400}}),
+        json.dumps({**whole, "seconds": {"total": float("nan")}}),
+        '{"params": {"x": 1, "seconds": {"y": 1}}, ' + texts[0][1:],
+        '{"about": "' + head[1:].replace('"', '\\"') + '", ' + texts[0][1:],
+        head + rest[:-1] + ', "status": "error", "reason": "x"}',
+        head + rest[:-1] + ', "schema": 2}',
+        head + ', "params": {"x": 1' + rest + "}",
+        head + ', "threads": 2' + rest,
+        head + "," + rest,
+        head[:-1] + rest,
+        head + rest[1:],
+        head + end,
+        "[" + head + rest,
         json.dumps({**whole, "tallies": {"x": 1.0}}),
         json.dumps({**whole, "tallies": {"x": True}}),
         json.dumps({**whole, "threads": 1.0}),
@@ -256,6 +280,17 @@ def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it()
         assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line)), text[-200:]
         if one.before:
             assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line))
+
+
+@pytest.mark.slow
+def test_no_table_shows_what_is_left_out_when_records_are_read_for_one() -> None:
+    for path in sorted(CHECKOUT.glob("results/**/records.jsonl*")):
+        whole, part = rows(read_records([path])), rows(read_records([path], IN_NO_TABLE))
+        assert csv(frame_of(whole)) == csv(frame_of(part)), path
+        assert markdown(sheets_of(whole, work=True, every_run=True)) == markdown(
+            sheets_of(part, work=True, every_run=True)
+        )
+        assert [row.samples for row in whole] == [row.samples for row in part]
 
 
 @pytest.mark.parametrize(
@@ -286,8 +321,11 @@ def test_what_is_no_file_of_records_is_told_and_nothing_is_waited_for(tmp_path: 
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", LONGEST_LINE + 5)
-    assert list(lines_of(tmp_path / "pipe")) == [], "nobody writes to it"
-    for name, said in (("loop", "symbolic links"), ("/dev/zero", "neither a file nor a pipe")):
+    for name, said in (
+        ("pipe", "nobody has written to it"),
+        ("loop", "symbolic links"),
+        ("/dev/zero", "neither a file nor a pipe"),
+    ):
         with pytest.raises(Refusal, match=said):
             list(lines_of(tmp_path / name))
     assert records.main(["check", str(tmp_path / "loop")]) == UNMEASURED

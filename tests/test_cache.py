@@ -63,6 +63,27 @@ def test_another_process_holds_what_it_uses() -> None:
     assert list(entry.parent.iterdir()) == []
 
 
+def test_what_a_killed_run_had_half_made_is_listed_and_cleared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = files.cache_folder("slices")
+    left = kept / ".left"
+    left.mkdir()
+    (left / "text").write_bytes(bytes(700))
+    (files.cache_folder("digests") / ".0.1").write_bytes(bytes(20))
+    with files.placing(kept / "one") as temporary:
+        temporary.write_bytes(bytes(80))
+        assert main(["cache"]) == OK
+        assert "half-made     800 B     3" in capsys.readouterr().out
+        assert main(["cache", "--clear", "all"]) == OK  # all of it was begun just now
+        assert capsys.readouterr().out == "removed 0 B in 0 entries; 3 in use stay there\n"
+        monkeypatch.setattr(cache, "JUST_BEGUN_SECONDS", -1)
+        assert main(["cache", "--clear", "copies"]) == OK
+        assert capsys.readouterr().out == "removed 720 B in 2 entries; 1 in use stay there\n"
+    assert (kept / "one").read_bytes() == bytes(80)
+    assert [path.name for path in kept.iterdir()] == ["one"]
+
+
 def test_over_the_limit_the_longest_unused_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = sliced(tmp_path, 700), sliced(tmp_path, 800)
     let_go()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import matplotlib.text
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
@@ -106,6 +107,20 @@ def test_a_race_of_records_that_say_little_of_themselves_has_a_caption() -> None
     chart = KINDS["race"].describe(rows([bare]), Request())
     assert chart.caption
     assert figure_of(chart).axes
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["race", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind not in ("race", "published"))],
+)
+def test_long_names_leave_room_for_everything_on_the_page(kind: str) -> None:
+    longest = "a_laboratory_of_ours.training_algorithms.from_words:train_from_weighted_words"
+    made = [record | ({"variant": longest} if record["variant"] == "naive" else {}) for record in records(kind)]
+    figure = figure_of(KINDS[kind].describe(rows(made), Request()))
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
+    boxes = {text.get_text(): text.get_window_extent() for text in texts}
+    assert [text for text, box in boxes.items() if box.x0 < -1 or box.x1 > figure.bbox.width + 1] == []
 
 
 def test_what_was_asked_different_things_is_no_race() -> None:

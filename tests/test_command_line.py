@@ -20,13 +20,12 @@ from hydra.core.config_store import ConfigStore
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
-from workbench import first_fast
+from workbench import cells, first_fast
 
 from harness import __main__
 from harness.common import registry
 from harness.common.configuration import HarnessConfig
 from harness.common.errors import Refusal
-from harness.runs.cells import TrainCell, cells_of
 from harness.runs.command_line import compose, lenient_help, listed, quoted
 from harness.runs.usage import usage
 
@@ -51,6 +50,7 @@ NASTY = [
         "*",
     ),
 ]
+MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
 )
@@ -62,10 +62,6 @@ def composed(*arguments: str) -> dict[str, Any]:
     assert found is not None
     assert len(found) == 1
     return found[0].config
-
-
-def cells(*arguments: str) -> list[TrainCell]:
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 def refusal_of(*arguments: str) -> str:
@@ -101,12 +97,21 @@ def test_any_text_said_is_the_text_that_is_meant(text: str) -> None:
     assert config["data"]["name"] == "file"
 
 
-@given(st.lists(any_text, min_size=1, max_size=100))
-@example([*NASTY, *map("".join, itertools.product(NASTY[:26], repeat=2))])
-@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_quoted_text_gets_through_hydra_as_it_is(texts: list[str]) -> None:
+def expect_as_it_is(texts: list[str]) -> None:
     config = composed(f"variant.params.texts=[{','.join(map(quoted, texts))}]")
     assert config["variant"]["params"]["texts"] == texts
+
+
+@given(st.lists(any_text, min_size=1, max_size=30))
+@example([*NASTY, *map("".join, itertools.product(MEANT_IN_QUOTES, repeat=2))])
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_quoted_text_gets_through_hydra_as_it_is(texts: list[str]) -> None:
+    expect_as_it_is(texts)
+
+
+@pytest.mark.slow
+def test_any_two_signs_get_through_hydra_side_by_side() -> None:
+    expect_as_it_is(list(map("".join, itertools.product(NASTY, repeat=2))))
 
 
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
@@ -264,6 +269,7 @@ def test_a_likely_name_is_suggested() -> None:
         (["threads=1,2"], "-m for a sweep"),
         (["variant=null"], "unknown variant 'null'"),
         (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help has all "),
+        (["data=book.txt"], "there is no data set 'book.txt'; for a file say data.path=book.txt"),
         (["vocab_size=1k"], "vocab_size=1k is no whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes"),
         (["variants=naive,heap"], "-m for a sweep"),

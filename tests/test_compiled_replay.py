@@ -229,7 +229,7 @@ def driver_cases(folder: Path, seeds: range) -> tuple[Path, list[str]]:
             held = expected(words, merges, asked, tie_break, min_count)
             numbers = (asked if known else len(claims) // 2, min_count, list(TieBreak).index(tie_break))
             scale, wide = random.Random(seed).choice(((1, 0), (30, 0), (1e9, 1), (0, 2)))
-            case = case_text((*numbers, scale, wide, len(claims) // 2, *claims), dict(words))
+            case = case_text((*numbers, scale, wide, 0, 0, 0, len(claims) // 2, *claims), dict(words))
             texts.append(case)
             want.append(f"{held.right} {int(held.too_few)}")
     cases = folder / "cases"
@@ -274,9 +274,16 @@ BROKEN = (
 """A line of the replay, and what breaks it."""
 
 
+@pytest.fixture(scope="module")
+def many_cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    return driver_cases(tmp_path_factory.mktemp("cases"), range(200))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("header", "right", "wrong"), BROKEN)
-def test_a_replay_broken_on_purpose_is_found(tmp_path: Path, header: str, right: str, wrong: str) -> None:
+def test_a_replay_broken_on_purpose_is_found(
+    tmp_path: Path, many_cases: tuple[Path, list[str]], header: str, right: str, wrong: str
+) -> None:
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         pytest.skip("needs a C++ compiler; set CXX or install g++")
@@ -285,7 +292,7 @@ def test_a_replay_broken_on_purpose_is_found(tmp_path: Path, header: str, right:
     text = (headers / header).read_text()
     assert text.count(right) == 1
     (headers / header).write_text(text.replace(right, wrong))
-    cases, want = driver_cases(tmp_path, range(200))
+    cases, want = many_cases
     program = tmp_path / "driver"
     options = ["-std=c++17", "-O0", "-pthread", f"-I{headers}", f"-I{JOB}", f"-I{HERE}"]
     subprocess.run([compiler, *options, str(HERE / "replay_driver.cpp"), "-o", str(program)], check=True)

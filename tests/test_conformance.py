@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from checked import TAKING_SECONDS, passing, quick_ones, slow_ones
+from checked import TAKING_SECONDS, passing, quick_ones, slow_ones, together
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -36,7 +36,7 @@ COUNTER_CHECKS = quick_ones(counter_checks()) + slow_ones(counter_checks([3]))
 ON_WORDS = [card.name for card in registry.variants().values() if "from_file" not in card.tags]
 PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
 VARIANTS = [name for name in ON_WORDS if name not in PRESETS]
-QUICK = {"flat"}
+QUICK = {"flat", "native"}
 QUICK_CHECKS = quick_ones(TRAINER_CHECKS)
 LATE_CHECKS = slow_ones(TRAINER_CHECKS)
 CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
@@ -90,7 +90,9 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
     """The checks of a group are one test: thousands of tests that take a moment each take a minute to be told of."""
     groups = {group: [check for check in checks if check.group == group] for group in [check.group for check in checks]}
     return [
-        pytest.param(name, group, id=f"{name}-{title}".replace(" ", "-"), marks=marks(name, title))
+        pytest.param(
+            name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[*marks(name, title), *together(group[0])]
+        )
         for name in names
         if present(name)
         for title, group in groups.items()
@@ -98,9 +100,8 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
 
 
 def marks(name: str, group: str) -> list[Any]:
-    """What begins late takes slow trainers long, each some seconds."""
-    late = group in TAKING_SECONDS and name in VARIANTS and name not in QUICK
-    return [pytest.mark.slow] if late else []
+    """What begins late and large files take slow trainers and counters long, each some seconds."""
+    return [pytest.mark.slow] if group in TAKING_SECONDS and name not in QUICK else []
 
 
 def skip(name: str, reason: str) -> None:
@@ -185,7 +186,15 @@ def test_a_word_counter_conforms(name: str, checks: list[Check]) -> None:
     make(checks, name, registry.counters()[name])
 
 
-@pytest.mark.parametrize("checks", [QUICK_CHECKS, pytest.param(LATE_CHECKS, marks=pytest.mark.slow)], ids=["", "late"])
+@pytest.mark.parametrize(
+    "checks",
+    [
+        [check for check in QUICK_CHECKS if check.group != "searched words"],
+        pytest.param([check for check in TRAINER_CHECKS if check.group == "searched words"], marks=pytest.mark.slow),
+        pytest.param(LATE_CHECKS, marks=pytest.mark.slow),
+    ],
+    ids=["", "searched", "late"],
+)
 @pytest.mark.parametrize(
     ("train", "parameters"),
     [

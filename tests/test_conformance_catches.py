@@ -5,6 +5,7 @@ The wrong trainers and word counters are in sabotaged.py, ill_mannered.py and sa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ import ill_mannered
 import pytest
 import sabotaged
 import sabotaged_counters
-from checked import passing, quick_ones
+from checked import passing, quick_ones, together
 
 from harness.conformance import check_trainer, check_word_counter, trainer_checks
 from harness.proof.checks import CheckFailed, CheckSkipped
@@ -138,13 +139,22 @@ CAUGHT_COUNTERS: list[tuple[Callable[..., Any], str]] = [
 
 def named(caught: list[tuple[Callable[..., Any], str]], *modules: ModuleType) -> list[Any]:
     names = {id(subject): name for module in modules for name, subject in vars(module).items()}
-    return [pytest.param(subject, check, id=f"{names[id(subject)]}-{check}") for subject, check in caught]
+    return [
+        pytest.param(subject, check, id=f"{names[id(subject)]}-{check}", marks=together(TRAINER_CHECKS.get(check)))
+        for subject, check in caught
+    ]
+
+
+@functools.cache
+def failure_of(trainer: Callable[..., Any], check: str) -> CheckFailed:
+    with pytest.raises(CheckFailed) as failure:
+        TRAINER_CHECKS[check](trainer)
+    return failure.value
 
 
 @pytest.mark.parametrize(("trainer", "check"), named(CAUGHT_TRAINERS, sabotaged, ill_mannered))
 def test_a_sabotaged_trainer_is_caught_by_the_check_meant_for_it(trainer: Callable[..., Any], check: str) -> None:
-    with pytest.raises(CheckFailed):
-        TRAINER_CHECKS[check](trainer)
+    assert failure_of(trainer, check)
 
 
 @pytest.mark.parametrize(("counter", "check"), named(CAUGHT_COUNTERS, sabotaged_counters))
@@ -163,6 +173,11 @@ def test_the_trainer_without_sabotage_passes_whatever_begins_late() -> None:
 
 
 def test_the_counter_without_sabotage_passes() -> None:
+    passing(quick_ones(counter_checks()), sabotaged_counters.honest)
+
+
+@pytest.mark.slow
+def test_the_counter_without_sabotage_passes_with_large_files_too() -> None:
     check_word_counter(sabotaged_counters.honest)
 
 
@@ -204,12 +219,12 @@ def test_a_failure_names_the_first_difference_the_reason_and_the_words() -> None
     assert words == "word counts: {b'aaaaa': 1}"
 
 
+@pytest.mark.xdist_group("searched words")
 def test_the_search_shrinks_to_the_smallest_words() -> None:
-    with pytest.raises(CheckFailed) as failure:
-        TRAINER_CHECKS["check_searched_words"](sabotaged.right_to_left)
-    assert "\nthese are the smallest words found\n" in str(failure.value)
-    assert isinstance(failure.value.shown_by, WrongWords)
-    assert failure.value.shown_by.smallest(sabotaged.right_to_left).words == {b"aaa": 1}
+    failure = failure_of(sabotaged.right_to_left, "check_searched_words")
+    assert "\nthese are the smallest words found\n" in str(failure)
+    assert isinstance(failure.shown_by, WrongWords)
+    assert failure.shown_by.smallest(sabotaged.right_to_left).words == {b"aaa": 1}
 
 
 def test_the_merges_of_cs336_are_compared_where_they_are_present(

@@ -60,7 +60,6 @@ def test_a_program_that_is_not_there_is_skipped_and_one_that_fails_is_told(
     assert "there is no no-such-program here" in capsys.readouterr().out
     assert benchmark(tmp_path, *once, "--beside", "false") == UNMEASURED
     assert "false ended with 1" in capsys.readouterr().out
-    assert benchmark(tmp_path, *once, "--beside", "") == OK
 
 
 def test_counters_that_differ_are_a_mismatch(

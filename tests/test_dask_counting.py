@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
+import random
 import resource
 import shutil
 import signal
@@ -14,6 +16,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +26,20 @@ from test_parts import END, OWN_PATTERN, how, mixed_files
 from worker_killer import MOST_TWICE, came_of, killing, write_text
 
 from harness.__main__ import main
+from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import local
 from harness.corpora.parts import engine, shards
 from harness.corpora.parts.dividing import divided
 from harness.corpora.parts.places import members
-from harness.corpora.parts.tasks import count_part
+from harness.corpora.parts.tasks import count_part, words_of
 from harness.worker import word_store
 from variants.contract import Corpus
 from variants.counting.native import native
 
-pytest.importorskip("distributed", reason="pip install -e '.[cluster]' has what workers need")
 pytestmark = [
+    # Not importorskip: importing it takes a second, in every process that collects tests.
+    pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[cluster]' has what workers need"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # Dask's threads outlive what they had open
     pytest.mark.xdist_group("dask"),  # several clusters at once are more than two cores bear
@@ -131,7 +137,8 @@ def test_a_scheduler_that_is_there_is_taken_and_raised_in_what_it_allows(tmp_pat
         assert came_of(str(text), tmp_path / "scratch", 300_000, address).sha256 == digest_of(text)
 
 
-def test_a_full_disk_ends_with_a_sentence_and_the_same_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_ends_with_a_sentence_and_the_same_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # what is imported meanwhile would be kept cut short
     text = tmp_path / "text.txt"
     write_text(text, 3_000_000)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -157,7 +164,7 @@ def test_a_part_that_cannot_be_read_is_told_and_the_others_are_counted(
     told = capfd.readouterr().err
     assert f"{texts}/bad.txt: invalid UTF-8 at byte 17; mend the file" in told
     assert "the other parts are counted and stay in" in told
-    assert len(list((tmp_path / "scratch").glob(f"*/*{shards.SUFFIX}"))) == 4
+    assert len(list((tmp_path / "scratch").glob(f"*/*{shards.SUFFIX}"))) == 5
 
 
 def test_no_scheduler_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +182,7 @@ def test_no_scheduler_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A bucket of a server that speaks as S3 does, on this machine."""
     server_of_moto = pytest.importorskip("moto.server", reason="pip install -e '.[cluster]' has it")
-    s3fs = pytest.importorskip("s3fs")
+    s3fs = pytest.importorskip("s3fs", reason="pip install -e '.[cluster]' has it")
     server = server_of_moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -210,6 +217,29 @@ def test_a_run_trains_on_what_lies_in_a_bucket(tmp_path: Path, bucket: Any, capf
     assert "counting" in capfd.readouterr().err
 
 
+def test_shards_may_lie_in_a_bucket(
+    tmp_path: Path, bucket: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "text.txt"
+    write_text(text, 3_000_000)
+    cached = tmp_path / "cache"
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(cached))
+    command = [
+        "variant=flat",
+        "vocab_size=400",
+        f"data.path={text}",
+        f"results={tmp_path / 'results'}",
+        "counting=dask",
+    ]
+    command += ["counting.params.part=500kB", "counting.params.workers=2", "counting.params.scratch="]
+    assert main([*command[:-1], f"{command[-1]}s3://gone/scratch"]) == UNMEASURED
+    assert "cannot use s3://gone/scratch" in capfd.readouterr().err
+    assert main([*command[:-1], f"{command[-1]}s3://bucket/scratch"]) == 0
+    assert bucket.find("bucket/scratch") == []
+    (table,) = (cached / "tables").iterdir()
+    assert word_store.read(table)[1]["sha256"] == digest_of(text)
+
+
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
@@ -237,6 +267,42 @@ def test_a_bucket_that_vanishes_after_it_was_listed_is_told_part_by_part(tmp_pat
     tmp_path.mkdir()
     bucket.rm("bucket", recursive=True)
     assert "there is nothing at s3://bucket/a.txt" in str(count_part(part, str(tmp_path)).failed)
+
+
+class WithoutRanges(SimpleHTTPRequestHandler):
+    """Sends whole files only, as many a server does."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_files_of_a_server_without_ranges_are_read_from_their_front(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "a.txt"
+    write_text(text, 6_000_000)  # more than is asked for at once
+    packed = random.Random(0).randbytes(6_000_000).hex()  # and this, when it is packed
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(packed.encode(), 1))
+    (tmp_path / "c.jsonl").write_text('{"text": "low"}\n' * 400_000)
+    monkeypatch.chdir(tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), WithoutRanges) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        place = f"http://127.0.0.1:{server.server_address[1]}"
+        found = {
+            each: divided(members(f"{place}/{each}"), how(), 1 << 30, None)[0]
+            for each in ("a.txt", "b.txt.gz", "c.jsonl")
+        }
+        words = {each: words_of(found[each]) for each in ("a.txt", "b.txt.gz")}
+        said = count_part(found["c.jsonl"], str(tmp_path)).failed
+        server.shutdown()
+        serving.join()
+    assert word_store.digest(words["a.txt"]) == digest_of(text)
+    assert sum(len(word) * count for word, count in words["b.txt.gz"].items()) == len(packed)
+    assert (
+        said
+        == f"{place}/c.jsonl cannot be read in parts, as its server sends no ranges; fetch it and set data.path=FILE"
+    )
 
 
 def test_without_credentials_there_is_a_sentence(

@@ -160,10 +160,11 @@ def test_a_trainer_takes_the_tie_break_that_is_its_own(book: str, capsys: pytest
     ("asked", "code", "answer"),
     [
         (["heap", "no_such"], errors.USAGE, "unknown variant 'no_such'"),
-        pytest.param(["heap", "no.such:train"], errors.UNMEASURED, "came to no merges (", marks=pytest.mark.slow),
+        (["heap", "no_such.txt"], errors.USAGE, "there is no file of merges no_such.txt, and no variant of that name"),
+        pytest.param(["heap", "no.such:train"], errors.UNMEASURED, "made no merges (", marks=pytest.mark.slow),
         (["heap", "heap", "--b", "pattern=line"], errors.USAGE, "reads the data set in another way; set it for both"),
         pytest.param(
-            *(["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap came to no merges ("),
+            *(["heap", "heap", "--b", "interpreter=no_python"], errors.UNMEASURED, "heap made no merges ("),
             marks=pytest.mark.slow,
         ),
     ],

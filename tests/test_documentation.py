@@ -50,7 +50,12 @@ def mkdocs_yml() -> dict[str, Any]:
 # What is generated
 
 
-@pytest.mark.parametrize("path", PAGES, ids=named)
+def with_sources_together(path: Path) -> Any:
+    """The page that shows the rooms parses all sources, as tests/test_rooms.py does."""
+    return pytest.param(path, id=named(path), marks=pytest.mark.xdist_group("sources") if path.stem == "house" else ())
+
+
+@pytest.mark.parametrize("path", list(map(with_sources_together, PAGES)))
 def test_every_marker_of_a_page_is_filled(path: Path) -> None:
     assert "<!-- generated:" not in documentation.filled(text(path))
 
@@ -84,6 +89,7 @@ def test_the_commands_page_holds_the_help_of_every_command() -> None:
     assert with_options <= told
     assert "--relative-to" in page
     assert "python -m harness.corpora fetch [-h] NAME" in page
+    assert [line for line in page.splitlines() if len(line) > 88] == []
 
 
 def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
@@ -169,6 +175,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("site")
 def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(site: Path) -> None:
     pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
     assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
@@ -181,6 +188,7 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(site: 
 
 @pytest.mark.slow
 @needs_browser
+@pytest.mark.xdist_group("site")
 def test_a_search_finds_pages_of_a_site_that_was_opened_from_its_folder(site: Path) -> None:
     with chromium() as browser:
         browser.driver.get((site / "how-to" / "run.html").as_uri())

@@ -26,14 +26,17 @@ from harness.tokenizers.reading import read_tokenizer
 from variants import naive, vetoes
 from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
 
+pytestmark = pytest.mark.xdist_group("extended")  # what is extended is made once
 TEXT = "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n" * 9
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def made(tmp_path_factory: pytest.TempPathFactory, tables: Path) -> Iterator[Path]:
     """A folder with a text, a tokenizer of its words in `first`, and one that goes on from it in `second`."""
     folder = tmp_path_factory.mktemp("extended")
     (folder / "book.txt").write_text(TEXT, encoding="utf-8")
+    (folder / "cache").mkdir()
+    (folder / "cache" / tables.name).hardlink_to(tables)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
@@ -128,7 +131,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
         (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
         (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),
-        (["veto=superbp"], "veto=superbp is none there is"),
+        (["veto=superbp"], "unknown veto 'superbp'"),
         (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),
     ],
 )

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ from local_server import Server, corrupted, cut_after, stall_after
 from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora.archives import Member
 from harness.corpora.fetching import fetch
+from harness.corpora.files import Damaged
+from harness.corpora.joining import Rule, join
 from harness.corpora.sources import check_source
 
 
@@ -174,7 +178,8 @@ def test_a_fetch_that_is_interrupted_says_that_it_goes_on(server: Server, cache_
 
 
 def test_a_disk_that_is_full_is_said_and_what_came_is_kept(server: Server) -> None:
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
+    limited += "sys.dont_write_bytecode = True"  # what it imports would be kept cut short, for whoever comes next
     done = subprocess.run(in_another_process(url(server), limited), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
     assert done.returncode == UNMEASURED
     assert "(File too large); set BPE_HARNESS_CACHE to a folder" in done.stderr.splitlines()[-1]
@@ -201,3 +206,17 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
     assert sum(line.startswith("known is there") for line in said) == 3
     assert "another process is fetching known; waiting for it" in said
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_file_of_a_package_that_is_too_long_is_never_whole_in_memory(tmp_path: Path, packed: bool) -> None:
+    zeros = bytes(32 << 20)
+    name, content = ("bomb.gz", gzip.compress(zeros, 1)) if packed else ("bomb", zeros)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Damaged, match=rf"{name} unpacks to more than 1000 bytes"):
+            join([Member(name, io.BytesIO(content))], Rule(("*",)), tmp_path / "corpus", lambda _: None, 1000)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "corpus").exists()

@@ -105,6 +105,13 @@ def test_spread_and_cpu_time_stand_beside_the_total_and_every_run_when_asked() -
     assert {"spread", "CPU", "runs"} & single.keys() == set()
 
 
+@pytest.mark.parametrize(("early", "named"), [(2.1, True), (1.9, False), (None, False)])
+def test_a_trainer_that_works_more_before_its_call_than_in_it_is_named(early: float | None, named: bool) -> None:
+    said = notes(timed("one", [2.0], witness={"wall_seconds": 2.0, "import_cpu_seconds": early}))
+    told = "Loading its module took more CPU time than the total, which does not include it: one 2.1 s."
+    assert (told in said) is named
+
+
 def test_wall_times_under_pressure_are_left_out_and_named() -> None:
     busy = {"disturbance": {"psi_cpu_seconds": 0.9, "steal_seconds": 0.1}, "witness": {"wall_seconds": 1.0}}
     records = [

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from meters import Recorder, interrupt
-from sanitizers import case_text, printed_merges, sanitized
+from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
 from test_flat import ALL_ON, HUGE_GUESS
 
 from harness.common import registry
-from variants import flat, flat_extending, flat_file, naive, seg_status, vetoes
+from variants import flat, flat_extending, flat_file, heap, naive, seg_status, vetoes
 from variants.contract import Corpus, Merge, Meter, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -27,14 +31,19 @@ def longer_left(left: bytes, right: bytes) -> bool:
     return len(left) > len(right)
 
 
-def learn(words: WordCounts, num_merges: int, inherited: list[Merge], **settings: Any) -> list[Merge]:
-    """The compiled function itself, which has settings that the variant does not offer."""
+def learn(words: WordCounts, num_merges: int, inherited: list[Merge], batches: int = 0, **settings: Any) -> list[Merge]:
+    """The compiled function itself, which has settings that the variant does not offer.
+
+    With `batches`, the words come in so many, each word with shares of its weight.
+    """
     columns = [words.data, words.offsets, words.counts]
     inheriting, veto = settings.pop("inheriting", "kept"), settings.pop("veto", None)
     meter = settings.pop("meter", None) or Meter()
     met = functools.partial(flat_native.met, list(columns), meter)
+    ids = flat_extending.numbered(inherited, inheriting, num_merges, met)
+    text = taken_in(batches, words, ids) if batches else columns
     return flat_native.train(  # type: ignore[no-any-return]
-        columns,
+        text,
         num_merges,
         meter,
         **{
@@ -43,12 +52,28 @@ def learn(words: WordCounts, num_merges: int, inherited: list[Merge], **settings
             "threads": 1,
             "batch": 1,
             **ALL_ON,
-            "inherited": flat_extending.numbered(inherited, inheriting, num_merges, met),
+            "inherited": ids,
             "dropping": inheriting == "met",
             "veto": flat_extending.compiled(veto),
             **settings,
         },
     )
+
+
+def taken_in(batches: int, words: WordCounts, ids: flat_extending.Ids) -> Any:
+    dice = random.Random(batches)
+    pieces = flat_native.Pieces(ids)
+    pieces.begin(1)
+    pieces.take(0, words.data, words.offsets, words.counts)
+    pieces.begin(batches)  # which forgets it
+    left = dict(words.items())
+    for batch in range(batches):
+        last = batch == batches - 1
+        share = {word: weight if last else dice.choice((0, weight // 2, weight)) for word, weight in left.items()}
+        left = {word: weight - share[word] for word, weight in left.items()}
+        part = WordCounts.from_items((word, weight) for word, weight in share.items() if weight)
+        pieces.take(batch, part.data, part.offsets, part.counts)
+    return pieces
 
 
 def random_pieces(dice: random.Random) -> dict[bytes, int]:
@@ -101,6 +126,7 @@ def extend_at_random(seed: int) -> None:
         settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
         settings["threads"], settings["part"] = dice.randint(1, 4), 16
         settings["batch"] = dice.choice((1, 5, 1000))
+        settings["batches"] = dice.choice((0, 1, 4))
         learned = outcome(learn, words, num_merges, inherited, guess_scale=guess_scale, **asked, **settings)
         assert learned == expected, (seed, settings)
 
@@ -134,6 +160,47 @@ def test_long_pieces_that_nothing_divides_are_encoded_as_short_ones_are(length: 
     for inheriting in ("kept", "met"):
         asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
         assert flat.train(words, 60, **asked) == seg_status.train(words, 60, **asked)
+
+
+CHARACTERS = "法律也"
+ALONE = [half for one in map(str.encode, CHARACTERS) for half in ((one[:1], one[1:2]), (one[:2], one[2:]))]
+
+
+@pytest.mark.parametrize(
+    "joining",
+    [
+        [("律", "也"), ("法", "律")],
+        # A merge from inside a character, and one of the same bytes that no character begins with.
+        [("法"[:1], "律"), (b"\x95", b"\xe5"), (b"\x95\xe5", b"\xbe"), ("律", "也")],
+        [(b"\x8b\xe4", b"\xb9"), ("法", "律")],
+    ],
+    ids=["whole", "broken", "never made"],
+)
+@pytest.mark.parametrize("inheriting", ["kept", "met"])
+def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(
+    joining: list[tuple[Any, Any]], inheriting: str
+) -> None:
+    """Also where a character is complete only when its neighbour is merged already: then their pair was never met."""
+    words = WordCounts.from_items([("法律也".encode(), 3), ("法律".encode(), 1), ("也法也律法律也".encode(), 2)])
+    listed = [(half if isinstance(half, bytes) else half.encode() for half in pair) for pair in joining]
+    merges = [(left, right) for left, right in listed]
+    for seed in range(30):
+        dice = random.Random(seed)
+        inherited = ordered_at_random(dice, ALONE + merges)
+        asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
+        expected = outcome(naive.train, words, 30, **asked)
+        assert outcome(flat.train, words, 30, **asked) == expected, inherited
+        assert outcome(learn, words, 30, inherited, batches=2, inheriting=inheriting) == expected, inherited
+
+
+def ordered_at_random(dice: random.Random, merges: list[Merge]) -> list[Merge]:
+    """The merges in an order in which both halves of each are made before it; those left out that have none."""
+    made, ordered, left = {bytes((byte,)) for byte in range(256)}, [], list(dict.fromkeys(merges))
+    while ready := [merge for merge in left if set(merge) <= made]:
+        ordered.append(dice.choice(ready))
+        left.remove(ordered[-1])
+        made.add(b"".join(ordered[-1]))
+    return ordered
 
 
 def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
@@ -183,6 +250,80 @@ def test_flat_file_extends_as_flat_does(tmp_path: Path) -> None:
     assert flat_file.train(corpus, 80, **asked) == naive.train(native.native(corpus), 80, **asked)
 
 
+def test_a_pipe_is_read_once_though_the_list_asks_first_what_is_met(tmp_path: Path) -> None:
+    pipe, text = tmp_path / "pipe", b"abcabd ab abc"
+    os.mkfifo(pipe)
+    asked: dict[str, Any] = {"inherited": [(b"a", b"b"), (b"b", b"c"), (b"a", b"b")], "inheriting": "met"}
+    writing = threading.Thread(target=pipe.write_bytes, args=(text,))
+    writing.start()
+    merges = flat_file.train(Corpus(str(pipe), ()), 9, **asked)
+    writing.join()
+    (tmp_path / "text").write_bytes(text)
+    assert merges == naive.train(native.native(Corpus(str(tmp_path / "text"), ())), 9, **asked)
+
+
+@pytest.mark.slow
+def test_an_interpreter_ends_while_threads_wait_for_it(tmp_path: Path) -> None:
+    """Threads that hand tables over want the GIL all the time, so some wait for it when the end comes."""
+    dice = random.Random(0)
+    text = tmp_path / "text"
+    text.write_text("".join("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000)), encoding="utf-8")
+    program = f"""
+import threading, time
+from variants import flat_file
+from variants.contract import Corpus
+from variants.counting import native
+class Slow:
+    def __del__(self, sleep=time.sleep): sleep(0.3)
+kept = Slow()
+native.PART_BYTES, native.PARTS, native.SMALLEST_RANGE = 1 << 14, 1 << 10, 1000
+corpus = Corpus({str(text)!r}, (), {registry.cards("pattern")["line"]["regex"]!r})
+def train():
+    while True: flat_file.train(corpus, 1000, threads=2, inherited=[(b"a", b"b")])
+flat_file.before_the_clock()
+for _ in range(6): threading.Thread(target=train, daemon=True).start()
+time.sleep(0.1)
+"""
+    for _ in range(6):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_pieces_are_merged_beyond_sixteen_bits() -> None:
+    """How many merges come is not known when the first piece is taken: a file may be longer than its size says."""
+    dice = random.Random(1)
+    words = WordCounts.from_items((dice.randbytes(4), dice.randint(1, 9)) for _ in range(30_000))
+    inherited = heap.train(words, 100)
+    assert len(expected := heap.train(words, 2**20, inherited=inherited)) > 2**16
+    assert learn(words, 2**20, inherited, batches=2) == expected
+
+
+@pytest.mark.parametrize("pattern", ["superbpe", "line", "gpt2", r"\S+|\s+"])
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+def test_a_file_is_extended_part_by_part(
+    pattern: str, errors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(0)
+    text = tmp_path / "book.txt"
+    lines = ["".join(dice.choices("ab: 1é法", k=dice.randint(0, 30))) + "\n" for _ in range(120)]
+    text.write_bytes("".join(lines + lines[:40]).encode() + (b"\xff a\n" if errors == "replace" else b""))
+    cards = registry.cards("pattern")
+    corpus = Corpus(str(text), ("::",), cards[pattern]["regex"] if pattern in cards else pattern, errors, True)
+    counted = Meter()
+    words = native.native(corpus, counted)
+    inherited = naive.train(words, 40)
+    expected = naive.train(words, 120, inherited=inherited, inheriting="met")
+    monkeypatch.setattr(native, "BUFFER_BYTES", 64)
+    monkeypatch.setattr(native, "SMALLEST_RANGE", 1)
+    monkeypatch.setattr(native, "PART_BYTES", 1)
+    for threads in (1, 3):
+        meter = Meter()
+        asked: dict[str, Any] = {"inherited": inherited, "inheriting": "met", "threads": threads}
+        assert flat_file.train(corpus, 120, meter, **asked) == expected
+        assert meter.tallies["documents"] == counted.tallies["documents"]
+
+
 def driver_case(seed: int) -> tuple[str, list[Merge]]:
     """A case as tests/flat_driver.cpp reads it, and what the definition learns."""
     dice = random.Random(seed)
@@ -200,7 +341,7 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
         return driver_case(seed + 1_000_000)
     switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
     numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), 1, switches]
-    numbers += [dice.choice((1, 30, 1e9)), 1, int(inheriting == "met"), kind, longest, len(lefts)]
+    numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), kind, longest, len(lefts)]
     numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
     expected = naive.train(
         words, num_merges, tie_break=tie_break, inherited=inherited, inheriting=inheriting, veto=veto
@@ -209,11 +350,11 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_sanitizers_find_nothing(sanitizers: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sanitizers", OF_FLAT)
+def test_sanitizers_find_nothing(sanitizers: str, programs: Path, tmp_path: Path) -> None:
     threads = 3 if sanitizers == "thread" else 1
     listed = [driver_case(seed) for seed in range(50_000, 50_000 + 300 // threads)]
     cases = tmp_path / "cases"
     cases.write_text("".join(text for text, _ in listed))
-    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, tmp_path), cases, str(threads), first_byte=2)
+    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, programs), cases, str(threads), first_byte=2)
     assert answers == [expected for _, expected in listed]

@@ -61,6 +61,17 @@ def test_intervals_hold_what_was_left_out_nine_times_in_ten() -> None:
     assert held >= 270
 
 
+def test_where_growth_has_changed_before_it_may_change_again() -> None:
+    """The distinct words of a sorted corpus, the sources of Linux: one slice brings little, the next much."""
+    slices = [(10**7, 38_364.0), (3 * 10**7, 82_722.0), (10**8, 174_774.0), (3 * 10**8, 210_941.0)]
+    found = growth(WORDS, slices)
+    assert found is not None
+    assert found.expected(1_176_841_382).holds(681_722)
+    steady = growth(WORDS, slices[:3])
+    assert steady is not None
+    assert steady.missed == 0 < found.missed
+
+
 def test_one_size_tells_no_growth() -> None:
     assert growth(WORDS, [(10**6, 5.0), (10**6, 6.0)]) is None
 

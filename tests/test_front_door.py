@@ -524,6 +524,17 @@ def test_an_interruption_ends_a_counter_in_several_processes(harness: FrontDoor)
     assert list(harness.temporary.iterdir()) == []
 
 
+def test_ctrl_c_while_a_command_is_being_imported_is_told_in_a_word(tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("raise KeyboardInterrupt\n")  # what harness.table imports among the first
+    said = subprocess.run(
+        [sys.executable, "-m", "harness.table"],
+        env={"PYTHONPATH": f"{tmp_path}:{CHECKOUT}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stderr) == (-signal.SIGINT, "interrupted\n")
+
+
 @pytest.mark.slow
 def test_from_python_a_run_gives_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

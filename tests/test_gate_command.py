@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -15,18 +16,19 @@ from typing import Any
 import pytest
 import yaml
 from gating import TINY, git, new_repository, tiny_card
-from workbench import CHECKOUT, HEAP, TESTS, first_fast
+from workbench import CHECKOUT, HEAP, TESTS, first_fast, heed_signals, processes_that_mention, wait_until
 
 from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
-from harness.gate.base import NoBase, built_alike, departure
+from harness.gate.base import NoBase, built_alike, departure, repository_of
 from harness.gate.build_inputs import is_compiled, recipe
 from harness.gate.comparing import as_described, comparisons_of
 from harness.gate.evidence import EvidenceFile
 from harness.gate.running import Asked
 from harness.gate.sides import here, installed_side, linked_side, working_side
 from harness.gate.workflow import workflow
+from harness.measure.environment import usable_cores
 from harness.runs.record import RecordFile
 
 
@@ -126,6 +128,34 @@ def test_advisory_says_it_all_and_ends_with_0(card: Path, monkeypatch: pytest.Mo
     assert "❌ gate: could not measure" in Path("summary.md").read_text()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["identity", "instructions"])
+def test_an_interruption_ends_all_that_runs_at_a_time(tmp_path: Path, card: Path, stage: str) -> None:
+    if stage == "instructions" and shutil.which("valgrind") is None:
+        pytest.skip("there is no valgrind")
+    said = TINY["corpora"] if stage == "identity" else {corpus: {"say": []} for corpus in TINY["corpora"]}
+    card.write_text(yaml.safe_dump({**TINY, "corpora": said}))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    targets = ["unruly:hangs", "unruly:hangs_after_some_merges", "--against-variant", "heap"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(card)],
+        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{TESTS}", "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_signals,
+    )
+    beside = 2 * min(2, usable_cores())  # each has its guard
+    wait_until(lambda: len(processes_that_mention(str(temporary))) > beside, "processes beside each other")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith("\ninterrupted; what was observed up to then is in the output folder\n")
+    wait_until(lambda: not processes_that_mention(str(temporary)), "the end of every process of the gate")
+    assert list(temporary.iterdir()) == []
+
+
 # Time
 
 
@@ -212,7 +242,7 @@ def test_each_side_imports_its_own_package(
         (["--accept", "--tiers", "time"], "--accept is about counts of work"),
         (["--accept", "--advisory"], "choose one"),
         (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
-        (["--set", "time.blocks=3"], "blocks"),
+        (["--set", "time.blocks=3"], "unknown key 'time.blocks'; "),
         (["--set", "work.instructions.layouts=0"], "it is a number of 1 or more"),
         (["--set", "work.instructions.layouts=11"], "there are 10 layouts"),
         (["--self-test", "--limit", "soon"], "is no duration"),
@@ -284,6 +314,17 @@ def test_the_base_is_where_a_branch_departs_and_on_main_the_commit_before(reposi
     assert departure(repository, ["gone", "main"])[0] == first
     with pytest.raises(NoBase, match="git knows none of gone, lost"):
         departure(repository, ["gone", "lost"])
+
+
+def test_a_package_that_was_never_committed_is_told_from_one_that_is_installed(repository: Path) -> None:
+    (repository / "new.py").write_text("")
+    (repository / ".gitignore").write_text("installed.py\n")
+    (repository / "installed.py").write_text("")
+    assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
+    with pytest.raises(NoBase, match="git does not know new yet; commit it, or --no-base"):
+        repository_of({"new": repository / "new.py"})
+    with pytest.raises(NoBase, match=r"installed is not in a git checkout \(installed\.py is installed\)"):
+        repository_of({"installed": repository / "installed.py"})
 
 
 def test_a_shallow_clone_is_told_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:

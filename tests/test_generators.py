@@ -32,6 +32,7 @@ from variants.counting.pretokenize import serial
 
 CARDS = {name: card for name, card in registry.cards("data").items() if card["source"]["kind"] == "generator"}
 LARGE = "zipf_owt"
+SLOW = [LARGE, "random_text"]
 
 
 def card_of(name: str, **source: Any) -> dict[str, Any]:
@@ -51,7 +52,9 @@ def table(name: str, **source: Any) -> WordCounts:
 # What stands on the cards
 
 
-@pytest.mark.parametrize("name", [*sorted(CARDS.keys() - {LARGE}), pytest.param(LARGE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", sorted(CARDS.keys() - {*SLOW}) + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
+)
 def test_a_generator_makes_what_its_card_says(name: str) -> None:
     made = prepare(card_of(name), ["<|endoftext|>"])
     facts = CARDS[name]["facts"]

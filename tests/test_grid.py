@@ -55,6 +55,7 @@ def learn(
     return cpp.train(word_counts, num_merges, meter, **chosen, **rest)
 
 
+@functools.cache
 def random_words(seed: int, words: int = 30) -> WordCounts:
     """Words over one to four symbols, NUL among them, short or long, a few with weights beyond 32 bits."""
     dice = random.Random(seed)
@@ -74,22 +75,27 @@ def many_words() -> WordCounts:
     return WordCounts.from_items((bytes(dice.choices(letters, k=dice.randint(1, 9))), 1 + at % 7) for at in range(3000))
 
 
+@functools.cache
+def defined(seed: int, num_merges: int, tie_break: TieBreak = TieBreak.GREATEST_BYTES, min_count: int = 1) -> Any:
+    """The definition's merges of random words, worked out once for all points."""
+    return naive.train(random_words(seed), num_merges, tie_break=tie_break, min_count=min_count)
+
+
 @every_point
 def test_a_point_learns_what_the_definition_learns(point: tuple[str, ...]) -> None:
     for seed in range(12):
         words, tie_break = random_words(seed), list(TieBreak)[seed % 4]
         for min_count in (1, 3):
-            expected = naive.train(words, 100, tie_break=tie_break, min_count=min_count)
-            assert learn(point, words, 100, tie_break=tie_break, min_count=min_count) == expected
+            learned = learn(point, words, 100, tie_break=tie_break, min_count=min_count)
+            assert learned == defined(seed, 100, tie_break, min_count)
 
 
 @every_point
 def test_no_parameter_changes_the_merges(point: tuple[str, ...]) -> None:
     settings = itertools.product((False, True), cpp.PUSHES, cpp.PASSED_AS)
     for seed, (reuse_returned, push, words) in enumerate(settings, 100):
-        table = random_words(seed)
-        learned = learn(point, table, 60, reuse_returned=reuse_returned, push=push, words=words)
-        assert learned == naive.train(table, 60)
+        learned = learn(point, random_words(seed), 60, reuse_returned=reuse_returned, push=push, words=words)
+        assert learned == defined(seed, 60)
 
 
 @functools.cache
@@ -258,6 +264,7 @@ def test_every_preset_names_a_point_that_is_compiled_or_absent_with_its_library(
     assert f"_grid_{library}" in MODULES
 
 
+@functools.cache
 def long_work() -> WordCounts:
     return WordCounts.from_items([(bytes(random.Random(3).choices(b"ACGT", k=400_000)), 1)])
 

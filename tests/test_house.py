@@ -105,12 +105,11 @@ def test_what_must_run_on_ci_is_in_the_registry() -> None:
 # Configuration
 
 
-@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
-def test_every_card_loads_and_is_called_like_its_file(path: Path) -> None:
-    content = card(path)
-    assert content
-    if path.parent.name in GROUPS:
-        assert content["name"] == path.stem
+def test_every_card_loads_and_is_called_like_its_file() -> None:
+    for path in CARDS:
+        content = card(path)
+        assert content, path
+        assert path.parent.name not in GROUPS or content["name"] == path.stem, path
 
 
 @pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/variant/*.yaml")), ids=lambda path: path.stem)
@@ -218,13 +217,14 @@ def test_the_recipe_for_a_data_set_says_what_the_others_say() -> None:
 
 
 def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
-    found = [
-        f"{name}:{number}: {line.strip()[:120]}"
-        for name in project_files()
-        for number, line in enumerate((REPOSITORY / name).read_text(errors="replace").splitlines(), 1)
-        if PACKAGE_INDEX.search(line)
-        or (name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")) and PLACE_ON_A_MACHINE.search(line))
-    ]
+    found = []
+    for name in project_files():
+        content = (REPOSITORY / name).read_text(errors="replace")
+        may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())  # that is soon told, and few files do
+        matches = [*PACKAGE_INDEX.finditer(content)] if may_name else []
+        if name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")):
+            matches += PLACE_ON_A_MACHINE.finditer(content)
+        found += [f"{name}:{content.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in matches]
     assert found == []
 
 

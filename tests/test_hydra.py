@@ -97,6 +97,7 @@ def test_the_papers_name_the_command_that_installs_completion() -> None:
 # Variants of other packages.
 
 
+@pytest.mark.slow
 def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
     another_package: Path, tmp_path: Path
 ) -> None:

@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from harness.common import registry
 
+pytestmark = pytest.mark.xdist_group("sources")  # all of them are parsed once
 REPOSITORY = Path(__file__).parent.parent
 STANDARD = set(sys.stdlib_module_names)
 LONGEST_FILE = 500
@@ -60,14 +61,17 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def imported(path: Path) -> Iterator[str]:
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
     """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
+    modules: list[str] = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{named(path)} imports relatively"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(modules)
 
 
 def packages(path: Path) -> set[str]:

@@ -6,14 +6,19 @@ import base64
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
+from harness.gate.evidence import read_evidence
 from harness.proof import differential
+from harness.runs.aa_study import read_study
+from harness.tokenizers.array_file import array_of
 from harness.tokenizers.folder import content_of
 from harness.tokenizers.gpt2_form import merges_text, spelled
 from harness.tokenizers.merges_files import read_merges_file
@@ -151,10 +156,24 @@ def test_a_folder_without_merges_is_refused(tmp_path: Path) -> None:
         read_merges_file(tmp_path)
 
 
-def test_an_endless_device_is_told_and_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+def ids_of(path: Path) -> Any:
+    return array_of(lambda blocks: map(list, blocks), path, None, "uint8", None)
+
+
+@pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence, read_study])
+def test_what_is_no_file_is_told_and_a_pipe_without_a_writer_is_no_empty_one(
+    read: Callable[[Path], Any], tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert read_merges_file(tmp_path / "pipe").merges == []
+    with pytest.raises(Refusal, match=r"pipe \(it is a pipe, and nobody has written to it\)"):
+        read(tmp_path / "pipe")
     with pytest.raises(Refusal, match="neither a file nor a pipe"):
-        read_merges_file(Path("/dev/zero"))
-    with pytest.raises(Refusal, match="neither a file nor a pipe"):
-        content_of(Path("/dev/zero"))
+        read(Path("/dev/zero"))
+
+
+def test_merges_are_read_from_a_pipe_that_is_written_to() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"a b\n")
+    os.close(writing)
+    assert read_merges_file(Path(f"/dev/fd/{reading}")).merges == [(b"a", b"b")]
+    os.close(reading)

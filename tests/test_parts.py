@@ -6,11 +6,14 @@ import importlib
 import json
 import os
 import random
+import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import zstandard
@@ -18,15 +21,18 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scanned_texts import COMPILED, random_content
+from workbench import cells
 
 from harness.common.errors import Refusal
 from harness.corpora import local
-from harness.corpora.parts import shards
+from harness.corpora.parts import counted as counted_module
+from harness.corpora.parts import engine, shards
 from harness.corpora.parts.dividing import HowRead, Part, divided
 from harness.corpora.parts.places import Member, local_state, members, unreadable
+from harness.corpora.parts.scratch import prepared, removed, scratch_at
 from harness.corpora.parts.tasks import LOG, assembled, count_part, merge_partition
-from harness.runs.cells import TrainCell, cells_of
-from harness.runs.command_line import compose
+from harness.corpora.parts.workers import Workers
+from harness.corpora.tables import texts_of
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, WordCounts
 from variants.counting import parts as counting_of_parts
@@ -49,7 +55,7 @@ def member(path: Path) -> Member:
     return Member(str(path), path.stat().st_size, local_state(path))
 
 
-def counted(parts: list[Part], folder: Path, place: Path) -> dict[bytes, int]:
+def counted(parts: list[Part], folder: Any, place: Path) -> dict[bytes, int]:
     """What the two tasks come to, by nobody's engine."""
     keys = []
     for part in parts:
@@ -58,9 +64,10 @@ def counted(parts: list[Part], folder: Path, place: Path) -> dict[bytes, int]:
         keys.append(outcome.key)
     for partition in range(parts[0].how.partitions):
         assert merge_partition(partition, keys, str(folder), "merged") is None
-    assembled(folder / "merged", parts[0].how.partitions, place)
-    word_store.finish(place)
-    return dict(word_store.read(place)[0])
+    assembled("text", scratch_at(str(folder)) / "merged", parts[0].how.partitions, place)
+    word_counts, told = word_store.read(place)
+    assert told == word_store.facts(word_counts)
+    return dict(word_counts)
 
 
 def new_folder(folder: Path) -> Path:
@@ -110,12 +117,13 @@ def test_a_safe_place_depends_on_its_target_alone(seed: int, target: int) -> Non
 
 
 def mixed_files(folder: Path) -> list[Path]:
-    """Text, Parquet and packed JSON Lines, as one text would be with a special token behind every document."""
+    """Text, Parquet and JSON Lines, packed or not, as one text would be with a special token behind every document."""
     rows = ["the cat sat", f"on the mat{END}", "", " low lower\n", "é日本 7 "] * 20
     (folder / "a.txt").write_text("".join(f"one {row} two\n" for row in rows))
     parquet.write_table(pyarrow.table({"text": rows}), folder / "b.parquet", row_group_size=7)
     lines = "".join(json.dumps({"text": row, "more": 1}) + "\n" for row in reversed(rows))
     (folder / "c.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
+    (folder / "cc.jsonl").write_text(lines + "\n" + lines.rstrip())
     (folder / "d.txt").write_text("no end of a line")
     return sorted(folder.iterdir())
 
@@ -125,7 +133,8 @@ def test_files_of_all_kinds_are_counted_as_the_one_text_that_a_run_makes_of_them
     texts.mkdir()
     mixed_files(texts)
     parts = divided(members(str(texts)), how(), 100, None)
-    assert len(parts) > 20
+    assert Counter(Path(part.member.place).name for part in parts)["c.jsonl.zst"] == 1
+    assert {Path(part.member.place).name for part in parts if not part.is_whole} == {"a.txt", "b.parquet", "cc.jsonl"}
     card = {"path": str(texts)}
     _, whole, _ = local.local_corpus(card, [END])
     folder = new_folder(tmp_path)
@@ -187,7 +196,7 @@ def test_every_word_is_in_the_partition_of_its_hash(tmp_path: Path) -> None:
     words = {f"word{number}".encode(): number + 1 for number in range(1000)}
     shards.write(tmp_path, "key", WordCounts.from_items(words.items()), 7)
     found = [dict(shards.read(tmp_path, "key").shard(partition)) for partition in range(7)]
-    assert [sorted(each) for each in found] == [list(each) for each in found]
+    assert [sorted(each, key=lambda word: (fnv(word), word)) for each in found] == [list(each) for each in found]
     assert Counter({word: count for each in found for word, count in each.items()}) == Counter(words)
     for partition, each in enumerate(found):
         assert {fnv(word) % 7 for word in each} == {partition}
@@ -231,6 +240,24 @@ def test_a_part_that_cannot_be_read_is_named_with_its_place(
     outcome = count_part(part, str(tmp_path))
     assert sentence in str(outcome.failed)
     assert not outcome.ends_all
+
+
+@pytest.mark.parametrize("first", range(0, 60, 7))
+def test_rows_between_bytes_are_each_row_once(tmp_path: Path, first: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "low"}\n\n{"text": "lower"}\r\n{"text": "new"}')
+    bounds = [0, first, min(60, first + 3), 60]
+    found = [texts_of(path, "text", lambda _: None, between) for between in zip(bounds, bounds[1:], strict=False)]
+    assert [text for each in found for text in each] == ["low", "lower", "new"]
+
+
+def test_a_bad_row_behind_a_cut_is_named_from_where_its_part_begins(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "low"}\n' * 5 + '{"text": 7}\n')
+    parts = sorted(divided([member(path)], how(), 50, None), key=lambda part: part.first)
+    said = [count_part(part, str(tmp_path)).failed for part in parts]
+    assert said[0] is None
+    assert f"{path}, line 3 from byte 46 on: column 'text' holds int" in str(said[1])
 
 
 def test_a_file_that_only_one_machine_sees_is_named_with_the_machine_that_does_not(tmp_path: Path) -> None:
@@ -279,6 +306,28 @@ def test_files_behind_a_url_are_counted_as_those_here(tmp_path: Path, memory: An
     assert there == here
 
 
+def test_shards_may_lie_behind_a_url(tmp_path: Path, memory: Any) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    mixed_files(texts)
+    parts, scratch = divided(members(str(texts)), how(), 300, None), "memory:///texts/scratch"
+    assert prepared(scratch_at(scratch)) is None
+    there = counted(parts, scratch, tmp_path / "there")
+    assert there == counted(parts, new_folder(tmp_path), tmp_path / "here")
+    assert not count_part(parts[0], scratch).made
+    (scratch_at(scratch) / "merged" / "0").remove_tree()
+    shard = shards.place_of(scratch_at(scratch), parts[0].key)
+    whole = shard.read(0, shard.size())
+    memory.pipe_file(shard.url, bytes([whole[0] ^ 1]) + whole[1:])
+    said = merge_partition(0, [part.key for part in parts], scratch, "merged")
+    assert said == f"{shard} is damaged; run the same command again, it makes what is missing anew"
+    memory.pipe_file(shard.url, whole[:-1])
+    assert count_part(parts[0], scratch).made
+    assert shard.read(0, shard.size()) == whole
+    removed(scratch_at(scratch))
+    assert not memory.exists("/texts/scratch")
+
+
 def test_a_file_behind_a_url_that_was_changed_is_noticed(tmp_path: Path, memory: Any) -> None:
     memory.pipe_file("/texts/a.txt", b"low low lower")
     (part,) = divided(members("memory://texts/a.txt"), how(), 100, None)
@@ -290,7 +339,7 @@ def test_a_server_that_sends_more_than_a_range_is_refused(memory: Any, monkeypat
     memory.pipe_file("/texts/a.txt", b"low low lower")
     (found,) = members("memory://texts/a.txt")
     monkeypatch.setattr(type(memory), "cat_file", lambda *_, **__: b"all of it, whatever was asked for")
-    with pytest.raises(OSError, match=r"of bytes 2 to 5 it sends 33; say counting\.params\.part above the file's size"):
+    with pytest.raises(OSError, match=r"of bytes 2 to 5 it sends 33; set counting\.params\.part above the file's size"):
         found.path().read_range(2, 3)
 
 
@@ -307,10 +356,6 @@ def test_refused_credentials_are_a_sentence() -> None:
 
 
 # What is asked of an engine
-
-
-def cells(*arguments: str) -> list[TrainCell]:
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 @pytest.mark.parametrize(
@@ -334,6 +379,91 @@ def test_files_whose_separator_another_token_overlaps_are_refused(tmp_path: Path
     mixed_files(tmp_path)
     with pytest.raises(Refusal, match="'ab' stands between the files, and counting them apart needs a special token"):
         cells("counting=dask", f"data.path={tmp_path}", "special_tokens=[ab,bc]", "vocab_size=300")
+
+
+def test_workers_that_cannot_be_started_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(own: Workers) -> tuple[int, int]:
+        failing = [sys.executable, "-S", "-c", "raise SystemExit('no room')"]
+        errors = (os.POSIX_SPAWN_DUP2, own.errors.fileno(), 2)
+        return os.posix_spawn(sys.executable, failing, os.environ, file_actions=[errors]), os.open(
+            os.devnull, os.O_RDWR
+        )
+
+    monkeypatch.setattr(Workers, "split_off", start)
+    with Workers(2, str(tmp_path), lambda: None) as own:
+        own.serve("tcp://127.0.0.1:1")
+        os.waitid(os.P_PID, own.process, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(Refusal, match=r"workers cannot be started on this machine \(no room\)"):
+            own.look_after()
+
+
+def with_dask(monkeypatch: pytest.MonkeyPatch, command: str) -> list[subprocess.Popen[bytes]]:
+    """Have this run by a shell in place of the process that Dask is in, which need not be installed for that.
+
+    Returns those that were started.
+    """
+    there: list[subprocess.Popen[bytes]] = []
+
+    def start(theirs: Connection, errors: BinaryIO) -> subprocess.Popen[bytes]:
+        with theirs:
+            there.append(subprocess.Popen(["sh", "-c", command], stderr=errors, pass_fds=[theirs.fileno()]))
+        return there[-1]
+
+    monkeypatch.setattr(engine, "start", start)
+    monkeypatch.setattr(engine, "check_extra", lambda *_: None)
+    return there
+
+
+def test_what_is_counted_before_workers_have_started_waits_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = with_dask(monkeypatch, "exec sleep 60")
+    text = tmp_path / "text.txt"
+    text.write_text("low low lower\n" * 20_000)
+    (cell,) = cells("counting=dask", f"data.path={text}", "counting.params.part=66kB", "counting.params.workers=2")
+    assert dict(word_store.read(cell.count.reading.file.path)[0]) == dict(serial(Corpus(str(text), (END,))))
+    assert started[0].returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("echo no room >&2; exit 1", r"Dask cannot be started \(no room\)"),
+        (
+            "kill -KILL $$",
+            "the scheduler on this machine was lost; 0 of 1 parts are counted",
+        ),
+    ],
+)
+def test_dask_that_cannot_be_started_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, sentence: str
+) -> None:
+    with_dask(monkeypatch, command)
+    text = tmp_path / "text.txt"
+    text.write_text("low")
+    with pytest.raises(Refusal, match=sentence):
+        cells("counting=dask", f"data.path={text}", "counting.params.workers=1")
+
+
+def test_a_full_cache_is_a_sentence_on_the_cache_and_the_same_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with_dask(monkeypatch, "exec sleep 60")
+    text = tmp_path / "text.txt"
+    text.write_text("low low lower")
+    asked = ["counting=dask", f"data.path={text}", "counting.params.workers=2"]
+    with monkeypatch.context() as now:
+        now.setattr(counted_module, "assembled", full)
+        with pytest.raises(Refusal, match=rf"one table in {cache_folder}/tables of the words in .* \(No space left"):
+            cells(*asked)
+    assert list((cache_folder / "tables").iterdir()) == []
+    (folder,) = (cache_folder / "parts").iterdir()
+    assert sorted(path.name for path in (folder / "merged").iterdir()) == sorted(map(str, range(16)))
+    cells(*asked)
+    assert list((cache_folder / "parts").iterdir()) == []
 
 
 def test_without_its_library_the_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

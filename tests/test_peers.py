@@ -24,7 +24,7 @@ from harness.proof.true_counts import replay
 from harness.runs.identity import identity_of
 from harness.runs.record_keys import IDENTICAL, UP_TO_TIES
 from variants import heap, minbpe, peers
-from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
+from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.feeding import Feeding
 from variants.peers import (
@@ -357,5 +357,5 @@ def test_each_peer_says_how_it_is_fed(card: registry.VariantCard) -> None:
 
 
 def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:
-    assert PATTERNS["gpt2_lines"] == gigabpe.LINES_PATTERN
+    assert PATTERNS["gpt2_lines"] == GPT2_LINES_PATTERN
     assert PATTERNS["gpt2"] == GPT2_PATTERN

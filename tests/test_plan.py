@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workbench import cells
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -43,10 +44,6 @@ def composed_variant(name: str, names: Any = None, **changed: Any) -> dict[str, 
 
 def selected(config: dict[str, Any], *said: str) -> list[tuple[str, dict[str, Any]]]:
     return [(card.name, dict(card.params)) for card in variants_of(config, said)]
-
-
-def cells(*arguments: str) -> list[TrainCell]:
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 def read(config: dict[str, Any], said: list[str]) -> tuple[Settings, list[TrainCell]]:

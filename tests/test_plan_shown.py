@@ -34,9 +34,9 @@ def measured(seconds: float) -> Estimate:
 
 def test_what_nobody_knows_is_unknown(tmp_path: Path) -> None:
     counting, cell, summary = shown(tmp_path, [cell_of(reading_of(tmp_path))])
-    assert counting == "counting text.txt (serial, threads=1): unknown"
-    assert cell == "heap on text.txt (237 bytes), 10 merges, counting=serial, threads=1: unknown"
-    assert summary == "1 cells, 1 block(s), cost unknown; nothing was run (plan=true)"
+    assert counting == "counting text.txt (serial, threads=1): time unknown"
+    assert cell == "heap on text.txt (237 bytes), 10 merges, counting=serial, threads=1: time unknown"
+    assert summary == "1 cell, 1 block, time unknown; nothing was run (plan=true)"
 
 
 def test_limits_bound_what_nobody_knows(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_limits_bound_what_nobody_knows(tmp_path: Path) -> None:
     limited = [cell_of(reading, variant, limits=Limits(wall_seconds=20)) for variant in (HEAP, NAIVE)]
     blocks = {"repeat": 2, "measure": Preset("paired", warm_up=1)}
     # For each cell three blocks of 20 seconds, and 2 seconds of slices.
-    assert "cost unknown, trainers at most 2 min by limits.wall;" in shown(tmp_path, limited, **blocks)[-1]
+    assert "time unknown, trainers at most 2 min by limits.wall;" in shown(tmp_path, limited, **blocks)[-1]
     unlimited = [limited[0], cell_of(reading, NAIVE)]
     assert "at most" not in shown(tmp_path, unlimited, **blocks)[-1]
 
@@ -55,8 +55,8 @@ def test_what_earlier_runs_took_is_summed_over_the_blocks(tmp_path: Path) -> Non
     keep_cost(cells[0], "m", measured(2.0))
     _, heap, naive, summary = shown(tmp_path, cells, repeat=10, measure=Preset("paired", warm_up=1))
     assert heap.endswith("threads=1: 2.0 s")
-    assert naive.endswith(": unknown")
-    assert "10 block(s) after 1 of warm-up, about 22 s for the trainers whose cost is known, 1 are not" in summary
+    assert naive.endswith(": time unknown")
+    assert "10 blocks after 1 of warm-up, about 22 s for the trainers, without the 1 whose time is unknown" in summary
     keep_cost(cells[1], "m", measured(3.0))
     assert "about 55 s for the trainers;" in shown(tmp_path, cells, repeat=10, measure=Preset("p", warm_up=1))[-1]
 

@@ -61,7 +61,7 @@ def test_the_tests_that_are_near_come_from_the_imports(small: Path) -> None:
 
 def test_a_fault_is_there_while_tests_run_and_gone_afterwards(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, seen = small / "harness/room/sums.py", []
-    answers = iter(ends(0, 1, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
+    answers = iter(ends(0, 2, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
 
     def ended(_: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         seen.append(("return 5" in module.read_text(), "tests/test_sums.py" in arguments))
@@ -79,7 +79,7 @@ def test_a_fault_that_nothing_notices_is_not_caught(small: Path, monkeypatch: py
     assert caught_by(FAULT, small) is None
 
 
-@pytest.mark.parametrize("codes", [(1, 1), (2,), (4,)])
+@pytest.mark.parametrize("codes", [(1, 1), (2, 1), (4,)])
 def test_what_fails_without_a_fault_catches_none(
     small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
 ) -> None:

@@ -101,6 +101,12 @@ def test_marks_of_repeats_and_reused_counts_are_explained(tmp_path: Path) -> Non
     assert any(text.startswith("xN: each figure is the median of N records") for text in texts)
 
 
+def test_how_most_rows_were_counted_is_said_once(tmp_path: Path) -> None:
+    records = [{**SWEEP[0], "variant": name, "counting": "serial"} for name in ("a", "b")]
+    texts = svg_texts([*records, {**SWEEP[0], "variant": "c", "counting": "processes"}], tmp_path)
+    assert {"a", "b", "c, counting processes", "counting serial unless a row says otherwise"} <= set(texts)
+
+
 def test_counting_alone_is_drawn_by_counter(tmp_path: Path) -> None:
     texts = svg_texts(COUNTING, tmp_path)
     assert {"Counting words: seconds by phase", "serial, threads 1", "2.000 s", "error: worker 2 died"} <= set(texts)

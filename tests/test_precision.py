@@ -168,4 +168,4 @@ def test_an_interrupted_run_goes_on_and_knows_which_cells_were_known(
 def test_a_plan_tells_how_few_and_how_many_blocks(tmp_path: Path) -> None:
     settings: Any = settings_for(tmp_path, measure=PRECISE, repeat=3)
     told = summary([cell_of(reading_of(tmp_path))], [None], settings)
-    assert "1 cells, 3 to 20 blocks until ratios are known within 5%" in told
+    assert "1 cell, 3 to 20 blocks until ratios are known within 5%" in told

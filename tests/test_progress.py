@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import itertools
 import time
+from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 from harness.common.progress import bar, stage_bar
 from harness.common.units import BytesRead
@@ -26,6 +28,22 @@ def test_a_log_is_told_of_long_work_at_times_that_double(
         "proof of x: 1.50 MB of 2.00 MB after 11.0 s",
         "proof of x: 300 of 1,000 merges after 25 s",
     ]
+
+
+def test_a_bar_can_be_drawn_at_any_moment_between_reading_and_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich draws from a thread of its own: between the reset of a task and what is told of it next."""
+    reset = Progress.reset
+
+    def drawn_at_once(self: Progress, *told: Any, **fields: Any) -> None:
+        reset(self, *told, **fields)
+        self.refresh()
+
+    monkeypatch.setattr(Progress, "reset", drawn_at_once)
+    out = io.StringIO()
+    with bar("x", 1000, "merges", Console(file=out, force_terminal=True), size=2_000_000) as on_progress:
+        on_progress(BytesRead(1_000_000))
+        on_progress(300)
+    assert "x" in out.getvalue()
 
 
 def test_a_log_is_told_where_a_stage_begins(

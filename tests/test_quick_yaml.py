@@ -24,11 +24,11 @@ def read(text: str) -> Any:
     return OmegaConf.to_container(OmegaConf.create(text))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: "/".join(file.parts[-2:]))
-def test_every_file_of_configuration_is_read_alike(file: Path) -> None:
-    with quick_yaml():
-        quick = OmegaConf.load(file)
-    assert OmegaConf.to_container(quick) == OmegaConf.to_container(OmegaConf.load(file))
+def test_every_file_of_configuration_is_read_alike() -> None:
+    for file in FILES:
+        with quick_yaml():
+            quick = OmegaConf.load(file)
+        assert OmegaConf.to_container(quick) == OmegaConf.to_container(OmegaConf.load(file)), file
 
 
 def test_numbers_and_dates_are_what_omegaconf_takes_them_for() -> None:

@@ -25,6 +25,7 @@ from harness.runs.record import FILE_NAME, PACKED, SCHEMA, RecordFile, read_reco
 from harness.runs.record_keys import complaints, unknown_keys
 from harness.runs.schedule import Run
 
+pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
 Line = dict[str, Any]
 
 
@@ -207,6 +208,17 @@ def test_packed_records_are_read_like_plain_ones(
     assert read_records([packed.parent]) == made
     assert records.main(["merge", str(packed), "--output", str(packed)]) == 2
     assert "pack it with gzip -n afterwards" in capsys.readouterr().err
+
+
+def test_merge_adds_nothing_to_a_file_of_something_else(
+    made: list[Line], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    RecordFile(tmp_path).append(made[:1])
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n")
+    assert records.main(["merge", str(tmp_path), "--output", str(page)]) == 2
+    assert page.read_text() == "# A page\n"
+    assert "has no records that can be read; name another file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"schema": 1}\n' * 99, mtime=0)[:-20]])

@@ -183,8 +183,7 @@ def test_no_words_hold_no_pair() -> None:
 
 
 @pytest.fixture
-def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("BPE_HARNESS_CACHE", str(tmp_path / "cache"))
+def book(tmp_path: Path) -> str:
     path = tmp_path / "book.txt"
     path.write_text(TEXT)
     return str(path)
@@ -280,6 +279,7 @@ def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
     [
         (["absent.txt"], "cannot read absent.txt (No such file or directory); name a file of merges"),
         (["{merges}", "--data", "no_such_data"], "unknown data 'no_such_data'"),
+        (["{merges}", "--data", "absent.txt"], "there is no file absent.txt, and no data set of that name"),
         (["{merges}", "no_such_data"], "'no_such_data' is not of the form NAME=VALUE"),
         (["{merges}", "tie_break=mine"], "unknown tie_break 'mine'"),
         (["{merges}", "tie_break=own"], "tie_break=own is a trainer's own; name the one"),

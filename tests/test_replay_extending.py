@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from test_compiled_replay import SETTINGS, spoilt
+from sanitizers import case_text, sanitized
+from test_compiled_replay import NATIVE, SETTINGS, spoilt
 from test_flat_extending import random_list, random_pieces
 
-from harness.proof.compiled_replay import Held, hold, knows
+from harness.proof import true_counts
+from harness.proof.compiled_replay import Held, compiled, hold, inherited_first, knows, tokens_left
 from harness.proof.true_counts import replay
 from variants import naive, vetoes
 from variants.contract import TieBreak, WordCounts
@@ -17,12 +21,15 @@ from variants.contract import TieBreak, WordCounts
 pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
 
 
+VETOES = ("none", "superbpe", "bytes:3", "characters:2")
+
+
 def held_at_random(seed: int) -> list[bool]:
     """Whether right and wrong lists of one extension were proved; each is held against the replay with all counts."""
     dice = random.Random(seed)
     pieces = random_pieces(dice)
     inherited, inheriting = random_list(dice, pieces)
-    veto = vetoes.named(dice.choice(("none", "superbpe", "bytes:3", "characters:2")))
+    veto = vetoes.named(dice.choice(VETOES))
     if not knows(inherited, veto):
         return []
     words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
@@ -41,14 +48,15 @@ def held_at_random(seed: int) -> list[bool]:
         if right >= len(inherited) and wrong is not None:
             assert got == want, (seed, claimed, how)
         assert got.proved == (claimed == merges), (seed, claimed, how)
+        assert tokens_left(words, claimed) == true_counts.tokens_left(words, claimed), (seed, claimed)
         proved.append(got.proved)
     return proved
 
 
 def test_what_was_extended_is_proved_if_it_is_right_and_only_then() -> None:
-    proved = [each for seed in range(120) for each in held_at_random(seed)]
-    assert proved.count(True) > 100
-    assert proved.count(False) > 100
+    proved = [each for seed in range(40) for each in held_at_random(seed)]
+    assert proved.count(True) > 30
+    assert proved.count(False) > 30
 
 
 @pytest.mark.slow
@@ -63,3 +71,47 @@ def test_a_veto_of_ones_own_and_a_list_that_spells_a_token_twice_are_not_judged_
     assert not knows([(b"a", b"b"), (b"a", b"b")])
     assert not knows([(b"ab", b"c")])
     assert knows([(b"a", b"b"), (b"ab", b"c")], vetoes.superbpe)
+
+
+def driver_case(seed: int) -> tuple[str, str]:
+    """A case for tests/replay_driver.cpp that went on from inherited merges, and the line that it should print."""
+    dice = random.Random(seed)
+    pieces = random_pieces(dice)
+    inherited, inheriting = random_list(dice, pieces)
+    veto = vetoes.named(dice.choice(VETOES))
+    if not knows(inherited, veto):
+        return driver_case(seed + 1_000_000)
+    words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
+    asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}
+    num_merges = len(inherited) + dice.choice((5, 60))
+    merges = naive.train(words, num_merges, tie_break=tie_break, **asked)
+    claimed, stays = inherited_first(merges, inherited, inheriting)
+    new = claimed[len(stays) :]
+    wrong = dice.random() < 0.5 and len(new) > 2 and len(set(new[:2])) == 2
+    if wrong:  # the best pair comes too late
+        claimed = [*claimed[: len(stays)], *new[1:]]
+    ids = {bytes((byte,)): byte for byte in range(256)}
+    claims: list[int] = []
+    for left, right in claimed:
+        if left not in ids or right not in ids:
+            break
+        claims += [ids[left], ids[right]]
+        ids[left + right] = len(ids)
+    scale, wide = dice.choice(((1, 0), (30, 0), (1e9, 1), (0, 2)))
+    numbers: list[object] = [len(claims) // 2, 1, list(TieBreak).index(tie_break), scale, wide, *compiled(veto)]
+    numbers += [len(stays), *map(int, stays), len(claims) // 2, *claims]
+    holds = len(stays) if wrong and len(claims) > 2 * len(stays) else len(claims) // 2
+    return case_text(numbers, pieces), " ".join(map(str, [holds, 0, *map(int, stays if inheriting == "met" else [])]))
+
+
+@pytest.mark.slow
+def test_sanitizers_find_nothing_in_extensions(tmp_path: Path) -> None:
+    listed = [driver_case(seed) for seed in range(3000, 3300)]
+    cases = tmp_path / "cases"
+    cases.write_text("".join(text for text, _ in listed))
+    program = sanitized("replay_driver.cpp", "address,undefined", tmp_path, f"-I{NATIVE}")
+    ended = subprocess.run([program, cases], capture_output=True, text=True)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    for printed, (_, want) in zip(ended.stdout.splitlines(), listed, strict=True):
+        # Whether merges that are kept were met is told as well, and nobody asks.
+        assert f"{printed} ".startswith(f"{want} ")

@@ -110,7 +110,8 @@ def test_the_first_sentence_says_who_is_fastest_by_how_much_and_whether_merges_a
     made = [measured("naive", 20.0), measured("flat", 0.4), measured("heap", 0.8), stopped("slow", 20)]
     (said,) = page_of(made).all("p", class_="headline")
     assert said.text == (
-        "flat 0.40 s: 2.00 times as fast as heap, 50.0 times as fast as naive; 3 of 4 identical; 1 without a time."
+        "flat 0.40 s: 2.00 times as fast as heap, 50.0 times as fast as naive; 3 of 4 identical; "
+        "1 stopped at the limit."
     )
     both = page_of([*made, measured("flat", 0.1, size=10), measured("heap", 0.3, size=10)])
     assert [each.text.partition(":")[0] for each in both.all("p", class_="headline")] == [
@@ -278,6 +279,12 @@ def test_cells_that_differ_in_one_size_are_a_line_with_its_exponent() -> None:
     assert {point["series"] for point in points} == {"incremental, stdlib"}
     assert {point["exponent"] for point in points} == {"n^2.00 ±0.00"}
     assert "growth" not in [chart["name"] for chart in drawing(page_of(SWEEP))["charts"]]
+
+
+def test_what_was_stopped_is_ranked_by_its_estimate() -> None:
+    expected = {"total_seconds": 900.0, "low_seconds": 700.0, "high_seconds": 1000.0}
+    made = [measured("heap", 0.8), stopped("naive", 20, extrapolated=expected), stopped("slow", 20)]
+    assert [row["takes"] for row in drawing(page_of(made))["rows"]] == [0.8, 900.0, 20]
 
 
 def test_ratios_to_a_variant_are_a_column() -> None:

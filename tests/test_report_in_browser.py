@@ -286,8 +286,11 @@ def test_dress_follows_the_readers_choice_while_the_page_is_open(browser: Page, 
 
 def test_lines_of_growth_are_those_of_the_chosen_size(browser: Page, pages: dict[str, Path]) -> None:
     browser.open(pages["hundreds"])
+    named = "#chart-growth .drawing .mark-text.role-mark text"
+    assert browser.all(named) == []  # so many names would hide each other
     browser.one("#search").send_keys("incremental one_word")
     browser.wait_for_charts()
+    assert len(browser.all(named)) == 1
     points = [browser.run("return arguments[0].__data__.datum", mark) for mark in marks(browser, "growth", "point")]
     assert sorted(point["x"] for point in points) == [10_000 * size for size in (1, 2, 4, 8, 16, 32, 64, 128)]
     assert {point["exponent"] for point in points} == {"n^1.00 ±0.00"}

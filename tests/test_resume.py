@@ -361,9 +361,10 @@ def measured_so_far(folder: Path) -> int:
     return len(list((folder / "results" / UNFINISHED).glob("*/0*[0-9]")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "moments"),
-    first_fast([(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])]),
+    [(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])],
 )
 def test_a_run_that_is_ended_from_outside_is_gone_on_with(
     tmp_path: Path, number: signal.Signals, moments: Sequence[int]

@@ -13,6 +13,7 @@ import rooms
 import walks
 from workbench import CHECKOUT
 
+pytestmark = pytest.mark.xdist_group("sources")  # all of them are parsed once
 PAGE = CHECKOUT / "docs/explanation/house.md"
 IMPORT = re.compile(r"^\s*(?:from|import) (harness|variants)\b\.?(\w*)(?: import (\w+))?", re.MULTILINE)
 

@@ -16,11 +16,9 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import TEXT, first_fast, reading_of
+from workbench import TEXT, cells, first_fast, reading_of
 
 from harness.common.errors import Refusal
-from harness.runs.cells import TrainCell, cells_of
-from harness.runs.command_line import compose
 from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting import native as native_module
 from variants.counting import spilling
@@ -173,9 +171,9 @@ def test_processes_spill_exactly(tmp_path: Path) -> None:
 
 
 def test_one_large_document_is_spilled_too(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, " ".join(map(str, range(200_000))))
+    corpus = corpus_of(tmp_path, " ".join(map(str, range(100_000))))
     meter = Meter()
-    assert dict(serial(corpus, meter, memory=8_000_000)) == dict(serial(corpus))
+    assert dict(serial(corpus, meter, memory=4_000_000)) == dict(serial(corpus))
     assert meter.tallies["runs_spilled"] > 2
 
 
@@ -220,6 +218,7 @@ from variants.contract import Corpus
 from variants.counting.{module} import {counter}
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+sys.dont_write_bytecode = True  # what it imports would be kept cut short
 try:
     {counter}(Corpus(sys.argv[1]), memory=1, **{how})
 except OSError as error:
@@ -273,10 +272,6 @@ def open_runs(process: int) -> list[str]:
 
 
 # What is said
-
-
-def cells(*arguments: str) -> list[TrainCell]:
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 @pytest.mark.parametrize("counting", first_fast(["serial", "native", "processes", "own"]))

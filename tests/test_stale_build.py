@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.common import errors, stale_build
+from harness.runs import running
 
 
 def test_a_module_is_outdated_when_a_source_is_newer(tmp_path: Path) -> None:
@@ -28,3 +29,15 @@ def test_a_crash_beside_an_outdated_build_says_so(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(TypeError) as raised:
         errors.answered(lambda: len(5))  # type: ignore[arg-type]
     assert getattr(raised.value, "__notes__", []) == [stale_build.REMEDY] * outdated
+
+
+def test_a_crash_of_what_is_measured_beside_an_outdated_build_says_so_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stale_build, "is_outdated", lambda: True)
+    fine, slow = ({"status": "ok", "reason": None}, {"status": "timeout", "reason": "over 5 s"})
+    running.tell_of_stale_build([fine, slow])
+    assert capsys.readouterr().err == ""
+    crashed = {"status": "error", "reason": "counting failed: TypeError: cannot unpack (native.py:185, in count)"}
+    running.tell_of_stale_build([fine, crashed])
+    assert capsys.readouterr().err == f"{stale_build.REMEDY}\n"

@@ -7,14 +7,15 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, USAGE
 from harness.runs.command_line import compose
-from harness.runs.record import files_of, read_records
-from harness.runs.submitting import ENDED, SUBMITTED, jobs_of, outcome_of, run_job
+from harness.runs.record import RecordFile, files_of, read_records
+from harness.runs.submitting import ENDED, SUBMITTED, collect, jobs_of, outcome_of, reason_in, run_job
 
 TEXT = "the cat sat on the mat. low lower lowest newest widest\n" * 30
 
@@ -86,6 +87,29 @@ def test_a_job_that_is_refused_leaves_its_sentence(tmp_path: Path) -> None:
     assert outcome_of(tmp_path / "none") is None
 
 
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        ("Starting\nslurmstepd: error: Detected 1 oom_kill event\n\n", "7_0_log.err ends with 'slurmstepd: error: Det"),
+        (None, "and it has left no log"),
+    ],
+)
+def test_a_job_that_was_killed_is_told_with_its_state_and_the_end_of_its_log(
+    tmp_path: Path, log: str | None, sentence: str
+) -> None:
+    paths = SimpleNamespace(stderr=tmp_path / "7_0_log.err")
+    job = SimpleNamespace(paths=paths, state="OUT_OF_MEMORY", stderr=lambda: log, stdout=lambda: None)
+    reason = reason_in(tmp_path / "none", job)
+    assert "killed or ran out of job.minutes; its state is OUT_OF_MEMORY, and " in reason
+    assert sentence in reason
+    assert reason_in(tmp_path / "none", None) == "it was not submitted"
+
+
+def test_a_job_that_was_killed_early_has_no_records_to_collect(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path / "results")
+    assert collect(tmp_path, ["killed", "never submitted"], store) == []
+
+
 def records_in(results: Path) -> Counter[tuple[str, int]]:
     trained = [record for record in read_records(files_of(results)) if record["cell"] == "train"]
     assert all(record["status"] == "ok" for record in trained)
@@ -148,7 +172,7 @@ export SLURM_JOB_ID=$$ SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_NODEID=0 SLURM
 export SLURM_JOB_NODELIST=here
 cp "$script" "$FAKE_SLURM/$$.sh"
 echo "Submitted batch job $$"
-(sh "$script" > "$FAKE_SLURM/$$.log" 2>&1; touch "$FAKE_SLURM/$$.ended") > /dev/null 2>&1 &
+(sh "$FAKE_SLURM/$$.sh" > "$FAKE_SLURM/$$.log" 2>&1; touch "$FAKE_SLURM/$$.ended") > /dev/null 2>&1 &
 """
 SRUN = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do case $1 in --output|--error) shift 2;; *) shift;; esac; done
@@ -165,7 +189,10 @@ done
 
 @pytest.mark.slow
 def test_slurm_is_asked_for_whole_nodes(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slurm's commands are stood in for by scripts that run a job at once: what they are told is what counts."""
+    """Slurm's commands are stood in for by scripts that run a job at once: what they are told is what counts.
+
+    A job runs the copy of its script, as with Slurm: submitit moves the script as soon as sbatch has answered.
+    """
     pytest.importorskip("submitit", reason="pip install -e '.[submit]' has it")
     commands = tmp_path / "commands"
     commands.mkdir()

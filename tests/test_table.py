@@ -28,7 +28,7 @@ from harness.common.units import seconds_texts
 from harness.results.frame import frame_of
 from harness.results.legend import KEPT, Legend
 from harness.results.rows import latest, rows
-from harness.runs.record import read_records
+from harness.runs.record import BY_ITSELF, read_records
 from harness.runs.record_keys import PHASES
 from harness.table import exit_code, main, render
 
@@ -414,6 +414,15 @@ def test_a_row_is_named_by_what_it_departs_in_from_most_of_its_name() -> None:
     assert Legend(rows(records[:2])).names == ["heap(a=1)", "heap(a=2)"]
     assert Legend(rows(records[:3])).names == ["heap", "heap(a=2)", "heap(b=2)"]
     assert Legend(rows(records)).names == ["heap", "heap(a=2)", "heap(b=2)", "heap(b=2)"]
+
+
+def test_rows_that_share_a_remark_are_named_by_their_variant_where_these_are_all_its_rows() -> None:
+    records = [changed(record, vocab_size=size) for record in (HEAP, NAIVE) for size in (300, 301, 302)]
+    bare = [
+        changed(record, counting=BY_ITSELF, seconds={**record["seconds"], "count": None}) for record in records[:-1]
+    ]
+    (told,) = [note for note in explanations([*bare, records[-1]]) if note.startswith("One total")]
+    assert told.split(": ")[1] == "heap; naive, vocab size 300; naive, vocab size 301."
 
 
 def test_one_wrong_repeat_spoils_its_row() -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main, save
+from harness.tokenizers.folder import check_free
 from harness.tokenizers.gpt2_form import read_spelling, spelled
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
@@ -328,8 +329,10 @@ def test_a_full_disk_leaves_the_old_tokenizer(tmp_path: Path, monkeypatch: pytes
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(Refusal, match="choose another folder with save=FOLDER"):
+    with pytest.raises(Refusal, match="choose another folder"):
         kept(tmp_path / "file" / "below")
+    with pytest.raises(Refusal, match=r"File name too long.*; choose another folder"):
+        check_free(tmp_path / ("x" * 300), overwrite=False)
     (tmp_path / "merges.txt").mkdir()
     with pytest.raises(Refusal, match="is a folder"):
         kept(tmp_path, overwrite=True)

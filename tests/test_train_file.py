@@ -45,10 +45,18 @@ def test_a_special_token_by_itself_is_one(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "keywords", [{"vocab_size": 256}, {"special_tokens": ("",)}, {"special_tokens": ("a", "a")}, {"errors": "ignore"}]
+    "keywords",
+    [
+        {"vocab_size": 256},
+        {"special_tokens": ("",)},
+        {"special_tokens": ("a", "a")},
+        {"special_tokens": b"<|e|>"},
+        {"special_tokens": [b"<|e|>"]},
+        {"errors": "ignore"},
+    ],
 )
 def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens holds|neither strict"):
+    with pytest.raises(ValueError, match=r"vocab_size=256 is below|special_tokens (holds|are texts)|neither strict"):
         train_file(str(file), **{"vocab_size": 300, **keywords})  # type: ignore[arg-type]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.files import whole_file, write_whole
+from harness.common.files import readable, whole_file, write_whole
 from harness.gate.snapshot import Snapshot, read_snapshot, write_snapshot
 
 
@@ -73,3 +74,11 @@ def test_what_cannot_be_a_file_is_a_fault_of_usage(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="choose another place with --output") as refused:
         write_whole(tmp_path / "file" / "below", b"")
     assert refused.value.exit_code == USAGE
+
+
+def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    os.close(first := os.open(tmp_path, os.O_RDONLY))
+    with pytest.raises(IsADirectoryError):
+        readable(tmp_path)
+    os.close(again := os.open(tmp_path, os.O_RDONLY))
+    assert first == again

@@ -13,13 +13,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from shown import to_markdown
+from workbench import cells
 
 from harness import run
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
-from harness.runs.cells import TrainCell, cells_of
-from harness.runs.command_line import compose
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -53,10 +52,6 @@ def refusal_of(path: Path, **further: Any) -> str:
         prepare(card_of(path, **further), [])
     assert "\n" not in str(refused.value)
     return str(refused.value)
-
-
-def cells(*arguments: str) -> list[TrainCell]:
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 # What is read

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import mmap
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -571,6 +573,51 @@ def counter_without_words(corpus: Corpus) -> Any:
 def counter_that_dies(corpus: Corpus) -> WordCounts:
     os.kill(os.getpid(), signal.SIGKILL)
     return serial(corpus)
+
+
+def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
+    """Have this done where the measured process writes a counter's words: its clock has been read by then."""
+    from harness.worker import word_store
+
+    for name in ("write", "write_columns"):
+        honestly = getattr(word_store, name)
+        setattr(word_store, name, lambda folder, words, honestly=honestly: instead(honestly, folder, words))
+
+
+def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
+    """Returns columns that hold nothing yet."""
+    when_words_are_written(lambda write, folder, _: write(folder, serial(corpus)))
+    return WordCounts.from_columns([b"nix", b"nixes"], [0, 0])
+
+
+def counter_that_works_when_its_words_are_written(corpus: Corpus) -> WordCounts:
+    """Returns 8,000 words, for which a quarter of a second of work was once thought to be needed."""
+
+    def later(write: Callable[..., Any], folder: Path, words: WordCounts) -> Any:
+        until = time.process_time() + 0.2
+        while time.process_time() < until:
+            sum(range(1000))
+        return write(folder, words)
+
+    when_words_are_written(later)
+    return WordCounts.from_items((b"%d" % number, 1) for number in range(8000))
+
+
+def counter_that_tells_of_other_words(corpus: Corpus) -> WordCounts:
+    """Says of its words in its own manifest that there are a million."""
+
+    def forged(write: Callable[..., Any], folder: Path, words: WordCounts) -> Any:
+        write(folder, words)
+        told = {"format": 2, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}, "checksums": {}}
+        (folder / "manifest.json").write_text(json.dumps(told))
+        return told
+
+    when_words_are_written(forged)
+    return serial(corpus)
+
+
+def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
+    return WordCounts(memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1])))
 
 
 def counter_of_another_kind(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:

@@ -15,7 +15,8 @@ import pytest
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Attended, Limits, OnProgress
-from harness.runs.cells import CountCell, Reading, TrainCell
+from harness.runs.cells import CountCell, Reading, TrainCell, cells_of
+from harness.runs.command_line import compose
 from harness.runs.settings import Preset, Settings
 from variants.contract import Corpus
 
@@ -28,6 +29,11 @@ QUICK = Preset("quick")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 60.0
 BRIEF = Limits(wall_seconds=0.3)
+
+
+def cells(*arguments: str) -> list[TrainCell]:
+    """The cells that `python -m harness` would measure with these arguments."""
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
 
 
 def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:

@@ -47,15 +47,14 @@ def write_text(path: Path, size: int, seed: int = 0) -> None:
 
 
 def workers_of(process: int) -> list[int]:
-    """The worker processes that this one has started."""
-    found = []
+    """The worker processes of this one, and the one that splits them off: children of the one that Dask is in."""
+    parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
-            told = status.read_text().rpartition(")")[2].split()
-            command = (status.parent / "cmdline").read_bytes()
-            if int(told[1]) == process and b"spawn_main" in command:
-                found.append(int(status.parent.name))
-    return found
+            if b"harness.corpora.parts." in (status.parent / "cmdline").read_bytes():
+                parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+    with_dask = {each for each, parent in parents.items() if parent == process}
+    return [each for each, parent in parents.items() if {parent, parents.get(parent)} & with_dask]
 
 
 @contextlib.contextmanager

@@ -25,6 +25,8 @@ Pair = tuple[int, int]
 """Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
 
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+GPT2_LINES_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|[^\S\n]*\n|[^\S\n]+(?!\S)|[^\S\n]+"
+"""The same on every line by itself."""
 
 LARGEST_COUNT = 2**63 - 1
 

@@ -20,13 +20,12 @@ from typing import Any
 
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 from variants.incremental import index_words
-from variants.native import built, why_missing
+from variants.native import built, loading, why_missing
 from variants.words import count_pairs
 
 OPENMP = ("openmp_lock", "openmp_critical", "openmp_slots", "openmp_region")
 SCHEDULES = ("static", "dynamic", "guided", "auto")
-PUSHES = ("all", "grown")
-PASSED_AS = ("columns", "objects", "indexed")
+PUSHES, PASSED_AS = ("all", "grown"), ("columns", "objects", "indexed")
 BUILD = "python -m pip install -e . builds it"
 MISSING = {
     "absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD}",
@@ -51,6 +50,8 @@ CHOICES = {
     "maximum": ("iterator_scan", "bucket_scan", "copied_scan", "heap", *OPENMP),
     "update": ("coarse", "fine_grained"),
 }
+
+before_the_clock = loading("_grid", optional=MODULES.values())
 
 
 def train(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.heap import learn
-from variants.native import built
+from variants.native import built, loading
+
+before_the_clock = loading("_typed_updates")
 
 
 def train(

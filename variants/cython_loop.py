@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.fine_grained import IndexedWords
-from variants.native import built
+from variants.native import built, loading
 from variants.words import Vocabulary
+
+before_the_clock = loading("_loop")
 
 
 def train(

@@ -7,9 +7,11 @@ GIL is free; see variants/native/_typed.pyx.
 from __future__ import annotations
 
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, WordCounts
-from variants.native import built
+from variants.native import built, loading
 
 BY_BYTES = (TieBreak.GREATEST_BYTES, TieBreak.SMALLEST_BYTES)
+
+before_the_clock = loading("_typed")
 
 
 def train(

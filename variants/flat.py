@@ -37,11 +37,13 @@ from variants.contract import (
     vocab_of,
 )
 from variants.extending import check_inherited
-from variants.flat_extending import compiled, numbered
-from variants.native import built
+from variants.flat_extending import going_on, numbered
+from variants.native import built, loading
 
 IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
 """The parameters that switch an idea off."""
+
+before_the_clock = loading("_flat")
 
 
 def train(
@@ -110,30 +112,46 @@ def train_on(
     **ideas: bool,
 ) -> list[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it is 1 or more")
+    check_threads(threads)
     extending: dict[str, Any] = {}
     if inherited or veto is not None:
 
         def met(lefts: array[int], rights: array[int]) -> list[bool]:
             return built("_flat").met(list(columns), meter, lefts, rights)  # type: ignore[no-any-return]
 
-        extending = {
-            "inherited": numbered(inherited, inheriting, num_merges, met),
-            "dropping": inheriting == "met",
-            "veto": compiled(veto),
-        }
+        extending = going_on(numbered(inherited, inheriting, num_merges, met), inheriting, veto)
     else:
         check_inherited(inherited, inheriting, num_merges)
-    merges: list[Merge] = built("_flat").train(
+    return train_compiled(
         columns,
+        num_merges,
+        meter,
+        tie_break=tie_break,
+        min_count=min_count,
+        threads=threads,
+        batch=batch,
+        **ideas,
+        **extending,
+    )
+
+
+def check_threads(threads: int) -> None:
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it is 1 or more")
+
+
+def train_compiled(
+    text: Any, num_merges: int, meter: Meter, *, tie_break: TieBreak, min_count: int, threads: int, **further: Any
+) -> list[Merge]:
+    """The compiled function, with every idea on that is not switched off; `text` is what it learns from."""
+    merges: list[Merge] = built("_flat").train(
+        text,
         min(max(num_merges, 0), LARGEST_COUNT),
         meter,
         tie_break=list(TieBreak).index(tie_break),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
         threads=threads,
-        batch=batch,
-        **{**dict.fromkeys(IDEAS, True), **ideas, **extending},
+        **{"batch": 1, **dict.fromkeys(IDEAS, True), **further},
     )
     return merges
 
@@ -164,6 +182,8 @@ def train_file(
 
     if isinstance(special_tokens, str):
         special_tokens = (special_tokens,)
+    if not all(isinstance(token, str) for token in special_tokens):
+        raise ValueError('special_tokens are texts, such as ["<|endoftext|>"]')
     num_merges = vocab_size - 256 - len(special_tokens)
     if num_merges < 0:
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(special_tokens)} bytes and special tokens")

@@ -67,3 +67,8 @@ def compiled(veto: Veto | None) -> tuple[int, Any]:
     if isinstance(veto, Longest):
         return KINDS.index(veto.unit), min(veto.most, LARGEST_COUNT)
     return KINDS.index("asked"), veto
+
+
+def going_on(ids: Ids, inheriting: str, veto: Veto | None) -> dict[str, Any]:
+    """What the compiled function is told beside the text, to go on from merges."""
+    return {"inherited": ids, "dropping": inheriting == "met", "veto": compiled(veto)}

@@ -6,19 +6,30 @@ the other by a file. Outside trainers read files themselves; this is what can be
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from typing import Any
 
 from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto
+from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
-from variants.native import built
+from variants.flat_extending import going_on, numbered
+from variants.native import built, loading
 
 try:
-    from variants.counting.native import before_the_clock, native
+    from variants.counting.native import before_the_clock as make_tables
+    from variants.counting.native import in_parts, native
 except ImportError:  # another interpreter, without what the counter is made with: the compiled parts are missing too
-    before_the_clock = native = None  # type: ignore[assignment]
+    make_tables = in_parts = native = None  # type: ignore[assignment]
 
-__all__ = ["before_the_clock", "feeding", "train"]
+load = loading("_flat", "_scanner")
+
+
+def before_the_clock() -> None:
+    """Load what is compiled, and make or read the tables of Unicode's classes: no work on any corpus."""
+    load()
+    make_tables()
 
 
 def train(
@@ -34,22 +45,55 @@ def train(
     veto: Veto | None = None,
 ) -> list[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
-    for module in ("_flat", "_scanner"):
-        built(module)
+    load()
+    if inherited or veto is not None:
+        return extend(
+            corpus,
+            num_merges,
+            meter,
+            tie_break=tie_break,
+            min_count=min_count,
+            threads=threads,
+            inherited=inherited,
+            inheriting=inheriting,
+            veto=veto,
+        )
+    check_inherited(inherited, inheriting, num_merges)
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
-    return flat.train_on(
-        columns,
-        num_merges,
-        meter,
-        tie_break=tie_break,
-        min_count=min_count,
-        threads=threads,
-        inherited=inherited,
-        inheriting=inheriting,
-        veto=veto,
-    )
+    return flat.train_on(columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)
+
+
+def extend(
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter,
+    *,
+    threads: int,
+    inherited: Sequence[Merge],
+    inheriting: str,
+    veto: Veto | None,
+    **asked: Any,
+) -> list[Merge]:
+    """Go on from merges: pieces are encoded by them as they are read, and never all of the text is in memory."""
+    columns: list[memoryview] = []
+
+    def met(lefts: array[int], rights: array[int]) -> list[bool]:
+        if not columns:
+            words = native(corpus, meter, threads=threads)
+            columns.extend((words.data, words.offsets, words.counts))
+        return built("_flat").met(columns, meter, lefts, rights)  # type: ignore[no-any-return]
+
+    flat.check_threads(threads)
+    ids = numbered(inherited, inheriting, num_merges, met)
+    pieces = built("_flat").Pieces(ids)
+    if columns:  # all words are here already, and a pipe cannot be read again
+        pieces.begin(1)
+        pieces.take(0, *columns)
+    else:
+        in_parts(corpus, pieces, meter, threads=threads)
+    return flat.train_compiled(pieces, num_merges, meter, threads=threads, **asked, **going_on(ids, inheriting, veto))
 
 
 def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001

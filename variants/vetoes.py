@@ -68,7 +68,7 @@ def named(name: str) -> Veto | None:
     module, colon, function = name.partition(":")
     if not (module and colon and function):
         raise ValueError(
-            f"veto={name} is none there is; there are none, superbpe, bytes:N, characters:N, and "
+            f"unknown veto {name!r}; there are: none, superbpe, bytes:N, characters:N, and "
             "package.module:function for one of your own"
         )
     veto: Veto = getattr(importlib.import_module(module), function)

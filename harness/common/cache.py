@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,11 @@ WORTH_TELLING_BYTES = 50_000_000
 MOST_HELD = 200
 """Of a process that goes through more, the first are let go: it has no more than so many open files to spare."""
 
+JUST_BEGUN_SECONDS = 60
+"""For so long what is half made is left alone: who makes it may not have come to lock it."""
+
 COPIES = ("assembled", "slices")
+HALF_MADE = "half-made"
 KINDS = {
     "assembled": "copies of joined and unpacked files",
     "slices": "copies of parts of corpora",
@@ -34,9 +39,11 @@ KINDS = {
     "generated": "generated data sets",
     "tables": "tables of words",
     "counts": "counted words, and merges that were proved on them",
+    "parts": "parts of texts, counted for a table that is not whole yet",
     "spool": "what was piped in",
+    HALF_MADE: "what runs had begun when they were killed",
 }
-"""The folders that can grow; beside them lie small files about them."""
+"""The folders that can grow, and what is left in all of them; beside them lie small files about them."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,12 @@ def entry_of(path: Path) -> Path | None:
 
 
 def entries(kind: str) -> list[Entry]:
-    """What there is of a kind, the longest unused first; what is being made is not there yet."""
-    folder = files.cache_folder(kind)
+    """What there is of a kind, the longest unused first; what is half made is a kind of its own."""
+    top = files.cache_folder()
+    folders = [top, *filter(Path.is_dir, top.iterdir())] if kind == HALF_MADE else [files.cache_folder(kind)]
     found = []
-    for path in folder.iterdir():
-        if path.name.startswith(".") or path.suffix == ".lock":
+    for path in (each for folder in folders for each in folder.iterdir()):
+        if path.name.startswith(".") != (kind == HALF_MADE) or path.suffix == ".lock":
             continue
         with contextlib.suppress(FileNotFoundError):
             found.append(Entry(path, size_of(path), path.stat().st_mtime))
@@ -164,5 +172,6 @@ def cleared(kinds: Sequence[str]) -> tuple[list[Entry], list[Entry]]:
     kept: list[Entry] = []
     for kind in kinds:
         for entry in entries(kind):
-            (gone if remove(entry) else kept).append(entry)
+            fresh = kind == HALF_MADE and time.time() - entry.used < JUST_BEGUN_SECONDS
+            (gone if not fresh and remove(entry) else kept).append(entry)
     return gone, kept

@@ -27,7 +27,7 @@ _OF_ONE_THREAD = 1.1
 """CPU seconds by wall seconds; over this, something ran beside the one thread that was asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own.
 

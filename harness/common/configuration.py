@@ -157,6 +157,7 @@ class HarnessConfig:
     overwrite: bool = False
     concurrent: bool = False
     affinity: Any = None
+    page_cache: str = "warm"
 
 
 CARDS_OWN = ("data.source", "data.facts")
@@ -194,7 +195,8 @@ def register(arguments: Sequence[str]) -> None:
     Of these only what the arguments may mean: telling it all takes longer than composing.
     """
     store = ConfigStore.instance()
-    store.store(name="schema", node=HarnessConfig)
+    if "schema.yaml" not in store.repo:
+        store.store(name="schema", node=HarnessConfig)
     without_a_file = dict(registry.presets())
     listed = set(registry.cards("variant"))
     for name, card in registry.variants().items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import io
 import os
 import signal
@@ -35,14 +36,26 @@ def extra(module: str, what: str, group: str = "data") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise Refusal(
-            f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
-            f"a checkout python -m pip install -e '.[{group}]'",
-            UNMEASURED,
-        ) from error
+        raise not_installed(module, what, group) from error
+
+
+def check_extra(module: str, what: str, group: str) -> None:
+    """Raise what `extra` would, without importing what is there."""
+    if importlib.util.find_spec(module) is None:
+        raise not_installed(module, what, group)
+
+
+def not_installed(module: str, what: str, group: str) -> Refusal:
+    return Refusal(
+        f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
+        f"a checkout python -m pip install -e '.[{group}]'",
+        UNMEASURED,
+    )
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNCHANGED = "nothing was changed"
+WHOLE_FILES = "the files that were written are whole"
 RECORDED = "what was measured before is recorded, run the same command again for the rest"
 asked_to_end: list[int] = []
 
@@ -83,7 +96,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     except KeyboardInterrupt:
         say(f"interrupted; {kept}")
         return INTERRUPTED
-    except (TypeError, AttributeError, ImportError) as error:
+    except (TypeError, ValueError, AttributeError, ImportError) as error:
         from harness.common.stale_build import REMEDY, is_outdated
 
         if is_outdated():  # one of two halves may call what the other has no more

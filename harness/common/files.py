@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import io
 import os
 import shutil
 import stat
@@ -63,16 +64,32 @@ def make_results_folder(folder: Path) -> None:
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 
 
+READ_AT_ONCE = 1 << 17
+
+
 def readable(path: Path) -> BinaryIO:
-    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for without end."""
+    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for, or seem to be empty."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - a descriptor; whoever asked for it closes it
+    try:
+        file = io.BufferedReader(io.FileIO(descriptor), READ_AT_ONCE)
+    except OSError:  # it is a folder
+        os.close(descriptor)
+        raise
     mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode)):
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         file.close()
         raise OSError("it is neither a file nor a pipe")
     os.set_blocking(descriptor, True)
+    if stat.S_ISFIFO(mode) and not file.peek(1):
+        file.close()
+        raise OSError("it is a pipe, and nobody has written to it")
     return file
+
+
+def read_whole(path: Path) -> bytes:
+    """All of a file or pipe that a user has named. Raises OSError as `readable` does."""
+    with readable(path) as file:
+        return file.read()
 
 
 def cache_folder(*parts: str) -> Path:
@@ -99,12 +116,18 @@ def cache_unusable(path: Path, error: OSError) -> Refusal:
 
 @contextlib.contextmanager
 def placing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it when the block ends well and removed when it does not."""
+    """A temporary name beside `path`, renamed to it when the block ends well and removed when it does not.
+
+    Its folder bears a lock of the kernel meanwhile. One without was left by a process that was killed.
+    """
     try:
         temporary = Path(tempfile.mkdtemp(prefix=".", dir=path.parent)) / path.name
+        held = os.open(temporary.parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise cache_unusable(path.parent, error) from error
     try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_SH)
         yield temporary
         temporary.replace(path)
     except OSError as error:
@@ -112,6 +135,7 @@ def placing(path: Path) -> Iterator[Path]:
             return
         raise cache_unusable(path, error) from error
     finally:
+        os.close(held)
         shutil.rmtree(temporary.parent)
 
 

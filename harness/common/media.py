@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -36,6 +37,10 @@ def terminal_text(text: str) -> str:
     a\x1b[2Jb\u202ec d
     """
     return _escaped(text.translate(_LINE_ENDS))
+
+
+def terminal_texts(texts: Iterable[str]) -> list[str]:
+    return list(map(terminal_text, texts))
 
 
 def terminal_lines(text: str) -> str:

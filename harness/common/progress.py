@@ -78,7 +78,7 @@ def update(progress: Progress, task: TaskID, done: int, total: int, unit: str, s
     if isinstance(done, BytesRead):
         total, unit = size, "bytes"
     if progress.tasks[0].fields["unit"] != unit:  # it has read its file, and begins to merge
-        progress.reset(task, total=total or None, unit=unit)
+        progress.reset(task, total=total or None, unit=unit, rate="")  # all fields: it forgets the others
     speed = progress.tasks[0].speed
     rate = "" if not speed else f"{bytes_text(int(speed))}/s" if unit == "bytes" else f"{rate_text(speed)} {unit}/s"
     progress.update(task, completed=done, total=total or None, rate=rate)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.common.errors import Refusal
-from harness.common.quick_yaml import read_yaml
 from harness.worker import calling
 
 MOST_ALIASES = 10
@@ -209,6 +208,15 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 
 
+def looks_like_a_file(name: str) -> bool:
+    """Whether a name that no card has was meant as a file's: names of cards have neither a slash nor a suffix.
+
+    >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
+    [True, True, False, False]
+    """
+    return "/" in name or bool(Path(name).suffix)
+
+
 def not_importable(target: str, said: str) -> Refusal:
     return Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function")
 
@@ -241,6 +249,8 @@ def refuse_many_aliases(content: str) -> None:
 @functools.cache
 def _card(file: Path, _written: int) -> dict[str, Any]:
     """One file, read once for each time that it was written."""
+    from harness.common.quick_yaml import read_yaml  # late: OmegaConf is slow to import, and workers read no cards
+
     try:
         content = file.read_text("utf-8")
         refuse_many_aliases(content)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.common.media import html_text, latex_text, markdown_text, terminal_text
+from harness.common.media import html_text, latex_text, markdown_text, terminal_texts
 
 _FOLDED_AT = 16
 """In a sheet that was turned round, text wider than this is folded, so that a long cell costs little; figures never."""
@@ -52,11 +52,12 @@ def print_sheet(sheet: Sheet, console: Console) -> None:
 
 
 def _for_a_terminal(sheet: Sheet) -> Sheet:
+    headings = terminal_texts([column.heading for column in sheet.columns])
     columns = [
-        Column(terminal_text(column.heading), list(map(terminal_text, column.cells)), column.figures)
-        for column in sheet.columns
+        Column(heading, terminal_texts(column.cells), column.figures)
+        for heading, column in zip(headings, sheet.columns, strict=True)
     ]
-    return Sheet(list(map(terminal_text, sheet.caption)), columns, sheet.styles, list(map(terminal_text, sheet.notes)))
+    return Sheet(terminal_texts(sheet.caption), columns, sheet.styles, terminal_texts(sheet.notes))
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:
@@ -83,7 +84,7 @@ def sheet_to_latex(sheet: Sheet) -> str:
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    above, below = ([f"% {terminal_text(line)}" for line in part] for part in (sheet.caption, sheet.notes))
+    above, below = ([f"% {line}" for line in terminal_texts(part)] for part in (sheet.caption, sheet.notes))
     return "\n".join([*above, *(rows if sheet.columns else []), *below]) + "\n"
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,11 +27,20 @@ def tell(text: str) -> None:
     print(terminal_lines(text), flush=True)  # noqa: T201
 
 
+class Paragraphs(argparse.HelpFormatter):
+    """Prose is broken as wide as the terminal is; lines that are indented or commands stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = itertools.groupby(text.splitlines(), key=lambda line: not line or line.startswith((" ", "python -m")))
+        kept = (lines if stays else textwrap.wrap(" ".join(lines), width) for stays, lines in parts)
+        return "\n".join(f"{indent}{line}" for lines in kept for line in lines)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors repeat what was said, but not for a terminal or a log to obey; it knows `--version`."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
+        super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
         self.add_argument("--version", action=Version, help=argparse.SUPPRESS)
 
     def _print_message(self, message: str, file: Any = None) -> None:

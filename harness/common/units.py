@@ -24,6 +24,15 @@ def count_text(number: int) -> str:
     return f"{number:,}"
 
 
+def counted_text(number: int, noun: str) -> str:
+    """So many of something whose plural ends in s.
+
+    >>> counted_text(1, "thread"), counted_text(0, "thread"), counted_text(1200, "pre-token")
+    ('1 thread', '0 threads', '1,200 pre-tokens')
+    """
+    return f"{count_text(number)} {noun}{'s' * (number != 1)}"
+
+
 def bytes_text(size: int) -> str:
     """A size in decimal units, as `limits.memory=2GB` is given, to three digits.
 

@@ -25,11 +25,11 @@ from harness.worker import word_store
 
 EPILOG = """\
 examples:
-  python -m harness.corpora list                     what there is, and what of it is here
-  python -m harness.corpora fetch tinystories_valid  download, unpack, check, put in its place
+  python -m harness.corpora list                     what there is, and what is here
+  python -m harness.corpora fetch tinystories_valid  download, unpack, check
   python -m harness variant=heap data=tinystories_valid
   python -m harness.corpora counts stdlib --parquet words.parquet
-  python -m harness.corpora cache                    what is kept between runs, and how large it is
+  python -m harness.corpora cache                    what is kept between runs
   head -c 1000 "$(python -m harness.corpora path big_txt)"
 
 Files are kept in ~/.cache/bpe-harness, or where BPE_HARNESS_CACHE says. An interrupted
@@ -90,14 +90,18 @@ def show_cache(arguments: argparse.Namespace) -> int:
     return OK
 
 
-GROUPS_OF_KINDS = {"copies": cache.COPIES, "all": tuple(cache.KINDS)}
+GROUPS_OF_KINDS = {"copies": (*cache.COPIES, cache.HALF_MADE), "all": tuple(cache.KINDS)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
     parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
     parser.add_argument(
-        "--least", metavar="N", type=int, default=1, help="without words that are met less often (default: %(default)s)"
+        "--least",
+        metavar="N",
+        type=int,
+        default=1,
+        help="without words that are seen less often (default: %(default)s)",
     )
     parser.add_argument(
         "--set",
@@ -129,7 +133,6 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m harness.corpora",
         description="Data sets: what there is, and getting, checking and finding their files.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 

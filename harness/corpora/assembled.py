@@ -15,7 +15,7 @@ from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.corpora.compressed import READERS, blocks_of
 from harness.corpora.files import Part, hold_or_refuse, state_of
-from harness.corpora.tables import kind_of, texts_of
+from harness.corpora.tables import WHOLE, Between, kind_of, texts_of
 
 TEXT, PARTS = "text", "parts.json"
 
@@ -68,10 +68,12 @@ def write(recipe: Recipe, place: Path, show: Callable[[int], None]) -> list[Part
     return parts
 
 
-def documents_in(member: Path, column: str, show: Callable[[int], None]) -> Iterator[Iterator[bytes]]:
-    """Each document of a file as blocks: its rows, or all of it."""
+def documents_in(
+    member: Path, column: str, show: Callable[[int], None], between: Between = WHOLE
+) -> Iterator[Iterator[bytes]]:
+    """Each document of a file as blocks: its rows, or those between two bytes, or all of it."""
     if kind_of(member):
-        yield from (iter([text.encode()]) for text in texts_of(member, column, show))
+        yield from (iter([text.encode()]) for text in texts_of(member, column, show, between))
     else:
         yield blocks_of(member, show)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import registry
-from harness.common.configuration import DataConfig
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.files import fresh_digest_of
 from harness.corpora.sources import check_source
@@ -49,6 +48,8 @@ def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
 
 def cards() -> dict[str, Card]:
     """Every data set's card, by name. Raises Refusal for one that does not say where its file comes from."""
+    from harness.common.configuration import DataConfig  # late: Hydra is slow to import, and counting needs none
+
     defaults = dataclasses.asdict(DataConfig())
     known: dict[str, Card] = {name: {**defaults, "name": name, **card} for name, card in registry.cards("data").items()}
     for card in known.values():

@@ -19,15 +19,18 @@ BEGINNINGS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": 
 COMPRESSED_AT_ONCE = 1 << 14
 
 
-def blocks_of(path: Path, show: Show, suffix: str | None = None) -> Iterator[bytes]:
+def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0) -> Iterator[bytes]:
     """The blocks of the plain text of a file, `show` told of the bytes read from it.
 
-    Raises Refusal, naming the place, if it is damaged or ends early.
+    A file that is not compressed can be read from byte `start` on. Raises Refusal, naming the place, if it is damaged
+    or ends early.
     """
     kind = path.suffix.lower() if suffix is None else suffix
     reader = READERS.get(kind, plain_blocks)
     with path.open("rb") as file:
         try:
+            if start:
+                file.seek(start)
             if reader is not plain_blocks and not file.peek(1):
                 raise EOFError
             for block in reader(file, path):

@@ -180,7 +180,9 @@ def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
             show(done, card["facts"].get("bytes"))
             refuse_more(card, done)
 
-        join(every_member(source, archives), rule, whole, joined)
+        # Of a file a part may be taken, so it may be longer than what becomes of it.
+        text = card["facts"].get("bytes")
+        join(every_member(source, archives), rule, whole, joined, None if text is None else 2 * text + SLACK_BYTES)
     return whole
 
 

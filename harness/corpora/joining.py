@@ -14,11 +14,12 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import placing
 from harness.corpora.archives import Member
+from harness.corpora.files import Damaged
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,13 @@ def matching_lines(content: bytes, pattern: str) -> bytes:
     return b"".join(found[1] + b"\n" for found in re.finditer(pattern.encode(), content, re.MULTILINE))
 
 
-def join(members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int], None]) -> None:
-    """Write the corpus that the rule makes of these files. Raises Refusal if none of them is meant."""
+def join(
+    members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int], None], most: int | None = None
+) -> None:
+    """Write the corpus that the rule makes of these files. Raises Refusal if none of them is meant.
+
+    A file of more than `most` bytes is refused before it is in memory.
+    """
     with placing(place) as temporary:
         pieces: list[tuple[str, int, int]] = []
         spool = temporary if rule.order == "archive" else temporary.with_name("in order of the archive")
@@ -87,7 +93,7 @@ def join(members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int
             for member in members:
                 if rule.means(member.name):
                     start = file.tell()
-                    file.write(text_of(member, rule) + rule.separator.encode())
+                    file.write(text_of(member, rule, most) + rule.separator.encode())
                     pieces.append((member.name, start, file.tell()))
                     show(file.tell())
         if not pieces:
@@ -105,13 +111,22 @@ def reorder(spool: Path, place: Path, pieces: Iterable[tuple[str, int, int]]) ->
             target.write(source.read(stop - start))
 
 
-def text_of(member: Member, rule: Rule) -> bytes:
-    content = member.content.read()
+def text_of(member: Member, rule: Rule, most: int | None = None) -> bytes:
+    """What the rule takes of a file. Raises Damaged for one of more than `most` bytes, none of which are kept."""
+    packed = member.name.endswith(".gz")
+    source = cast("IO[bytes]", gzip.GzipFile(fileobj=member.content)) if packed else member.content
     try:
-        plain = gzip.decompress(content) if member.name.endswith(".gz") else content
+        plain = source.read(-1 if most is None else most + 1)
     except (OSError, EOFError, zlib.error) as error:
+        if not packed:
+            raise
         raise Refusal(
             f"{member.name} cannot be unpacked ({error}); the package itself is at fault", UNMEASURED
         ) from error
+    if most is not None and len(plain) > most:
+        raise Damaged(
+            f"{member.name} unpacks to more than {most} bytes, more than its card can mean; nothing was kept, and if "
+            "it is the same again, its source has changed"
+        )
     text = TAKE[rule.take](plain)
     return text if rule.lines is None else matching_lines(text, rule.lines)

@@ -13,6 +13,8 @@ from harness.corpora.compressed import READERS, Show, blocks_of
 from harness.corpora.files import Damaged
 
 COLUMN = "text"
+Between = tuple[int, int | None]
+WHOLE: Between = (0, None)
 ROWS_AT_ONCE = 1024
 JSON_LINES = (".jsonl", ".ndjson")
 
@@ -29,12 +31,16 @@ def kind_of(path: Path) -> str | None:
     return ".jsonl" if inner.suffix.lower() in JSON_LINES else None
 
 
-def texts_of(path: Path, column: str, show: Show) -> Iterator[str]:
-    """The texts in a column of a file with rows. Raises Refusal, naming the row, for what is none."""
-    yield from (parquet_texts if kind_of(path) == ".parquet" else json_texts)(path, column, show)
+def texts_of(path: Path, column: str, show: Show, between: Between = WHOLE) -> Iterator[str]:
+    """The texts in a column of a file with rows. Raises Refusal, naming the row, for what is none.
+
+    With `between`, only those whose line, or group of rows, begins between these bytes of a file that is not
+    compressed: neighbouring bounds have all texts, each once.
+    """
+    yield from (parquet_texts if kind_of(path) == ".parquet" else json_texts)(path, column, show, between)
 
 
-def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
+def parquet_texts(path: Path, column: str, show: Show, between: Between) -> Iterator[str]:
     parquet = extra("pyarrow.parquet", path.name)
     size, done = path.stat().st_size, 0
     try:
@@ -43,8 +49,8 @@ def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
             if column not in names:
                 counted = {"word", "count"} <= set(names)
                 raise no_column(path, column, names, otherwise=", or data=words to train on its counts" * counted)
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=[column]):
-                values = batch.column(0)
+            for before, batch in batches_of(file, column, between):
+                done, values = before, batch.column(0)
                 for place in range(len(values)):
                     try:
                         value = values[place].as_py()
@@ -62,10 +68,36 @@ def parquet_texts(path: Path, column: str, show: Show) -> Iterator[str]:
         ) from error
 
 
-def json_texts(path: Path, column: str, show: Show) -> Iterator[str]:
-    offset = 0
-    for number, line in enumerate(lines_of(blocks_of(path, show)), 1):
-        place = f"line {number}"
+def batches_of(file: Any, column: str, between: Between) -> Iterator[tuple[int, Any]]:
+    """Some rows at a time, with the number of rows before them."""
+    first, last = between
+    before = 0
+    for group in range(file.metadata.num_row_groups):
+        facts = file.metadata.row_group(group)
+        if first <= place_of(facts) and (last is None or place_of(facts) < last):
+            done = before
+            for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=[column]):
+                yield done, batch
+                done += len(batch)
+        before += facts.num_rows
+
+
+def place_of(group: Any) -> int:
+    """The byte at which the first column of a group of rows begins."""
+    chunk = group.column(0)
+    return int(chunk.dictionary_page_offset or chunk.data_page_offset)
+
+
+def json_texts(path: Path, column: str, show: Show, between: Between) -> Iterator[str]:
+    first, last = between
+    offset = max(0, first - 1)
+    lines = lines_of(blocks_of(path, show, start=offset))
+    if first:
+        offset += len(next(lines)) + 1  # what has begun before is of others
+    for number, line in enumerate(lines, 1):
+        if last is not None and offset >= last:
+            return
+        place = f"line {number} from byte {first} on" if first else f"line {number}"
         if line.strip():
             row = json_in(line, offset, path, place)
             if not isinstance(row, dict):

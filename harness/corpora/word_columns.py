@@ -121,12 +121,17 @@ def mapped(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def check_positions(name: str, folder: Path) -> None:
     """Refuse a table in which a pair's count could pass what 64 bits hold."""
+    check_sum(name, positions_in(folder))
+
+
+def positions_in(folder: Path) -> int:
+    """The adjacent positions of all words by weight."""
     _, offsets, counts = mapped(folder)
     total = 0
     for start in range(0, len(counts), WORDS_AT_ONCE):
         further = np.diff(offsets[start : start + WORDS_AT_ONCE + 1]) - 1
         total += sum(map(mul, counts[start : start + WORDS_AT_ONCE].tolist(), further.tolist()))
-    check_sum(name, total)
+    return total
 
 
 def check_sum(name: str, total: int) -> None:

@@ -1,15 +1,15 @@
 """python -m harness.gate: has a change made a trainer wrong, busier, slower or larger?
 
-python -m harness.gate                                    every variant against the commit it departs from
-python -m harness.gate heap flat --tiers identity,work    some of it
-python -m harness.gate my_package.my_module:train         your own trainer, in your own git checkout
-python -m harness.gate my_package.my_module:train --card quick            the same within two minutes
-python -m harness.gate my_package.my_module:train --base old/bin/python --head new/bin/python
-python -m harness.gate my_package.my_module:train --workflow   the CI job that does it for every pull request
-python -m harness.gate heap_opt --against-variant heap    one variant against another
-python -m harness.gate --accept                           acknowledge changed counts of work
-python -m harness.gate --replay results/local/gate        the verdict again, from what was stored
-python -m harness.gate --self-test --quick                how often it is wrong on this machine
+python -m harness.gate                                  this checkout against its base
+python -m harness.gate heap flat --tiers identity,work  some of it
+python -m harness.gate my_module:train                  your trainer, in your checkout
+python -m harness.gate my_module:train --card quick     the same within two minutes
+python -m harness.gate my_module:train --workflow       the CI job for pull requests
+python -m harness.gate my_module:train --base old/bin/python --head new/bin/python
+python -m harness.gate heap_opt --against-variant heap  one variant against another
+python -m harness.gate --accept                         accept changed counts of work
+python -m harness.gate --replay results/local/gate      the verdict of a run, again
+python -m harness.gate --self-test --quick              how often it is wrong here
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from harness.gate.workflow import workflow
 EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
   20  slower, larger, or more instructions, confirmed
-  21  other merges than the reference, or counts of work that are not those of the snapshot
+  21  other merges than the reference, or counts of work that are not in the snapshot
   22  something could not be measured, a tier that was asked for was not, or nothing was
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted
@@ -184,9 +184,8 @@ def say(sentences: Sequence[str]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.gate",
-        description=(__doc__ or "").partition("\n")[0].partition(": ")[2],
+        description=(__doc__ or "").partition("\n")[0].partition(": ")[2].capitalize(),
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add: Callable[..., Any] = parser.add_argument
     add("target", nargs="*", help="names or tags of variants, or package.module:function (default: the card's)")

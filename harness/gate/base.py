@@ -69,6 +69,10 @@ def repository_of(places: dict[str, Path]) -> Path:
     for package, lies in places.items():
         try:
             root = git(lies.parent, "rev-parse", "--show-toplevel")
+            if git(Path(root), "ls-files", "--others", "--exclude-standard", str(lies)) and not git(
+                Path(root), "ls-files", str(lies)
+            ):
+                raise NoBase(f"git does not know {package} yet; commit it, or --no-base says that this is meant")
             git(Path(root), "ls-files", "--error-unmatch", str(lies))
         except (Refusal, FileNotFoundError) as error:
             raise NoBase(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from harness.common import registry
 from harness.common.choices import at_least
@@ -174,21 +175,38 @@ def card_in(head: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
     """
     try:
         stored = OmegaConf.create(dict(head["card"]))
-        OmegaConf.merge(OmegaConf.structured(Card), stored)
+        OmegaConf.merge(_schema(), stored)
     except Exception as error:  # of OmegaConf's, or a card that is none
         raise Refusal(f"the stored parameters are no gate card ({error})", UNMEASURED) from error
     return _merged("--set", [stored], overrides)
 
 
+@functools.cache
+def _schema() -> DictConfig:
+    """What a card can say; merging makes a copy of it."""
+    schema: DictConfig = OmegaConf.structured(Card)
+    return schema
+
+
 def _merged(where: str, layers: Sequence[DictConfig], overrides: Sequence[str]) -> Card:
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(Card), *layers, OmegaConf.from_dotlist(list(overrides)))
+        merged = OmegaConf.merge(_schema(), *layers, OmegaConf.from_dotlist(list(overrides)))
         card = OmegaConf.to_object(merged)
     except (OmegaConfBaseException, yaml.YAMLError) as error:
-        raise Refusal(f"{where}: {' '.join(str(error).split())}") from error
+        raise Refusal(f"{where}: {_sentence(error)}") from error
     assert isinstance(card, Card)
     _check(card)
     return card
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong with a card, by the full name of the key."""
+    key, form = getattr(error, "full_key", None), getattr(error, "object_type", None)
+    if isinstance(error, ConfigKeyError) and isinstance(key, str) and is_dataclass(form):
+        above = key.rpartition(".")[0]
+        return registry.unknown("key", key, [f"{above}.{each.name}".lstrip(".") for each in fields(form)])
+    said = str(error).strip().partition("\n")[0]
+    return f"{key}: {said}" if key else said
 
 
 def _layers(name: str, seen: tuple[str, ...] = ()) -> list[DictConfig]:

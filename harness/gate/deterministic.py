@@ -13,7 +13,7 @@ from harness.gate.evidence import EvidenceFile
 from harness.gate.references import settle
 from harness.gate.sides import Side
 from harness.gate.snapshot import Snapshot, Tallies, accept, changes, read_snapshot, write_snapshot
-from harness.gate.tasks import Arm, Laboratory, Sampled, Task, claim_of, why
+from harness.gate.tasks import Arm, Laboratory, Sampled, Task, at_a_time, claim_of, why
 
 
 def chosen_for(corpus_variants: Sequence[str] | None, chosen: Sequence[VariantCard]) -> list[VariantCard]:
@@ -54,9 +54,11 @@ class Deterministic:
 
     def observe_corpus(self, task: Task, variants: Sequence[VariantCard], evidence: EvidenceFile, show: Show) -> None:
         sampled: list[tuple[VariantCard, Sampled]] = []
-        for place, card in enumerate(variants):
-            show(f"identity and work on {task.name}", card.name, place, len(variants))
-            sampled.append((card, self.laboratory.sample(Arm(self.head, card), task, phased=True)))
+        with at_a_time() as sampling:
+            samples = sampling.map(lambda card: self.sample(card, task), variants)
+            for place, card in enumerate(variants):
+                show(f"identity and work on {task.name}", card.name, place, len(variants))
+                sampled.append((card, next(samples)))
         self.corpora[task.name] = task.described
         claims = {card.name: claim_of(card, each, task.cell.num_merges) for card, each in sampled}
         made = [claim for claim in claims.values() if claim is not None]
@@ -82,6 +84,9 @@ class Deterministic:
             for card, each in sampled:
                 if claims[card.name] is not None:
                     self.observe_work(card.name, task.name, each.answer["tallies"], evidence)
+
+    def sample(self, card: VariantCard, task: Task) -> Sampled:
+        return self.laboratory.sample(Arm(self.head, card), task, phased=True)
 
     def observe_work(self, variant: str, corpus: str, tallies: Tallies, evidence: EvidenceFile) -> None:
         left_out = self.laboratory.card.work.left_out

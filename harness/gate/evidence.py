@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harness.common.comparison import Sample
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import ELSEWHERE, make_results_folder
+from harness.common.files import ELSEWHERE, make_results_folder, read_whole
 from harness.gate.rule import Blocked, Timed
 
 SCHEMA = 1
@@ -68,13 +68,13 @@ def read_evidence(path: Path) -> Evidence:
     """Read a file again; a last line that was cut off is left out. Raises Refusal if it is no gate's."""
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        first, *lines = path.read_text().split("\n")
+        first, *lines = read_whole(path).decode().split("\n")
         head = json.loads(first)
         if head.get("schema") != SCHEMA or head.get("kind") != KIND:
             raise ValueError(f"its first line is not a gate's of schema {SCHEMA}")
         return Evidence(head, [_observation(line) for line in lines[:-1]])
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror}); --replay takes what a gate wrote") from error
+        raise Refusal(f"cannot read {path} ({error.strerror or error}); --replay takes what a gate wrote") from error
     except (ValueError, TypeError, AttributeError) as error:
         raise Refusal(f"{path} is not what a gate wrote ({error})", UNMEASURED) from error
 

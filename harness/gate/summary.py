@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from harness.common.media import markdown_text, workflow_command
-from harness.common.units import count_text
+from harness.common.units import count_text, counted_text
 from harness.gate import verdict
 from harness.gate.evidence import Evidence
 from harness.gate.verdict import ABSENT, PASS, Finding, Verdict
@@ -31,7 +31,7 @@ def headline(conclusion: Verdict) -> str:
     """The verdict in a few words, with how much was looked at."""
     passed = sum(finding.state == PASS for finding in conclusion.findings)
     bad = sum(finding.state not in (PASS, ABSENT) for finding in conclusion.findings)
-    checks = f"{count_text(passed)} check{'s' * (passed != 1)}"
+    checks = counted_text(passed, "check")
     counts = f"{count_text(passed)} of {count_text(passed + bad)} checks passed" if bad else checks
     missing = unmeasured_tiers(conclusion)
     told = [f"gate: {HEADINGS[conclusion.state()]}", counts, *without(conclusion, set(missing))]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import random
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +20,7 @@ from harness.gate.card import Card
 from harness.gate.rule import Timed
 from harness.gate.sides import Side
 from harness.gate.watched import Watched
+from harness.measure.environment import usable_cores
 from harness.measure.instructions import measure_instructions
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import record_of
@@ -73,7 +77,7 @@ class Laboratory:
         self.overrides = list(overrides)
         self.folder = folder
         self.tasks: dict[str, Task] = {}
-        self.number = 0
+        self.numbers = itertools.count(1)
         self.watched = Watched()
 
     def task(self, name: str, say: Sequence[str], wall: float | None = None, threads: int = 1) -> Task:
@@ -122,8 +126,7 @@ class Laboratory:
         variables: Mapping[str, str] = MappingProxyType({}),
         **how: Any,
     ) -> Sampled:
-        self.number += 1
-        output = self.folder / "samples" / str(self.number)
+        output = self.folder / "samples" / str(next(self.numbers))
         output.parent.mkdir(parents=True, exist_ok=True)
         job = train_job(task.cell, arm.variant, task.cell.num_merges, task.words, arm.side.interpreter) | further
         try:
@@ -140,6 +143,19 @@ class Laboratory:
         size = task.cell.vocab_size - task.cell.num_merges + num_merges
         cell = replace(task.cell, vocab_size=size, count=replace(task.cell.count, limits=patient))
         return claim_of(arm.variant, self.sample(arm, replace(task, cell=cell)), num_merges)
+
+
+@contextlib.contextmanager
+def at_a_time() -> Iterator[Executor]:
+    """As many threads as there are processors, for samples whose times do not matter; none begins after a failure.
+
+    An interruption ends those that run, for their processes are attended by who looks for it.
+    """
+    threads = ThreadPoolExecutor(usable_cores())
+    try:
+        yield threads
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def hash_seed(order: random.Random) -> dict[str, str]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.common.files import remove_tree
 from harness.worker import word_store
 from harness.worker.merges_bytes import merges_from_bytes
 from variants.contract import TieBreak
@@ -25,7 +26,6 @@ Answer = dict[str, Any]
 STATUSES = ("ok", "error", "skipped", "rejected", "out_of_memory", "stopped")
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
-LONGEST_MANIFEST_BYTES = 1 << 16
 LONGEST_TEXT = 10_000
 MOST_NAMES = 10_000
 GREATEST_NUMBER = 2**63
@@ -102,7 +102,7 @@ FURTHER: dict[str, Callable[[Any], bool]] = {
     "from_file": lambda value: isinstance(value, bool),
     "tie_break": none_or(lambda value: value in [each.value for each in TieBreak]),
     "feeding": none_or(each(none_or(is_text))),
-    "words": lambda value: isinstance(value, dict),
+    "words_done": is_count,
     "offset": is_count,
 }
 
@@ -184,29 +184,37 @@ def check_leavings(output: Path, answer: Answer, most_merges: int) -> None:
             merges = len(merges_from_bytes(content, most_merges))
             if merges != answer["merges_done"]:
                 raise ValueError(f"{merges} merges, not {answer['merges_done']}")
-        if "words" in answer:
-            check_words(output / "words", answer["words"])
-    except (OSError, ValueError, word_store.BrokenWords) as error:
+        if "words_done" in answer:
+            answer["words"] = finished_words(output / "words", answer["words_done"])
+    except (OSError, ValueError, TypeError, word_store.BrokenWords) as error:
         raise BrokenAnswer(str(error)) from error
 
 
-def check_words(folder: Path, promised: dict[str, Any]) -> None:
-    """Raise ValueError or BrokenWords unless a folder holds the words that were told of."""
+def finished_words(folder: Path, number: int) -> dict[str, Any]:
+    """The manifest of the words that a counter left as columns, made here: nothing that it says of them is believed.
+
+    Raises an exception of `check_leavings` unless there are as many as it told of.
+    """
     if folder.is_symlink():
         raise ValueError("words is a link")
-    expect_plain_file(folder / word_store.MANIFEST, LONGEST_MANIFEST_BYTES)
     for column, _ in word_store.COLUMNS:
         expect_plain_file(folder / column, GREATEST_NUMBER)
-    _, manifest = word_store.read(folder)
-    if not all(is_whole(manifest[name]) for name in ("words", "pre_tokens")):
-        raise ValueError("a table of words that is too large to be one")
-    if any(promised.get(name) != value for name, value in manifest.items()):
+    word_counts = word_store.mapped(folder)
+    bounds = word_counts.offsets[0], word_counts.offsets[-1]
+    if (len(word_counts), bounds) != (number, (0, len(word_counts.data))):
         raise ValueError("other words than it speaks of")
+    remove_tree(folder / word_store.MANIFEST)
+    manifest = word_store.finish(folder)
+    if not is_whole(manifest["pre_tokens"]):
+        raise ValueError("a table of words that is too large to be one")
+    return manifest
 
 
-def digest_of_merges(output: Path) -> bytes:
-    """What the measured process told of its merges when its call returned, taken of what it left."""
-    return hashlib.sha256(content_of(output / "merges", LONGEST_MERGES_BYTES)).hexdigest().encode()
+def digest_of(output: Path, answer: Answer) -> str | None:
+    """What the measured process told of its merges or words when its call returned, taken of what it left."""
+    if "merges_done" in answer:
+        return hashlib.sha256(content_of(output / "merges", LONGEST_MERGES_BYTES)).hexdigest()
+    return word_store.seal(word_store.mapped(output / "words")) if "words" in answer else None
 
 
 def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:

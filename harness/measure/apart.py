@@ -25,8 +25,9 @@ from typing import Any, BinaryIO
 
 from harness.measure.answers import BrokenAnswer, each, is_text, is_whole, none_or, without_answer
 from harness.measure.control_group import ControlGroup
+from harness.measure.guarded import Guarded, shorten, tail
 from harness.measure.private import PrivateFolders
-from harness.measure.process import PACKAGES, Guarded, import_from, killed_for_memory, shorten, tail
+from harness.measure.process import PACKAGES, import_from, killed_for_memory
 from harness.measure.processes import MARK, JobProcesses
 from harness.worker.called import LENGTH, LENGTHS, Columns, MeterOf
 from harness.worker.merges_bytes import merges_from_bytes

@@ -17,6 +17,7 @@ from pathlib import Path
 from harness.common.comparison import MOST_PRESSURE
 from harness.common.units import bytes_text, share_text
 from harness.measure.disturbance import clock_cost_seconds
+from harness.measure.environment import usable_cores
 
 GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
 SECONDS_OF_STEAL = 0.5
@@ -54,7 +55,7 @@ class Machine:
 
     def cores(self) -> int:
         """The processors that this process may use."""
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return usable_cores()
 
 
 def findings(machine: Machine) -> list[Finding]:

@@ -32,7 +32,7 @@ def machine() -> dict[str, Any]:
         "cpu": cpu_model(),
         "cpu_flags": " ".join(flags) or UNAVAILABLE,
         "cores": os.cpu_count(),
-        "cores_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores_usable": usable_cores(),
         "smt": on_or_off(first_line("sys/devices/system/cpu/smt/active")),
         "turbo": turbo(),
         "governor": first_line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -47,6 +47,11 @@ def machine() -> dict[str, Any]:
         "address_randomization": address_randomization(),
         "container": container(),
     }
+
+
+def usable_cores() -> int:
+    """The processors that this process may use."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
 
 
 def cpu_model() -> str:

@@ -62,7 +62,7 @@ def share(descriptor: int) -> None:
     while not locked(descriptor, fcntl.LOCK_SH):
         if time.monotonic() > give_up:
             raise Refusal(
-                f"somebody else holds {lock_file('concurrent')} for himself; set {VARIABLE} to a folder of your own",
+                f"another program keeps {lock_file('concurrent')} locked; set {VARIABLE} to a folder of your own",
                 UNMEASURED,
             )
         time.sleep(0.01)
@@ -87,8 +87,8 @@ def timing(concurrent: bool = False) -> Iterator[None]:
             share(descriptor)
         elif not locked(descriptor, fcntl.LOCK_EX) or is_concurrent():
             raise Refusal(
-                "another run is being timed on this machine, and each would measure the other; wait for it, or say "
-                "concurrent=true to measure all the same, which the records will say",
+                "another run is being timed on this machine, and each would measure the other; wait for it, "
+                "or set concurrent=true (--concurrent, where a command has it): the records will say so",
                 UNMEASURED,
             )
         yield

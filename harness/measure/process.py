@@ -15,8 +15,6 @@ import os
 import re
 import select
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,35 +23,32 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from harness.common.errors import asked_to_end
 from harness.common.units import BytesRead
 from harness.measure.answers import (
     MERGES_TOO_MANY,
     Answer,
     BrokenAnswer,
-    digest_of_merges,
+    digest_of,
     read_answer,
     without_answer,
 )
 from harness.measure.control_group import ControlGroup
 from harness.measure.disturbance import COUNTED, content
+from harness.measure.guarded import Guarded, shorten, tail, tell
 from harness.measure.kept import UntouchedReferences
+from harness.measure.page_cache import COLD, drop
 from harness.measure.private import PrivateFolders, leave_only
 from harness.measure.processes import MARK, JobProcesses
-from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, Witness
+from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, CPU_SECONDS_BEYOND_AN_IMPORT, Witness
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY
 
 __all__ = ["CLOCK_TOLERANCE_SECONDS", "PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_STOP = 3.0
-SECONDS_TO_CLEAR_UP = 10.0
-# Importing up to here is not looked into; what took longer is imported once more, in an empty job.
-CPU_SECONDS_TO_IMPORT = 0.1
 SECONDS_FOR_AN_IMPORT = 120.0
-STDERR_TAIL_BYTES = 2000
-MOST_STDERR_BYTES = 16 << 20
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
-GUARD = str(Path(__file__).resolve().with_name("guard.py"))
 # The worker, as by -m, but nothing that lies in the current folder can stand in for what it imports.
 START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
@@ -107,7 +102,7 @@ def measure(
     if under or answer["status"] not in ("ok", "timeout") or "total" not in answer:
         return answer
     against = witness.disagreement(answer)
-    if against is None and witness.before_cpu_seconds > CPU_SECONDS_TO_IMPORT:
+    if against is None and witness.before_cpu_seconds > CPU_SECONDS_BEYOND_AN_IMPORT:
         start = (job["target"], job.get("interpreter"), tuple(places) if places is not None else None)
         against = witness.work_before_the_call(functools.partial(import_cpu_seconds, *start, output))
     if against:
@@ -138,6 +133,8 @@ def run(
     ):
         if job.get("corpus") is not None:
             private.give_tables()
+            if job.get("page_cache") == COLD:
+                drop(corpus_of(job)["path"])
         usual = filter(None, [PACKAGES, os.environ.get("PYTHONPATH")])
         environment = {
             **os.environ,
@@ -163,6 +160,8 @@ def run(
             }
             processes = JobProcesses(guarded.leader, str(output), guard=guarded.process.pid, group=group)
             attended = Attended(guarded, processes, Witness(guarded.leader), full_job, stderr)
+            if (extending := job.get("extending")) is not None:
+                attended.witness.inherited_bytes = Path(extending["merges"]).stat().st_size
             try:
                 tell(guarded, json.dumps({name: value for name, value in full_job.items() if name in TO_START}))
                 attended.attend(limits, on_progress)
@@ -179,6 +178,7 @@ def run(
             stderr_tail=tail(stderr),
             limits={"wall_seconds": limits.wall_seconds, "memory_bytes": limits.memory_bytes},
             affinity=job.get("affinity"),
+            page_cache=job.get("page_cache"),
         )
     add_what_was_seen(answer, attended)
     return answer, attended.witness
@@ -214,11 +214,17 @@ def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     if str(job.get("words", "")).startswith(os.pardir):
         named["words"] = os.path.abspath(job["words"])  # noqa: PTH100
-    if (corpus := job.get("corpus")) is not None:
-        known = corpus if isinstance(corpus, Mapping) else dataclasses.asdict(corpus)
+    if job.get("corpus") is not None:
+        known = corpus_of(job)
         if known["path"].startswith(os.pardir):
             named["corpus"] = {**known, "path": os.path.abspath(known["path"])}  # noqa: PTH100
     return named
+
+
+def corpus_of(job: dict[str, Any]) -> Mapping[str, Any]:
+    """The corpus of a job that has one, by its fields' names."""
+    corpus = job["corpus"]
+    return corpus if isinstance(corpus, Mapping) else dataclasses.asdict(corpus)
 
 
 def import_from() -> list[str]:
@@ -232,136 +238,12 @@ def add_what_was_seen(answer: Answer, attended: Attended) -> None:
     if processes.several or "peak_rss_bytes" not in answer:
         answer["peak_rss_bytes"] = max(processes.peak_bytes, answer.get("peak_rss_bytes") or 0) or None
         answer["memory_is_sampled"] = True
+    else:
+        answer["peak_rss_bytes"] = max(answer["peak_rss_bytes"], witness.most_bytes)
     seen = witness.record()
     answer["witness"] = seen["witness"]
     counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
     answer["disturbance"] = {**seen["disturbance"], **counted} if "disturbance" in seen else None
-
-
-def tell(guarded: Guarded, line: str) -> None:
-    """Send the measured process a line; one that is gone by now needs none."""
-    with contextlib.suppress(BrokenPipeError):
-        guarded.speak(line.encode() + b"\n")
-
-
-def tail(file: BinaryIO) -> str:
-    """The end of what was printed, however much that was; through the open file, for its name may be gone."""
-    size = os.fstat(file.fileno()).st_size
-    kept = min(size, STDERR_TAIL_BYTES)
-    return os.pread(file.fileno(), kept, size - kept).decode(errors="replace")
-
-
-def shorten(file: BinaryIO) -> None:
-    """Keep the end of what was printed, where it would fill the disk."""
-    if os.fstat(file.fileno()).st_size > MOST_STDERR_BYTES:
-        end = tail(file).encode()
-        file.truncate(0)
-        file.write(end)
-
-
-@dataclass
-class Guarded:
-    """A guard, its measured process, and the lines between: what the guard tells, and what the process is told."""
-
-    process: subprocess.Popen[bytes]
-    told: socket.socket
-    speaking: int
-    channel: int
-    leader: int | None = None
-    failure: str | None = None
-    exit_code: int | None = None
-    cpu_seconds: float = 0.0
-    _rest: bytes = b""
-
-    @classmethod
-    def start(
-        cls,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        private: PrivateFolders,
-        group: ControlGroup,
-        stderr: BinaryIO,
-        passed: tuple[int, ...] = (),
-    ) -> Guarded:
-        """Start a guard and its process, which also gets the descriptors `passed`."""
-        ours, guards = socket.socketpair()
-        near, far = socket.socketpair()
-        hearing, speaking = os.pipe()
-        arguments = [hearing, near.fileno(), far.fileno(), private.path, group.members or "", *command]
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", GUARD, *map(str, arguments)],
-                bufsize=0,
-                stdin=guards.fileno(),
-                stdout=stderr.fileno(),
-                stderr=stderr.fileno(),
-                pass_fds=[hearing, near.fileno(), far.fileno(), *passed],
-                start_new_session=True,
-                env=dict(environment),
-            )
-        except BaseException:
-            ours.close()
-            os.close(speaking)
-            raise
-        finally:
-            channel = far.fileno()
-            for side in (guards, near, far):
-                side.close()
-            os.close(hearing)
-        os.set_blocking(speaking, True)
-        guarded = cls(process, ours, speaking, channel)
-        while guarded.leader is None and guarded.failure is None and guarded.exit_code is None:
-            for line in guarded.lines():
-                guarded.take(line)
-        return guarded
-
-    def __enter__(self) -> Guarded:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Wait until the guard has ended everything; it ends all by itself when the line to it is cut."""
-        self.told.close()
-        os.close(self.speaking)
-        try:
-            self.process.wait(SECONDS_TO_CLEAR_UP)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def lines(self) -> list[bytes]:
-        """What the guard has told; none when it is gone, which takes its process with it."""
-        block = self.told.recv(65536)
-        if not block and self.exit_code is None:
-            self.exit_code = -signal.SIGKILL
-        *lines, self._rest = (self._rest + block).split(b"\n")
-        return lines
-
-    def take(self, line: bytes) -> None:
-        """Note how the process began or ended."""
-        what, *figures = line.split(b" ")
-        if what == b"started":
-            self.leader = int(figures[0])
-        elif what == b"failed":
-            self.failure = os.strerror(int(figures[0]))
-        elif what == b"gone":
-            self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
-            self.cpu_seconds = float(figures[1])
-
-    def say(self, line: bytes) -> None:
-        with contextlib.suppress(OSError):  # it is gone, which is noticed where it is listened to
-            self.told.send(line + b"\n")
-
-    def speak(self, line: bytes) -> None:
-        """To the measured process; one that does not listen hears as much as a pipe holds."""
-        os.set_blocking(self.speaking, False)
-        give_up = time.perf_counter() + SECONDS_TO_STOP
-        while line and time.perf_counter() < give_up:
-            with contextlib.suppress(BlockingIOError):
-                line = line[os.write(self.speaking, line) :]
-                continue
-            if self.exit_code is not None:
-                return
-            select.select([], [self.speaking], [], 0.01)
 
 
 @dataclass
@@ -380,6 +262,7 @@ class Attended:
         """Wait for the process to end by itself, or return when it is over a limit and does not stop."""
         started = looked = time.perf_counter()
         asked_at: float | None = None
+        halted = False
         while self.guarded.exit_code is None:
             pause = max(0.0, looked + SECONDS_BETWEEN_LOOKS - time.perf_counter())
             if select.select([self.guarded.told], [], [], pause)[0]:
@@ -388,10 +271,16 @@ class Attended:
             if now - looked < SECONDS_BETWEEN_LOOKS:
                 continue
             looked = now
+            if asked_to_end:  # which only the main thread is told, and this may be another
+                raise KeyboardInterrupt
             self.processes.look()
             shorten(self.stderr)
             if self.processes.weigh(limits.memory_bytes):
                 self.stopped_by = "memory"
+                return
+            halted_before, halted = halted, self.guarded.is_halted()
+            if halted_before and halted:  # once may be while everything here goes on again that was halted together
+                self.stopped_by = "itself"
                 return
             if asked_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
                 self.stopped_by, asked_at = "wall", now
@@ -406,6 +295,9 @@ class Attended:
         if self.guarded.exit_code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGKILL)
+        if self.guarded.is_halted():
+            self.processes.end()  # first, so that nothing is left that would halt the guard again
+            self.guarded.go_on()
         give_up = time.perf_counter() + SECONDS_TO_STOP
         while self.guarded.exit_code is None and time.perf_counter() < give_up:
             if select.select([self.guarded.told], [], [], SECONDS_BETWEEN_LOOKS)[0]:
@@ -437,10 +329,9 @@ class Attended:
         """A moment that the process waits at. A trainer may say one as well: each has the effect it has, no other."""
         moment, _, digest = said.partition(b" ")
         if moment == READY:
-            self.witness.ready()
+            self.witness.ready(self.processes)
         elif moment == IMPORTED:
-            if not self.witness.imported:
-                self.witness.imported = True
+            if self.witness.imported(self.processes):
                 rest = {name: value for name, value in self.job.items() if name not in TO_START}
                 tell(self.guarded, json.dumps(rest, default=asdict))
         elif moment == BEGIN:
@@ -453,6 +344,8 @@ class Attended:
 
 def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool, most_merges: int) -> Answer:
     """What the end of the process means."""
+    if attended.stopped_by == "itself":
+        return {"status": "rejected", "reason": "it halted its guard, without which nothing is known of its time"}
     try:
         answer = read_answer(output, most_merges)
     except BrokenAnswer as broken:
@@ -467,8 +360,14 @@ def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool
     if answer is None:
         exit_code = attended.guarded.exit_code
         return without_answer(exit_code if exit_code is not None else -signal.SIGKILL, memory_ran_out)
-    if answer["status"] == "ok" and "merges_done" in answer and attended.digest not in (None, digest_of_merges(output)):
-        return {**answer, "status": "rejected", "reason": "its merges are not those that it had when its call returned"}
+    if answer["status"] == "ok" and attended.guarded.is_gone:
+        return {**answer, "status": "rejected", "reason": "its guard ended before it, so nothing is known of its time"}
+    if answer["status"] == "ok" and attended.digest is not None:
+        left = digest_of(output, answer)
+        if left is not None and attended.digest != left.encode():
+            what = "merges" if "merges_done" in answer else "words"
+            told = f"its {what} are not those that it had when its call returned"
+            return {**answer, "status": "rejected", "reason": told}
     return answer
 
 

@@ -36,6 +36,24 @@ class Seen(NamedTuple):
 
 
 @dataclass
+class Account:
+    """What the kernel says that a job's processes have used; None where this system does not tell."""
+
+    cpu_seconds: float | None
+    """Of the leader, and of those of its children that have ended."""
+    own_cpu_seconds: float
+    """Of the leader alone."""
+    others_cpu_seconds: float
+    """Of the members that nobody has waited for yet, the leader apart, and of orphans that ended."""
+    seen_cpu_seconds: float
+    """What each member but the leader was seen to have used itself, whatever became of it."""
+    group_cpu_seconds: float | None
+    """Of everything that was ever started for the job, where the kernel adds it up."""
+    waited: float | None
+    """For how long the leader, and who asks, have been ready to run without running."""
+
+
+@dataclass
 class JobProcesses:
     """Those of the worker `leader`, whose environment has `mark`; and the most memory they were seen to hold."""
 
@@ -47,6 +65,8 @@ class JobProcesses:
     members: dict[int, Seen] = field(default_factory=dict)
     peak_bytes: int = 0
     several: bool = False
+    _spent: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The ticks that each member but the leader was last seen to have used itself, by its number and its start."""
     _strangers: set[int] = field(default_factory=set)
     _looks: int = 0
     _shares_again_at: float = 0.0
@@ -72,20 +92,28 @@ class JobProcesses:
         marked = {number for number in unknown if sought in environment_of(number)}
         self._strangers |= unknown - marked
         self.members = {number: there[number] for number in known | marked}
+        for number, seen in self.members.items():
+            if number != self.leader:
+                self._spent[number, seen.started] = seen.cpu_ticks
 
     def alive(self) -> list[int]:
         return [number for number, seen in self.members.items() if seen.state not in ENDED]
 
-    def others_cpu_seconds(self) -> float:
-        """The CPU time of the members that nobody has waited for yet, the leader apart, and of orphans that ended."""
+    def account(self) -> Account:
+        """See which processes there are now, and what they have used."""
+        self.look()
+        cpu_seconds, of_children = cpu_seconds_of(self.leader)
         living = [seen for number, seen in self.members.items() if number != self.leader]
         orphans = seen_process(self.guard) if self.guard is not None else None
         ticks = sum(seen.cpu_ticks + seen.children_cpu_ticks for seen in living)
-        return seconds_of_ticks(ticks + (orphans.children_cpu_ticks if orphans is not None else 0))
-
-    def group_cpu_seconds(self) -> float | None:
-        """The CPU time of everything that was ever started for the job, where the kernel adds it up."""
-        return self.group.cpu_seconds() if self.group is not None else None
+        return Account(
+            cpu_seconds=cpu_seconds,
+            own_cpu_seconds=(cpu_seconds or 0.0) - of_children,
+            others_cpu_seconds=seconds_of_ticks(ticks + (orphans.children_cpu_ticks if orphans is not None else 0)),
+            seen_cpu_seconds=seconds_of_ticks(sum(self._spent.values())),
+            group_cpu_seconds=self.group.cpu_seconds() if self.group is not None else None,
+            waited=waited_seconds(self.leader),
+        )
 
     def weigh(self, limit: int | None) -> bool:
         """Note the memory they hold together; whether that is over the limit.
@@ -149,6 +177,34 @@ def seen_process(number: int) -> Seen | None:
         children_cpu_ticks=int(fields[13]) + int(fields[14]),
         started=int(fields[19]),
     )
+
+
+def cpu_seconds_of(process: int) -> tuple[float | None, float]:
+    """The kernel's account of a living process, to the nanosecond, and of its children that ended, in ticks.
+
+    The first includes the second.
+    """
+    seen = seen_process(process)
+    if seen is None:
+        return None, 0.0
+    of_children = seconds_of_ticks(seen.children_cpu_ticks)
+    try:
+        # The number that Linux gives the clock of another process's CPU time.
+        return time.clock_gettime((~process << 3) | 2) + of_children, of_children
+    except OSError:
+        return None, of_children
+
+
+def waited_seconds(process: int) -> float | None:
+    """For how long a process and who watches it have been ready to run without running."""
+    waited = 0
+    for who in (process, "thread-self"):
+        try:
+            with open(f"/proc/{who}/schedstat", "rb") as file:  # noqa: PTH123
+                waited += int(file.read().split()[1])
+        except (OSError, IndexError):
+            return None
+    return waited / 1e9
 
 
 def seconds_of_ticks(ticks: int) -> float:

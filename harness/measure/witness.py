@@ -2,18 +2,19 @@
 
 The measured process tells both moments and waits while they are noted. What it later says of itself must fit: neither
 more nor less time than passed, neither more nor less CPU time than the kernel gave it, none spent behind the clock, and
-before it no more than importing takes.
+before it no more than importing and being told the job take.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from harness.measure import disturbance
-from harness.measure.processes import JobProcesses, seconds_of_ticks, seen_process
+from harness.measure.processes import Account, JobProcesses
 
 # The worker's clock is the guard's, and runs inside of what the guard sees.
 CLOCK_TOLERANCE_SECONDS = 0.005
@@ -28,24 +29,23 @@ SHARE_THAT_MAY_DIFFER = 0.02
 # Writing the answer, and giving memory back.
 CPU_SECONDS_TO_ANSWER = 0.1
 CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE = 2e-6
-CPU_SECONDS_TO_ANSWER_FOR_EACH_WORD = 25e-6
+CPU_SECONDS_TO_WRITE_A_BYTE = 4e-9
 CPU_SECONDS_TO_GIVE_BACK_A_BYTE = 1e-9
 # A trainer that reads the file says afterwards how it was fed.
 CPU_SECONDS_TO_TELL_OF_FEEDING = 0.5
 # Importing may cost this much more than in an empty job: caches are cold, and processors shared.
 TIMES_AN_EMPTY_IMPORT = 2.0
 CPU_SECONDS_BEYOND_AN_IMPORT = 0.25
+# What lies between knowing the job and the call: mapping the words, reading the merges that are inherited.
+CPU_SECONDS_TO_TAKE_UP_A_JOB = 0.02
+CPU_SECONDS_TO_INHERIT_A_BYTE = 2e-7
 
 
 @dataclass
-class Moment:
-    """What the witnesses say at one moment; None where this system does not tell."""
+class Moment(Account):
+    """What the witnesses say at one moment."""
 
     at: float
-    cpu_seconds: float | None
-    others_cpu_seconds: float
-    group_cpu_seconds: float | None
-    waited: float | None
     disturbance: disturbance.Totals
 
 
@@ -55,9 +55,10 @@ class Witness:
     def __init__(self, process: int) -> None:
         self.process = process
         self.started = time.perf_counter()
-        self.ready_cpu_seconds: float | None = None
-        self.imported = False
+        self.loaded: Moment | None = None
+        self.told: Moment | None = None
         self.begun: Moment | None = None
+        self.inherited_bytes = 0
         self.going = False
         self.waited_to_begin: float | None = None
         self.waited_to_hear = 0.0
@@ -66,16 +67,24 @@ class Witness:
         self.whole_cpu_seconds = 0.0
         self.held_bytes = 0
         """The most memory that its processes were seen to hold."""
+        self.most_bytes = 0
+        """The same, or what the kernel says was the most that the process itself held."""
 
-    def ready(self) -> None:
+    def ready(self, processes: JobProcesses) -> None:
         """The process is about to import what it measures; only the first time counts."""
-        if self.ready_cpu_seconds is None:
-            self.ready_cpu_seconds = cpu_seconds_of(self.process)
+        if self.loaded is None:
+            self.loaded = self.moment(processes)
+
+    def imported(self, processes: JobProcesses) -> bool:
+        """The process says that it has imported its code, and is to be told its job; whether for the first time."""
+        if self.told is not None:
+            return False
+        self.told = self.moment(processes)
+        return True
 
     def begin(self, processes: JobProcesses) -> None:
         """The call begins; only the first time counts, for a trainer can say so as well."""
         if self.begun is None:
-            processes.look()
             self.begun = self.moment(processes)
 
     def went(self, at: float) -> None:
@@ -90,12 +99,12 @@ class Witness:
 
     def end(self, processes: JobProcesses, at: float, waited: float) -> None:
         """The call has ended, and the guard had `waited` for a processor when it heard; the last time counts."""
-        processes.look()
         self.ended = self.moment(processes)
         self.ended.at = at
         self.waited_to_hear = waited
         processes.weigh(None)
         self.held_bytes = processes.peak_bytes
+        self.most_bytes = max(self.held_bytes, most_bytes_of(self.process))
 
     def close(self, cpu_seconds: float) -> None:
         """The process is gone, the kernel's account of it complete."""
@@ -103,25 +112,17 @@ class Witness:
         self.closed = time.perf_counter()
 
     def moment(self, processes: JobProcesses) -> Moment:
-        return Moment(
-            disturbance=disturbance.totals(),
-            others_cpu_seconds=processes.others_cpu_seconds(),
-            group_cpu_seconds=processes.group_cpu_seconds(),
-            cpu_seconds=cpu_seconds_of(self.process),
-            waited=waited_seconds(self.process),
-            at=time.perf_counter(),
-        )
+        return Moment(disturbance=disturbance.totals(), **vars(processes.account()), at=time.perf_counter())
 
     @property
     def before_cpu_seconds(self) -> float:
-        """The CPU time between the process's being ready and its call, or its end where it came to none."""
-        if self.ready_cpu_seconds is None:
-            return 0.0
-        begun = self.begun.cpu_seconds if self.begun is not None else self.whole_cpu_seconds
-        return max(0.0, begun - self.ready_cpu_seconds) if begun is not None else 0.0
+        """The CPU time of importing: until the process was told its job, or its end where that came before."""
+        if self.loaded is not None and self.told is None:
+            return max(0.0, self.whole_cpu_seconds - (self.loaded.cpu_seconds or 0.0))
+        return cpu_of_tree(self.loaded, self.told) or 0.0
 
     def work_before_the_call(self, empty_import: Callable[[], float]) -> str | None:
-        """Whether the process worked before its call, beyond what importing the same takes in an empty job."""
+        """Whether the process worked before it was told its job, beyond what importing takes in an empty job."""
         alone = empty_import()
         if self.before_cpu_seconds <= TIMES_AN_EMPTY_IMPORT * alone + CPU_SECONDS_BEYOND_AN_IMPORT:
             return None
@@ -145,31 +146,22 @@ class Witness:
         """The keys `witness` and `disturbance` of an answer."""
         if self.begun is None or self.ended is None:
             lasted = self.closed - (self.begun.at if self.begun else self.started)
-            return {"witness": {"wall_seconds": lasted, "cpu_seconds": self.whole_cpu_seconds, "whole_process": True}}
-        cpu = self.cpu_of_call()
+            whole = {"wall_seconds": lasted, "cpu_seconds": self.whole_cpu_seconds, "whole_process": True}
+            return {"witness": {**whole, "import_cpu_seconds": self.before_cpu_seconds}}
+        cpu = cpu_of_tree(self.begun, self.ended)
         return {
             "witness": {
                 "wall_seconds": self.ended.at - self.begun.at,
-                "cpu_seconds": self.cpu_of_tree(cpu) if cpu is not None else self.whole_cpu_seconds,
+                "cpu_seconds": cpu if cpu is not None else self.whole_cpu_seconds,
                 "whole_process": cpu is None,
+                "import_cpu_seconds": self.before_cpu_seconds,
             },
             "disturbance": disturbance.difference(self.begun.disturbance, self.ended.disturbance),
         }
 
     def cpu_of_call(self) -> float | None:
-        """What the kernel gave the process, and those of its children that have ended, between the two moments."""
-        moments = (self.begun, self.ended)
-        first, last = (moment.cpu_seconds if moment is not None else None for moment in moments)
-        return last - first if first is not None and last is not None else None
-
-    def cpu_of_tree(self, own: float) -> float:
-        """What the kernel gave to all that was started for the job between the two moments, `own` to the process."""
-        assert self.begun is not None
-        assert self.ended is not None
-        tree = own + max(0.0, self.ended.others_cpu_seconds - self.begun.others_cpu_seconds)
-        if self.begun.group_cpu_seconds is not None and self.ended.group_cpu_seconds is not None:
-            tree = max(tree, self.ended.group_cpu_seconds - self.begun.group_cpu_seconds)
-        return tree
+        """What the kernel gave the process, and those of its children that have ended, while the call went on."""
+        return cpu_of_process(self.begun, self.ended)
 
     def disagreement(self, answer: dict[str, Any]) -> str | None:
         """What speaks against an answer with a total; None if nothing does."""
@@ -180,9 +172,19 @@ class Witness:
             disagreement_of_phases(answer)
             or disagreement_of_clocks(answer["total"], said["wall_seconds"], self.unsure_seconds())
             or disagreement_of_accounts(answer["cpu_seconds"], said["cpu_seconds"], self.cpu_of_call())
+            or self.work_on_the_job_before_the_call()
             # A call that was stopped has not returned: it goes on while its answer is written.
             or (None if answer["status"] == "timeout" else self.work_behind_the_clock(answer))
         )
+
+    def work_on_the_job_before_the_call(self) -> str | None:
+        """Whether the process worked between being told its job and its call, beyond what taking it up takes.
+
+        A trainer can say by itself that it has been imported, and so hear of its job while it still is.
+        """
+        spent = cpu_of_tree(self.told, self.begun) or 0.0
+        allowed = CPU_SECONDS_TO_TAKE_UP_A_JOB + CPU_SECONDS_TO_INHERIT_A_BYTE * self.inherited_bytes
+        return f"it used {spent:.3f} s of CPU time when it knew its job, before its call" if spent > allowed else None
 
     def unsure_seconds(self) -> float:
         """How much longer than the call the parent may have seen it last, when both had to wait for a processor."""
@@ -202,11 +204,32 @@ class Witness:
         allowed = (
             CPU_SECONDS_TO_ANSWER
             + CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE * (answer.get("merges_done") or 0)
-            + CPU_SECONDS_TO_ANSWER_FOR_EACH_WORD * (answer.get("words") or {}).get("words", 0)
+            + CPU_SECONDS_TO_WRITE_A_BYTE * sum((answer.get("words") or {}).get("sizes", {}).values())
             + CPU_SECONDS_TO_GIVE_BACK_A_BYTE * self.held_bytes
             + (CPU_SECONDS_TO_TELL_OF_FEEDING if answer.get("from_file") else 0.0)
         )
         return f"it used {behind:.3f} s of CPU time when its call had returned" if behind > allowed else None
+
+
+def cpu_of_process(first: Moment | None, last: Moment | None) -> float | None:
+    """What the kernel gave the process, and those of its children that have ended, between two moments."""
+    if first is None or last is None or first.cpu_seconds is None or last.cpu_seconds is None:
+        return None
+    return last.cpu_seconds - first.cpu_seconds
+
+
+def cpu_of_tree(first: Moment | None, last: Moment | None) -> float | None:
+    """What the kernel gave to all that was started for the job between two moments."""
+    own = cpu_of_process(first, last)
+    if own is None or first is None or last is None:
+        return None
+    tree = own + max(0.0, last.others_cpu_seconds - first.others_cpu_seconds)
+    # One that has left the group, and that nobody waited for, is known as it was last seen.
+    seen = last.own_cpu_seconds - first.own_cpu_seconds + last.seen_cpu_seconds - first.seen_cpu_seconds
+    tree = max(tree, seen)
+    if first.group_cpu_seconds is not None and last.group_cpu_seconds is not None:
+        tree = max(tree, last.group_cpu_seconds - first.group_cpu_seconds)
+    return tree
 
 
 def disagreement_of_clocks(total: float, wall: float, unsure: float) -> str | None:
@@ -249,24 +272,7 @@ def disagreement_of_phases(answer: dict[str, Any]) -> str | None:
     return None
 
 
-def cpu_seconds_of(process: int) -> float | None:
-    """The kernel's account of a living process: its threads to the nanosecond, its children that ended in ticks."""
-    seen = seen_process(process)
-    if seen is None:
-        return None
-    try:
-        # The number that Linux gives the clock of another process's CPU time.
-        return time.clock_gettime((~process << 3) | 2) + seconds_of_ticks(seen.children_cpu_ticks)
-    except OSError:
-        return None
-
-
-def waited_seconds(process: int) -> float | None:
-    """For how long a process and who watches it have been ready to run without running."""
-    waited = 0
-    for who in (process, "thread-self"):
-        fields = disturbance.content(f"/proc/{who}/schedstat").split()
-        if len(fields) < 2:
-            return None
-        waited += int(fields[1])
-    return waited / 1e9
+def most_bytes_of(process: int) -> int:
+    """The most memory that a process has held, as the kernel tells; it can have that forgotten."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", disturbance.content(f"/proc/{process}/status"), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0

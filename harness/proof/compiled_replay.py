@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.proof import true_counts
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
 from variants.vetoes import Longest, superbpe
 
@@ -78,7 +79,7 @@ def hold(
         ids[left + right] = len(ids)
     known = len(lefts) == len(claimed)
     kind, longest = compiled(veto)
-    right_merges, too_few, _, _, met = _replay.judge(
+    right_merges, too_few, _, _, _, met = _replay.judge(
         word_counts.data,
         word_counts.offsets,
         word_counts.counts,
@@ -97,6 +98,38 @@ def hold(
         kept = next(sum(stays[:place]) for place, stay in enumerate(stays) if met[place] != stay)
         return Held(kept, len(merges), too_few=kept == len(merges))
     return Held(max(right_merges - dropped, kept), len(merges), too_few)
+
+
+def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
+    """How many tokens the words come to when the merges are made in their order; each word counts as it is weighted.
+
+    Compiled where it can be; elsewhere, and for a list that makes a token twice, as true_counts.py has it.
+
+    >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
+    4
+    """
+    if _replay is None or not knows(merges):
+        return true_counts.tokens_left(word_counts, merges)
+    ids = {bytes((byte,)): byte for byte in range(256)}
+    lefts, rights = array("I"), array("I")
+    for left, right in merges:
+        lefts.append(ids[left])
+        rights.append(ids[right])
+        ids[left + right] = len(ids)
+    _, _, _, _, merged, _ = _replay.judge(
+        word_counts.data,
+        word_counts.offsets,
+        word_counts.counts,
+        lefts,
+        rights,
+        num_merges=len(lefts),
+        min_count=1,
+        tie_break=0,
+        on_progress=lambda _: None,
+        stays=bytes([True]) * len(lefts),  # inherited, so made whatever they count
+    )
+    ends = word_counts.offsets
+    return sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])) - merged
 
 
 def compiled(veto: Veto | None) -> tuple[int, int]:

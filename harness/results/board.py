@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from harness.common.comparison import compare
+from harness.common.comparison import Comparison, compare
 from harness.common.sheet import Column, Sheet
-from harness.common.units import bytes_text, count_text, duration_text, one_line, ratio_text, share_text
+from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, ratio_text, share_text
 from harness.results.charts.race import name_of
 from harness.results.fairness import class_text, given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
@@ -60,6 +60,8 @@ class Section:
     """A corpus and a vocabulary with all that were measured on it, the best first."""
 
     rows: Sequence[Row]
+    programs: Mapping[str, str]
+    """The name and version of each trainer's program: a run that was stopped could not tell it, another one has."""
 
     @cached_property
     def corpus(self) -> str:
@@ -77,6 +79,9 @@ class Section:
     def picture(self) -> str:
         """The name of its picture's file."""
         return f"{self.corpus}-{self.vocab_size}.svg".replace("/", "_").replace(" ", "_")
+
+    def trainer(self, place: Place) -> str:
+        return self.programs.get(place.first.name, place.first.name)
 
     @cached_property
     def widths(self) -> list[int]:
@@ -100,7 +105,8 @@ def sections(rows: Sequence[Row]) -> list[Section]:
             groups.setdefault((row.corpus.get("sha256"), row.record["vocab_size"]), []).append(row)
     corpora = list(dict.fromkeys(corpus for corpus, _ in groups))
     ordered = sorted(groups, key=lambda key: (corpora.index(key[0]), key[1]))
-    return [Section(groups[key]) for key in ordered]
+    programs = {row.name: name_of(row) for row in rows if row.record.get("feeding")}
+    return [Section(groups[key], programs) for key in ordered]
 
 
 def threads_of(row: Row) -> int:
@@ -120,9 +126,9 @@ def sheet_of(section: Section) -> Sheet:
     ranks = [str(number) if place.is_ranked else UNRANKED for number, place in enumerate(places, 1)]
     columns = [
         Column("rank", ranks),
-        Column("trainer", [name_of(place.first) for place in places], figures=False),
+        Column("trainer", [section.trainer(place) for place in places], figures=False),
         *(
-            Column(width_text(width), [time_text(place.rows.get(width)) for place in places])
+            Column(counted_text(width, "thread"), [time_text(place.rows.get(width)) for place in places])
             for width in section.widths
         ),
         Column("memory", [memory_text(place) for place in places]),
@@ -130,10 +136,6 @@ def sheet_of(section: Section) -> Sheet:
         Column("verdict", [verdict(place) for place in places], figures=False),
     ]
     return Sheet([], columns, ["" for _ in places], [])
-
-
-def width_text(threads: int) -> str:
-    return "1 thread" if threads == 1 else f"{count_text(threads)} threads"
 
 
 def time_text(row: Row | None) -> str:
@@ -197,26 +199,40 @@ def compared(row: Row, reference: Row | None) -> str:
     """How many times the reference's time it takes, with the interval that its run has found."""
     if reference is None or row is reference:
         return "what the others are compared with" if row is reference else ""
-    found = compare(*(each.samples for each in alike(row, reference)))
-    ratio = found.ratio if found is not None else (row.total or 0.0) / (reference.total or 1.0)
-    told = f"{ratio_text(ratio)} times the time of {reference.name} on {width_text(threads_of(row))}"
+    ratio, found = ratio_to(reference, row)
+    told = f"{ratio_text(ratio)} times the time of {reference.name} on {counted_text(threads_of(row), 'thread')}"
     known = row.record.get("precision") or {}
-    if known.get("low") and known.get("high"):
+    if known.get("reference") == reference.name and known.get("low") and known.get("high"):
         told += f" ({ratio_text(known['low'])} to {ratio_text(known['high'])}, {known['blocks']} blocks)"
     elif found is not None:
         told += f" ({found.blocks} of {found.blocks + found.left_out} blocks undisturbed, too few for an interval)"
+    else:
+        told += " (in another run, so without an interval)"
     return told
 
 
+def ratio_to(reference: Row, row: Row) -> tuple[float, Comparison | None]:
+    """How many times the reference's time a row takes, and the comparison within blocks, if they share any."""
+    found = compare(*(each.samples for each in alike(row, reference)))
+    return found.ratio if found is not None else (row.total or 0.0) / (reference.total or 1.0), found
+
+
 def gain(place: Place) -> str:
-    """What more threads bring, where it was measured with more than one."""
+    """What more threads bring, where it was measured with more than one; what the spread can explain is no gain."""
     one, more = place.rows.get(1), place.rows.get(max(place.rows))
     if one is None or more is None or one is more or not one.total or not more.total:
         return ""
     ratio, width = one.total / more.total, count_text(threads_of(more))
-    if max(ratio, 1 / ratio) < ABOUT_EQUAL:
-        return f"{width} threads change nothing"
+    if all(sample.kept_waiting for sample in more.samples):
+        return f"with {width} threads it had to wait for a processor"
+    (fewest, longest), (least, most) = ([pick(_walls(row)) for pick in (min, max)] for row in (one, more))
+    if max(ratio, 1 / ratio) < ABOUT_EQUAL or (least <= longest and fewest <= most):
+        return f"no clear gain with {width} threads"
     return f"{width} threads make it {ratio:.1f} times as fast" if ratio > 1 else f"{width} threads slow it down"
+
+
+def _walls(row: Row) -> list[float]:
+    return [sample.wall_seconds for sample in row.samples]
 
 
 def spent_on(row: Row) -> str:
@@ -228,12 +244,32 @@ def spent_on(row: Row) -> str:
     return f"{share_text(share)} of it in {phase}" if phase != "other" and share >= LEAST_SHARE else ""
 
 
+def headline(board: Sequence[Section]) -> str:
+    """Who is first in how many tables, and how far behind the next one is; nothing where there is nobody to lead."""
+    led: dict[str, list[float]] = {}
+    for section in board:
+        ranked = [place for place in section.places if place.is_ranked]
+        if len(ranked) > 1:
+            first, second = (place.best for place in ranked[:2])
+            assert first is not None
+            assert second is not None
+            led.setdefault(section.trainer(ranked[0]), []).append(ratio_to(first, second)[0])
+    told = []
+    for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
+        least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
+        behind = least if least == most else f"{least} to {most}"
+        told.append(
+            f"**{name}** is fastest in {len(ratios)} of {len(board)} tables; the next one takes {behind} times as long."
+        )
+    return " ".join(told)
+
+
 def ratios_sheet(board: Sequence[Section]) -> Sheet:
     """Which ratio holds where: a line for each trainer, a column for each table, of the fewest threads."""
-    names = list(dict.fromkeys(name_of(place.first) for section in board for place in section.places))
+    names = list(dict.fromkeys(section.trainer(place) for section in board for place in section.places))
     columns = [Column("trainer", names, figures=False)]
     for section in board:
-        told = {name_of(place.first): ratio_cell(place) for place in section.places}
+        told = {section.trainer(place): ratio_cell(place) for place in section.places}
         columns.append(Column(section.title, [told.get(name, NOT_MEASURED) for name in names]))
     return Sheet([], columns, ["" for _ in names], [])
 
@@ -248,9 +284,7 @@ def ratio_cell(place: Place) -> str:
         least = row.extrapolated.get("low_seconds") or limit_of(row)
         stopped = row.status in ("timeout", "extrapolated") and least
         return f">{ratio_text(least / reference.total)}" if stopped and least else time_text(row)
-    found = compare(*(each.samples for each in alike(row, reference))) if row is not reference else None
-    ratio = found.ratio if found is not None else row.total / reference.total
-    return ratio_text(ratio) + ("*" if row.by_design else "")
+    return ratio_text(ratio_to(reference, row)[0]) + ("*" if row.by_design else "")
 
 
 def fed_sheet(rows: Sequence[Row]) -> Sheet:

@@ -9,11 +9,17 @@ from typing import Any
 from harness.common.errors import UNMEASURED, Refusal
 from harness.results.matches import NAMES
 from harness.results.rows import latest, latest_run
-from harness.runs.record import read_records
+from harness.runs.record import NOTHING_LEFT_OUT, LeftOut, read_records
 
 DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)
 """What `paths` is where none was given; the same folder given by name is a list."""
+IN_NO_TABLE: LeftOut = {
+    **dict.fromkeys(("curve", "stderr_tail", "last_phase", "laps", "clock_cost_seconds", "affinity"), ()),
+    "witness": ("wall_seconds", "import_cpu_seconds"),
+    "disturbance": ("psi_cpu_seconds", "steal_seconds"),
+}
+"""What of a record no table shows: half of the memory of 200,000 records."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,15 +46,17 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
+def chosen_records(arguments: argparse.Namespace, without: LeftOut = NOTHING_LEFT_OUT) -> Sequence[Mapping[str, Any]]:
     """The records that the arguments mean; without a path the latest run's. Raises Refusal if there are none."""
-    records = records_of(arguments.paths, arguments.all)
+    records = records_of(arguments.paths, arguments.all, without)
     return records if arguments.all or arguments.paths != NO_PATHS else latest_run(records)
 
 
-def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
+def records_of(
+    paths: Sequence[str], every: bool = False, without: LeftOut = NOTHING_LEFT_OUT
+) -> Sequence[Mapping[str, Any]]:
     """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
-    records = read_records(paths)
+    records = read_records(paths, without)
     if not records:
         raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
     return records if every else latest(records)

@@ -6,10 +6,10 @@ reason why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.common.sheet import Column, Sheet
-from harness.common.units import count_text, one_line, token_text
+from harness.common.units import count_text, counted_text, one_line, token_text
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row
 from harness.runs.fields import WORK
@@ -92,29 +92,39 @@ def merge_text(merge: Sequence[str]) -> str:
 
 
 def given_sheet(legend: Legend) -> Sheet:
-    """What each trainer was given, and in which way: a row for each, however many corpora there were."""
-    named: dict[str, Row] = {}
+    """What each trainer was given, and in which way: a row for each way, however many corpora and widths there were."""
+    ways: dict[tuple[str, ...], set[int | None]] = {}
     fed = {row.name for row in legend.rows if row.record.get("feeding")}
     for row in legend.rows:
         if row.name in fed and not row.record.get("feeding"):
             continue  # it was ended before it could tell, and another row of it has told
-        threads = threads_of(row)
-        name = row.name if threads is None else f"{row.name}, {count_text(threads)} thread{'s' * (threads > 1)}"
-        named.setdefault(name, row)
-
-    def said(what: str) -> list[str]:
-        return [(row.record.get("feeding") or {}).get(what) or NOT_MEASURED for row in named.values()]
-
-    columns = [Column("given to", list(named), figures=False)]
-    for heading, what in (
-        ("program", "program"),
-        ("way in", "way_in"),
-        ("pre-tokens", "pre_tokens"),
-        ("special tokens", "special_tokens"),
-        ("ties", "ties"),
-    ):
-        columns.append(Column(heading, said(what), figures=False))
+        told = row.record.get("feeding") or {}
+        way = row.name, *(told.get(what) or NOT_MEASURED for what in _GIVEN.values())
+        ways.setdefault(way, set()).add(threads_of(row))
+    named = [", ".join([way[0], *threads_text(threads)]) for way, threads in ways.items()]
+    columns = [Column("given to", named, figures=False)]
+    for number, heading in enumerate(_GIVEN, 1):
+        columns.append(Column(heading, [way[number] for way in ways], figures=False))
     return Sheet([], columns, ["" for _ in named], [])
+
+
+_GIVEN = {
+    "program": "program",
+    "way in": "way_in",
+    "pre-tokens": "pre_tokens",
+    "special tokens": "special_tokens",
+    "ties": "ties",
+}
+"""The headings, and the keys of `feeding`."""
+
+
+def threads_text(widths: Iterable[int | None]) -> list[str]:
+    """
+    >>> threads_text({2, 1, None}), threads_text([1]), threads_text([None])
+    (['1 and 2 threads'], ['1 thread'], [])
+    """
+    known = sorted(width for width in widths if width is not None)
+    return [" and ".join([*map(count_text, known[:-1]), counted_text(known[-1], "thread")])] if known else []
 
 
 def threads_of(row: Row) -> int | None:

@@ -1,10 +1,10 @@
-"""What rows can be told apart by, and the figures that they have: by name, with the unit and how each is written."""
+"""What rows can be told apart by, their figures and how each is written, and what the name of a column means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common.units import bytes_text, count_text, instructions_text, rate_text, share_text
 from harness.results.rows import Row, decimals_of, measured_phases
@@ -30,15 +30,11 @@ def value_of(field: Field) -> Callable[[Row], Any]:
     return lambda row: field.value(row.record)
 
 
-SECONDS = "seconds"
-
-
 @dataclass(frozen=True)
 class Figure:
-    """One number of a row, None where it is not known. Its unit is a plural, said after the name."""
+    """One number of a row, None where it is not known, and how it is written."""
 
     name: str
-    unit: str
     value: Callable[[Row], Any]
     text: Callable[[Any], str]
 
@@ -53,20 +49,20 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Figure]:
     phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
     tallies = dict.fromkeys(name for row in rows for name in row.tallies)
     found = [
-        Figure("total", SECONDS, lambda row: row.total, seconds),
-        *(Figure(phase, SECONDS, _phase(phase), seconds) for phase in phases),
-        Figure("counting_kept", "seconds in an earlier run", lambda row: row.counting_kept.get("total"), seconds),
-        Figure("merge", SECONDS, merge_seconds, seconds),
-        Figure("CPU", "seconds of processor time", lambda row: row.cpu_seconds, seconds),
-        Figure("spread", "of the median total", lambda row: row.spread, share_text),
-        Figure("memory", "bytes at the peak", lambda row: row.peak_rss_bytes, bytes_text),
-        Figure("private_memory", "bytes at the peak", lambda row: row.peak_private_bytes, bytes_text),
-        Figure("MB/s", "megabytes of the corpus by total", megabytes_per_second, rate_text),
-        Figure("pre-tokens/s", "pre-tokens by total", pre_tokens_per_second, rate_text),
-        Figure("merges/s", "merges by the seconds after counting", lambda row: row.merges_per_second, rate_text),
-        Figure("merges", "merges", lambda row: row.merges, count_text),
-        Figure("instructions", "instructions of the trainer's call", lambda row: row.instructions, instructions_text),
-        *(Figure(tally, "times", _tally(tally), count_text) for tally in tallies),
+        Figure("total", lambda row: row.total, seconds),
+        *(Figure(phase, _phase(phase), seconds) for phase in phases),
+        Figure("counting_kept", lambda row: row.counting_kept.get("total"), seconds),
+        Figure("merge", merge_seconds, seconds),
+        Figure("CPU", lambda row: row.cpu_seconds, seconds),
+        Figure("spread", lambda row: row.spread, share_text),
+        Figure("memory", lambda row: row.peak_rss_bytes, bytes_text),
+        Figure("private_memory", lambda row: row.peak_private_bytes, bytes_text),
+        Figure("MB/s", megabytes_per_second, rate_text),
+        Figure("pre-tokens/s", pre_tokens_per_second, rate_text),
+        Figure("merges/s", lambda row: row.merges_per_second, rate_text),
+        Figure("merges", lambda row: row.merges, count_text),
+        Figure("instructions", lambda row: row.instructions, instructions_text),
+        *(Figure(tally, _tally(tally), count_text) for tally in tallies),
     ]
     return {figure.name: figure for figure in found}
 
@@ -99,13 +95,40 @@ def _tally(name: str) -> Callable[[Row], Any]:
     return lambda row: row.tallies.get(name)
 
 
-_UNITS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("CPU",), "of processor time"),
-    (("memory", "memory left", "private_memory"), "at its peak, 1 MB is 1,000,000 bytes"),
-    (("MB/s",), "of the corpus, by total"),
-    (("pre-tokens/s",), "by total"),
-    (("merges/s",), "by all seconds but those of read and count"),
-)
+class Meaning(NamedTuple):
+    """What a column holds, in full, and what a note below a table says of it where its name leaves something open."""
+
+    full: str
+    brief: str = ""
+
+
+_PEAK = "at its peak, 1 MB is 1,000,000 bytes"
+
+MEANINGS: Mapping[str, Meaning] = {
+    "total": Meaning("seconds, counting included: the sum of the phases"),
+    "spread": Meaning("the longest total less the shortest, by their median"),
+    "CPU": Meaning("CPU seconds of counter and trainer", "of processor time"),
+    "read": Meaning("seconds of reading the file"),
+    "count": Meaning("seconds of counting words"),
+    "convert": Meaning("seconds of passing words in and merges out"),
+    "init": Meaning("seconds before the first maximum"),
+    "copy": Meaning("seconds of copying all pairs before the maximum is looked for"),
+    "max": Meaning("seconds of finding the most frequent pair"),
+    "update": Meaning("seconds of applying merges and changing counts"),
+    "other": Meaning("seconds that no phase covers"),
+    "memory": Meaning("the peak of the process", _PEAK),
+    "private_memory": Meaning("the peak of what the process shares with no other", _PEAK),
+    "MB/s": Meaning("bytes of the corpus by the total", "of the corpus, by total"),
+    "pre-tokens/s": Meaning("pre-tokens by the total", "by total"),
+    "merges/s": Meaning("merges by the trainer's own seconds", "by all seconds but those of read and count"),
+    "words": Meaning("different pre-tokens"),
+    "instructions": Meaning("of the trainer's call alone, under callgrind"),
+    "proof": Meaning("the digest of the merges, and which other variants learned the same"),
+    "identity": Meaning("how far an outside trainer's merges are those that are defined"),
+    "ratio": Meaning("times the total of the fastest row of the same task"),
+    "interval": Meaning("contains the true ratio with 95 % confidence"),
+}
+"""By a column's heading."""
 
 
 def units_note(headings: Iterable[str]) -> str:
@@ -117,5 +140,5 @@ def units_note(headings: Iterable[str]) -> str:
     there = list(headings)
     timed = any(name.split()[0] in ("total", "merge", *PHASES) for name in there)
     told = ["Times are seconds of wall time"] if timed else []
-    told += [f"{name.split()[0]}: {unit}" for names, unit in _UNITS for name in there if name in names]
+    told += [f"{name}: {meaning.brief}" for name, meaning in MEANINGS.items() if meaning.brief and name in there]
     return f"{'; '.join(told)}." if told else ""

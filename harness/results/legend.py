@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.common.units import bytes_text, count_text, duration_text, one_line, token_text
+from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, token_text
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS, FIELD
 from harness.runs.record import BY_ITSELF
@@ -33,9 +33,9 @@ class Legend:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
-        params = _params_texts(rows)
+        self.variants = [f"{row.name}{told}" for row, told in zip(rows, _params_texts(rows), strict=True)]
         self.names = [
-            f"{row.name}{told}{f' x{row.runs}' if row.runs > 1 else ''}" for row, told in zip(rows, params, strict=True)
+            f"{name}{f' x{row.runs}' if row.runs > 1 else ''}" for row, name in zip(rows, self.variants, strict=True)
         ]
         texts = {
             field: [row.words[field.name].text if field.name in row.words else None for row in rows]
@@ -45,9 +45,19 @@ class Legend:
         self.differing = [field for field in COLUMNS if len({*texts[field]} - {None}) > 1]
         self.columns = {field.title: [text or NOT_MEASURED for text in texts[field]] for field in self.differing}
 
-    def labels(self) -> list[str]:
-        """Each row's name with all fields in which rows differ, for a picture, which has no columns."""
-        return [self._label(place, self.columns) for place in range(len(self.rows))]
+    def labels(self, unsaid: Mapping[str, str] | None = None) -> list[str]:
+        """Each row's name with the fields in which rows differ, but for what is `unsaid`: a picture has no columns."""
+        told = [
+            [title for title, texts in self.columns.items() if texts[place] != (unsaid or {}).get(title)]
+            for place in range(len(self.rows))
+        ]
+        return [self._label(place, titles) for place, titles in enumerate(told)]
+
+    def usual(self) -> dict[str, str]:
+        """How words were counted for most rows where a few differ, so that it can be said once."""
+        title = FIELD["counting"].title
+        text, times = Counter(self.columns.get(title, [NOT_MEASURED])).most_common(1)[0]
+        return {title: text} if text != NOT_MEASURED and 2 * times > len(self.rows) else {}
 
     def short_labels(self) -> list[str]:
         """Each row's name with as many fields as tell it from the others of that name, for sentences."""
@@ -102,19 +112,31 @@ class Legend:
 
     def marks(self) -> list[str]:
         """What the marks on figures mean, and what else a reader of the times has to know."""
-        ok = [(row, label) for row, label in zip(self.rows, self.short_labels(), strict=True) if row.status == "ok"]
-        told: dict[str, list[str]] = {}
-        for row, label in ok:
-            for sentence in _remarks(row):
-                told.setdefault(sentence, []).append(label if not row.disputed else f"{label} ({row.digest})")
-        notes = [f"{sentence}: {'; '.join(labels)}." for sentence, labels in told.items()]
-        if any(row.counts_reused for row, _ in ok):
+        places = [place for place, row in enumerate(self.rows) if row.status == "ok"]
+        ok = [self.rows[place] for place in places]
+        told: dict[str, list[int]] = {}
+        for place in places:
+            for sentence in _remarks(self.rows[place]):
+                told.setdefault(sentence, []).append(place)
+        notes = [f"{sentence}: {'; '.join(self._named(some, places))}." for sentence, some in told.items()]
+        if any(row.counts_reused for row in ok):
             notes.append(KEPT)
-        if any(row.memory_is_sampled for row, _ in ok):
+        if any(row.memory_is_sampled for row in ok):
             notes.append(f"{SAMPLED} the peak of several processes together, sampled while they ran.")
-        if any(row.runs > 1 for row, _ in ok):
+        if any(row.runs > 1 for row in ok):
             notes.append("xN: each figure is the median of N records; the total is the sum of the phases' medians.")
         return notes
+
+    def _named(self, some: Sequence[int], places: Sequence[int]) -> Iterator[str]:
+        """The rows at some of these places: where these are all rows of a variant, its name says so."""
+        labels = self.short_labels()
+        all_of = Counter(self.variants[place] for place in places)
+        for variant, group in _together([self.variants[place] for place in some]).items():
+            rows = [(self.rows[some[number]], labels[some[number]]) for number in group]
+            if 1 < len(rows) == all_of[variant] and not any(row.disputed for row, _ in rows):
+                yield variant
+            else:
+                yield from (label if not row.disputed else f"{label} ({row.digest})" for row, label in rows)
 
 
 def status_text(row: Row) -> str:
@@ -255,7 +277,7 @@ def _corpora(rows: Sequence[Row]) -> list[str]:
         facts = []
         for fact in ("bytes", "documents", "pre_tokens", "words"):
             values = {rows[place].corpus[fact] for place in there if rows[place].corpus.get(fact) is not None}
-            facts += [_fact(values.pop(), fact.replace("_", "-"))] if len(values) == 1 else []
+            facts += [counted_text(values.pop(), fact.replace("_", "-").removesuffix("s"))] if len(values) == 1 else []
         lines += [f"{names[there[-1]]}: {', '.join(facts)}"] if there else []
     return lines
 
@@ -264,7 +286,3 @@ def _merges_text_of(rows: Sequence[Row]) -> str:
     made = {row.merges for row in rows if row.merges is not None}
     made = made or {row.requested_merges for row in rows if row.requested_merges is not None}
     return f" ({count_text(made.pop())} merges)" if len(made) == 1 else ""
-
-
-def _fact(number: int, plural: str) -> str:
-    return f"1 {plural.removesuffix('s')}" if number == 1 else f"{count_text(number)} {plural}"

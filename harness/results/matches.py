@@ -273,7 +273,7 @@ def _notes(sets: Sets, legends: tuple[Legend, Legend], compared: Sequence[Compar
     for side, alone in zip(SIDES, (sets.matching.only_left, sets.matching.only_right), strict=True):
         if alone:
             yield f"Only {side}: {listed(Legend(alone).short_labels())}."
-    yield units_note(["total left", "memory left"])
+    yield units_note(["total", "memory"])
 
 
 def _how_compared(labelled: Sequence[tuple[Match, Comparison | None, str]]) -> Iterator[str]:

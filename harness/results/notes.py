@@ -6,18 +6,22 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.common.comparison import CONFIDENCE, FEWEST_BLOCKS, MARGIN, MOST_PRESSURE, Comparison, Sample, compare
-from harness.common.units import share_text
+from harness.common.units import counted_text, share_text
 from harness.results.baseline import Baseline
 from harness.results.columns import interval_text
 from harness.results.rows import Row, alike, on_one_footing
 
 MUCH_SPREAD = 0.2
 MUCH_STEAL = 0.05
+MUCH_IMPORT_CPU_SECONDS = 1.0
 ONE_RUN_CANNOT_TELL = 0.1
 """Within this share, single runs on a quiet machine come out in either order."""
 
 MOST_NAMED = 8
 """More rows than these are counted, not named."""
+
+ALL_ARE_COUNTED = 3
+"""So many rows or more are not named where a sentence holds for all of them."""
 
 _Named = tuple[Row, str]
 _MORE_BLOCKS = f"repeat={FEWEST_BLOCKS} or more gives an interval"
@@ -30,7 +34,7 @@ def findings(rows: Sequence[Row], labels: Sequence[str], relative_to: str | None
     said = ratios_explained(rows, labels, relative_to) if relative_to is not None else []
     # Who does other work is not ranked with the others.
     ranked = [(row, label) for row, label in timed if not row.by_design]
-    return [*said, *ranking(ranked), *noise(timed), *counted(rows)]
+    return [*said, *ranking(ranked), *noise(timed), *early(timed), *counted(rows)]
 
 
 def ratios_explained(rows: Sequence[Row], labels: Sequence[str], variant: str) -> list[str]:
@@ -125,7 +129,7 @@ def _overlap(row: Row, slower: Row) -> bool:
 
 def _blocks(comparison: Comparison | None) -> str:
     usable = comparison.blocks if comparison is not None else 0
-    return "1 block" if usable == 1 else f"{usable} blocks"
+    return counted_text(usable, "block")
 
 
 def noise(timed: Sequence[_Named]) -> Iterator[str]:
@@ -144,9 +148,21 @@ def noise(timed: Sequence[_Named]) -> Iterator[str]:
         yield f"Other virtual machines took over {share_text(MUCH_STEAL)} of the time: {stolen}."
 
 
+def early(timed: Sequence[_Named]) -> Iterator[str]:
+    """Who worked longer before its call than in it: on what it found elsewhere, or to load a large library."""
+    worked = [
+        f"{label} {spent:.1f} s"
+        for row, label in timed
+        if (spent := (row.record.get("witness") or {}).get("import_cpu_seconds"))
+        and spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0)
+    ]
+    if worked:
+        yield f"Loading its module took more CPU time than the total, which does not include it: {listed(worked)}."
+
+
 def _disturbed(timed: Sequence[_Named], disturbed: Callable[[Sample], bool]) -> str:
     counts = [(sum(map(disturbed, row.samples)), len(row.samples), label) for row, label in timed]
-    if counts and len(counts) > MOST_NAMED and all(some == all_ for some, all_, _ in counts):
+    if len(counts) >= ALL_ARE_COUNTED and all(some == all_ for some, all_, _ in counts):
         return f"all runs of all {len(counts)} rows"
     return listed([f"{label} in {some} of {all_} runs" for some, all_, label in counts if some])
 

@@ -8,10 +8,11 @@ where word counts of an earlier run were used it is training alone, and what cou
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -193,30 +194,35 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    records = [record for record in _as_measured(records) if not record.get("warm_up") or _differs(record)]
+    counted = _counted_in_its_run(records)
+    records = [record for record in records if not record.get("warm_up") or _differs(record)]
     records = _confirmed_by_others(records)
     trained = [record for record in records if not counts_only(record)]
     cells: dict[Key, list[Record]] = {}
     for record in trained or records:
         cells.setdefault(cell_of(record), []).append(record)
-    return _disputes([_row(cell) for cell in cells.values()])
+    return _disputes([_row(cell, counted) for cell in cells.values()])
 
 
-def _as_measured(records: Sequence[Record]) -> list[Record]:
-    """The records with what their own runs measured: a block may use what another block of its run has counted."""
-    measured = {
+def _counted_in_its_run(records: Sequence[Record]) -> set[Key]:
+    """What was counted, by which counter, in which run: a block may use what another block of its run has counted."""
+    return {
         _counted(record)
         for record in records
         if not record.get("counts_reused") and (record.get("seconds") or {}).get("count") is not None
     }
-    return [
-        record
-        if not record.get("counts_reused")
-        else {**record, "counts_reused": False}
-        if _counted(record) in measured
-        else without_counting(record)
-        for record in records
-    ]
+
+
+def _is_borrowed(record: Record, counted: Set[Key]) -> bool:
+    """Whether its word counts are those of another run."""
+    return bool(record.get("counts_reused") and not (counted and _counted(record) in counted))
+
+
+def _as_measured(record: Record, counted: Set[Key]) -> Record:
+    """The record with what its own run measured."""
+    if not record.get("counts_reused"):
+        return record
+    return without_counting(record) if _is_borrowed(record, counted) else {**record, "counts_reused": False}
 
 
 def _counted(record: Record) -> Key:
@@ -286,6 +292,11 @@ def _answer(record: Record) -> Key:
     return record.get("run_id"), asked_of(record), record.get("merges_sha256")
 
 
+def _proof_id(record: Record) -> int:
+    """Which mapping its proof is: that of the record before, often."""
+    return id(record.get("proof"))
+
+
 def _proof_of(record: Record) -> Mapping[str, Any]:
     return record.get("proof") or {}
 
@@ -344,52 +355,73 @@ def _measured(record: Record) -> Key:
     return cell_of(record), record.get("measure") if record.get("measure") in _UNTIMED else "time"
 
 
-def _row(cell: Sequence[Record]) -> Row:
+def _row(cell: Sequence[Record], counted: Set[Key]) -> Row:
     wrong = [record for record in cell if _differs(record)]
     right = [record for record in cell if record["status"] == "ok" and not _differs(record)]
     if wrong or not right:
-        first = (wrong or cell)[0]
+        first = _as_measured((wrong or cell)[0], counted)
         status = "mismatch" if wrong else first["status"]
         return Row(first, status, first.get("reason") or "", len(wrong or cell))
     digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
     if len(digests) > 1:
-        return Row(right[0], "mismatch", f"its own runs gave different merges ({', '.join(digests)})", len(right))
+        told = f"its own runs gave different merges ({', '.join(digests)})"
+        return Row(_as_measured(right[0], counted), "mismatch", told, len(right))
     lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
     # A block that was cut short has some of its cells and not the others, so it compares none of them.
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
-    right = whole or right
-    if any(record.get("counts_reused") for record in right):
-        right = list(map(without_counting, right))
-    return _medians(right, tuple(dict.fromkeys(lost)))
+    return _medians(whole or right, counted, tuple(dict.fromkeys(lost)))
 
 
 def _differs(record: Record) -> bool:
     return record["status"] == "mismatch" or _proof_of(record).get("state") == "mismatch"
 
 
-def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
-    first, seconds = max(right, key=_told), _columns(right, "seconds")
-    proofs = [_proof_of(record) for record in right]
-    by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or () if name != first.get("variant"))
-    sampled = [(sample, record) for record in right if (sample := sample_of(record)) is not None]
-    samples = tuple(sample for sample, _ in sampled)
-    instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
-    row = Row(first, "ok", "", max(len(samples), len(instructions), 1), lost=lost, agreeing=tuple(by))
-    return replace(
-        row,
-        samples=samples,
-        each=tuple(_phases(record) for _, record in sampled),
+def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) -> Row:
+    """The row of records whose merges are right; each is made as it was measured in turn, for there may be many."""
+    alone = any(_is_borrowed(record, counted) for record in right)
+
+    def as_shown(record: Record) -> Record:
+        known = _as_measured(record, counted)
+        return without_counting(known) if alone else known
+
+    first = as_shown(max(right, key=_told))
+    samples, each, instructions = list[Sample](), list[Mapping[str, float]](), list[int]()
+    untimed = list[Mapping[str, float]]()
+    reused = False
+    for record in map(as_shown, right):
+        if (sample := sample_of(record)) is not None:
+            samples.append(sample)
+            each.append(_phases(record))
+        else:
+            untimed.append(_phases(record))
+        if record.get("instructions"):
+            instructions.append(record["instructions"]["count"])
+        # Of words that another counter lent, nothing is known but that nobody was measured.
+        reused = reused or bool(record.get("counts_reused") and record.get("counting_kept"))
+    seconds = _columns([*each, *untimed])
+    tallies = _columns([record.get("tallies") or {} for record in right])
+    proofs = [_proof_of(next(alike)) for _, alike in itertools.groupby(right, key=_proof_id)]
+    by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or ())
+    proved = all(proof.get("state") in _PROVED for proof in proofs)
+    return Row(
+        first,
+        "ok",
+        "",
+        max(len(samples), len(instructions), 1),
+        lost=lost,
+        agreeing=tuple(name for name in by if name != first.get("variant")),
+        samples=tuple(samples),
+        each=tuple(each),
         instructions=statistics.median_low(instructions) if instructions else None,
         seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
-        tallies={name: statistics.median_low(values) for name, values in _columns(right, "tallies").items()},
-        # Of words that another counter lent, nothing is known but that nobody was measured.
-        counts_reused=any(record.get("counts_reused") and record.get("counting_kept") for record in right),
+        tallies={name: statistics.median_low(values) for name, values in tallies.items()},
+        counts_reused=reused,
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
-        proved=row.counting_only or all(proof.get("state") in _PROVED for proof in proofs),
+        proved=proved or counts_only(first),
     )
 
 
@@ -398,13 +430,24 @@ def _told(record: Record) -> tuple[bool, bool]:
     return bool(record.get("identity")), bool((record.get("precision") or {}).get("stopped"))
 
 
-def _columns(records: Sequence[Record], key: str) -> dict[str, list[Any]]:
-    """The measured values under each name of a mapping that every record holds; null is not a value."""
+def _columns(mappings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The measured values of mappings by their names; null is not a value.
+
+    Records that follow each other often share a mapping (record.py), which is then looked at once.
+    """
     columns: dict[str, list[Any]] = {}
-    for record in records:
-        for name, value in (record.get(key) or {}).items():
+    for _, group in itertools.groupby(mappings, key=id):
+        values, *further = group
+        times = 1 + len(further)
+        for name, value in values.items():
             if value is not None:
-                columns.setdefault(name, []).append(value)
+                column = columns.get(name)
+                if column is None:
+                    column = columns[name] = []
+                if further:
+                    column += [value] * times
+                else:
+                    column.append(value)
     return columns
 
 

@@ -26,7 +26,7 @@ from harness.common.comparison import (
     wall_time,
 )
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import write_whole
+from harness.common.files import read_whole, write_whole
 from harness.common.registry import resolve
 from harness.measure.process import measure
 from harness.runs.cells import TrainCell, train_job
@@ -96,7 +96,7 @@ def read_blocks(path: Path, form: Form) -> tuple[dict[str, Any], list[Block]]:
 
     Raises OSError, or ValueError, KeyError, TypeError or AttributeError for a file that is none of this form.
     """
-    first, *lines = path.read_text().split("\n")
+    first, *lines = read_whole(path).decode().split("\n")
     head = json.loads(first)
     if (head.get("schema"), head.get("kind")) != (SCHEMA, form.kind):
         raise ValueError(f"its first line is not of {form.kind}, schema {SCHEMA}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.common.comparison import MARGIN, MOST_PRESSURE, Sample, spread
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text, count_text, share_text
+from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.runs.aa import (
     FIRST,
     KIND,
@@ -38,7 +38,7 @@ FILE_NAME = "pairs.jsonl"
 SUMMARY_NAME = "README.md"
 BLOCKS = (6, 10, 20, 30)
 PLANTED = (0.02, 0.05)
-BESIDE = " Other runs were measured beside it."
+BESIDE = " Other runs were measured at the same time."
 FORM = Form(KIND, dict.fromkeys(("wall_seconds", "cpu_seconds", "pressure", "steal"), 6), named=True)
 """Of a study: hundreds of twins of one program, and what they say of this harness's verdict."""
 
@@ -58,7 +58,7 @@ def read_study(path: Path) -> Study:
         return Study(head, [twins_in(block) for block in blocks])
     except OSError as error:
         raise Refusal(
-            f"cannot read {path} ({error.strerror}); python -m harness.doctor --study 300 makes one"
+            f"cannot read {path} ({error.strerror or error}); python -m harness.doctor --study 300 makes one"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"{path} is no A/A study ({error})", UNMEASURED) from error
@@ -92,7 +92,7 @@ def _unfinished(partial: Path, head: dict[str, Any]) -> Study | None:
 
 
 def summary(study: Study) -> str:
-    """The study in words and figures, as the page that stands beside its file."""
+    """The study in words and figures, as the page in the folder of its file."""
     return "\n".join([*_said_first(study), "", *_table(study), "", *_said_last(study)]) + "\n"
 
 
@@ -101,7 +101,7 @@ def _said_first(study: Study) -> list[str]:
     compared, machine = head["compared"], head["environment"]
     samples = [sample for pair in pairs for sample in pair]
     walls = [sample.wall_seconds for sample in samples]
-    threads = "1 thread" if compared["threads"] == 1 else f"{compared['threads']} threads"
+    threads = counted_text(compared["threads"], "thread")
     return [
         "# A/A study",
         "",
@@ -110,9 +110,9 @@ def _said_first(study: Study) -> list[str]:
         f"{count_text(compared['vocab_size'])}, {threads}. {machine['cpu']}, {machine['cores']} processors, "
         f"{machine['kernel']}, {machine['python']}, {head['started'][:10]}.",
         "",
-        f"Made by `{head['command']}`, which writes `{FILE_NAME}` and this page anew.",
+        f"`{head['command']}` made it; the same command writes `{FILE_NAME}` and this page again.",
         "",
-        f"A sample takes {1000 * median(walls):.0f} ms by the clock; the longest less the shortest is "
+        f"A sample takes {1000 * median(walls):.0f} ms of wall time; the longest and the shortest differ by "
         f"{share_text(spread(walls) or 0)} of that. {_load(samples)}{BESIDE if head['concurrent'] else ''}",
     ]
 
@@ -124,8 +124,8 @@ def _load(samples: Sequence[Sample]) -> str:
         return "The kernel did not say how busy the machine was."
     pressed = sum(pressure > MOST_PRESSURE for pressure in known) / len(known)
     return (
-        f"In the median sample something waited for a processor for {share_text(median(known))} of the time (what the "
-        f"kernel calls pressure), in {share_text(pressed)} of them for over {share_text(MOST_PRESSURE)}."
+        f"In the median sample something waited for a processor for {share_text(median(known))} of the time (the "
+        f"kernel calls this pressure); in {share_text(pressed)} of the samples for over {share_text(MOST_PRESSURE)}."
     )
 
 
@@ -156,11 +156,11 @@ def _line(pairs: Sequence[Twins], way: Way, blocks: int) -> str:
 
 def _said_last(study: Study) -> list[str]:
     sentences = [
-        "A false alarm is a comparison of the program with itself that ends in a difference: the interval of the ratio "
-        f"within blocks leaves out 1 and does not lie within {share_text(MARGIN)} of it.",
+        "A false alarm is a comparison of the program with itself that finds a difference: the interval of the ratio "
+        f"within blocks does not contain 1, and is not within {share_text(MARGIN)} of it.",
         "Comparisons follow each other in time and share no block.",
         "A planted slow-down is added to the measured ratios.",
-        "The last column is the smallest slow-down that blocks drawn from all of these would show that often.",
+        "The last column is the smallest slow-down that is found that often in blocks drawn at random.",
     ]
     undisturbed = Way("wall", filtered=True)
     if undisturbed in ways(study.pairs):

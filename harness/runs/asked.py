@@ -119,9 +119,11 @@ def data_override(data: str | None) -> list[str]:
     """What --data means: a name of a card before a file of that name."""
     if data is None:
         return []
-    if data in registry.cards("data") or not Path(data).exists():
-        return [f"data={data}"]
-    return [f"data.path={data}"]
+    if data not in registry.cards("data") and Path(data).exists():
+        return [f"data.path={data}"]
+    if registry.looks_like_a_file(data):
+        raise Refusal(f"there is no file {data}, and no data set of that name")
+    return [f"data={data}"]
 
 
 class MergesAsked(NamedTuple):
@@ -140,6 +142,8 @@ def is_variant(name: str) -> bool:
         return False
     if ":" in name:
         return True
+    if registry.looks_like_a_file(name):
+        raise Refusal(f"there is no file of merges {name}, and no variant of that name")
     raise Refusal(
         f"{registry.unknown('variant', name, registry.variants())}; a function of your own is written "
         "package.module:function, and there is no file of merges of that name"
@@ -174,7 +178,7 @@ def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merg
         run.measure_all()
     (trained,) = run.trained
     if trained.answer["status"] != "ok" or trained.merges is None:
-        raise Refusal(f"{name} came to no merges ({trained.answer['reason']})", UNMEASURED)
+        raise Refusal(f"{name} made no merges ({trained.answer['reason']})", UNMEASURED)
     return MergesAsked(
         name, trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}"
     )

@@ -24,6 +24,7 @@ from harness.common.registry import CounterCard, VariantCard
 from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile, generated
 from harness.measure.environment import memory_bytes
+from harness.measure.page_cache import COLD, WARM
 from harness.measure.process import Answer, Limits
 from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
 from harness.runs.settings import affinity_of, threads_of
@@ -70,10 +71,12 @@ class CountCell:
     limits: Limits
     affinity: tuple[int, ...] | None = None
     """The cores that it is kept to, in order; None for all that this process may use."""
+    page_cache: str = WARM
 
     def key(self) -> str:
         """Names the measurement: the counter, its parameters and its width."""
         parts = [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
+        parts += [] if self.page_cache == WARM else [self.page_cache]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -115,6 +118,10 @@ class TrainCell:
 
     def key(self) -> str:
         """Names the measurement, so that two records of the same work can be found."""
+        return self._key
+
+    @functools.cached_property
+    def _key(self) -> str:
         limits = [self.limits.wall_seconds, self.limits.memory_bytes]
         work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter, *self.extension.key()]
         variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
@@ -131,6 +138,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
+    one_of("page_cache", config["page_cache"], [WARM, COLD])
     special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
     vocab_size = of_card_unless_said(config, "vocab_size")
     vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
@@ -157,7 +165,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     cells = []
     for variant in variants:
         counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting)
-        count = CountCell(reading, counter, threads, limits, affinity)
+        count = CountCell(reading, counter, threads, limits, affinity, config["page_cache"])
         cells.append(
             TrainCell(
                 variant,
@@ -365,6 +373,7 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
         "params": dict(card.params),
         "threads": cell.threads,
         "affinity": None if cell.affinity is None else list(cell.affinity),
+        "page_cache": cell.page_cache,
         "corpus": None if cell.reading.file.table else cell.reading.corpus,
     }
 

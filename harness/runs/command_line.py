@@ -157,12 +157,18 @@ def check_names(argument: str) -> None:
         return
     for name in map(str.strip, value.split(",")):
         if name not in existing(key):
-            raise Refusal(registry.unknown(key, name, existing(key)))
+            raise Refusal(_unknown(key, name))
 
 
 def existing(group: str) -> list[str]:
     """The names that there are in a group of configuration."""
     return list(registry.variants() if group == "variant" else registry.cards(group))
+
+
+def _unknown(group: str, name: str) -> str:
+    if group == "data" and registry.looks_like_a_file(name):
+        return f"there is no data set {name!r}; for a file say data.path={name}"
+    return registry.unknown(group, name, existing(group))
 
 
 def chosen_data(arguments: Sequence[str]) -> str:
@@ -177,7 +183,7 @@ def sentence(error: BaseException, data: str = "") -> str:
     told = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
     said = ": ".join(line.rstrip(":") for line in told[:2]) or type(error).__name__
     if (match := re.search(r"Could not find '(\w+)/([^']+)'", said)) and match[1] in GROUPS:
-        return registry.unknown(match[1], match[2], existing(match[1]))
+        return _unknown(match[1], match[2])
     if match := re.search(r"Could not override '([^']+)'", said):
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
     if match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):

@@ -13,7 +13,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, share_text
-from harness.proof.true_counts import tokens_left
+from harness.proof.compiled_replay import tokens_left
 from harness.runs.asked import only_cell, words_of
 from harness.runs.cells import TrainCell
 from harness.worker import word_store
@@ -57,7 +57,7 @@ def drifts(overrides: Sequence[str], sizes: Sequence[str]) -> list[Drifted]:
         for least in LEAST:
             part = without_rare(whole, least)
             lost = 1 - positions(part) / positions(whole)
-            found.append(held(f"words met {least} times or more", part, trained(cell, part), whole, merges, lost))
+            found.append(held(f"words seen {least} times or more", part, trained(cell, part), whole, merges, lost))
             show(len(found))
         for length, table in sorted(tables.items(), reverse=True)[1:]:
             taken = f"{bytes_text(length)}, {share_text(length / largest)}"
@@ -72,7 +72,7 @@ def trained(cell: TrainCell, word_counts: WordCounts) -> list[Merge]:
 
 
 def without_rare(word_counts: WordCounts, least: int) -> WordCounts:
-    """The table without the words that are met fewer than `least` times.
+    """The table without the words that are seen fewer than `least` times.
 
     >>> dict(without_rare(WordCounts.from_items([(b"low", 5), (b"er", 1), (b"new", 2)]), 2))
     {b'low': 5, b'new': 2}

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.common.units import bytes_text, count_text
+from harness.common.units import bytes_text, count_text, counted_text
+from harness.measure.page_cache import COLD, WARM
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -175,7 +176,7 @@ def _extended(record: Record) -> str:
 
 
 def _threads_said(record: Record) -> str:
-    return "1 thread" if record["threads"] == 1 else f"{count_text(record['threads'])} threads"
+    return counted_text(record["threads"], "thread")
 
 
 def _machine(record: Record) -> str:
@@ -267,6 +268,15 @@ FIELDS: tuple[Field, ...] = (
         override=True,
         unlike="threads",
     ),
+    Field(
+        "page_cache",
+        lambda record: record.get("page_cache") or WARM,
+        "page cache",
+        lambda record: f"page cache {COLD}" if record.get("page_cache") == COLD else "",
+        names_cell=True,
+        override=True,
+        unlike="page_cache",
+    ),
     _field("params", names_cell=True, unlike="params", beside=_params_beside),
     _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=_always),
     _field(
@@ -295,12 +305,14 @@ DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 """What decides which merges are right."""
 WORK = tuple(field for field in FIELDS if field.other_work)
 """What, besides the corpus, decides how much there is to do: times of one work are there to be compared."""
-COUNTED = tuple(FIELD[name] for name in ("data.sha256", "pattern", "special_tokens", "errors", "threads"))
+COUNTED = tuple(FIELD[name] for name in ("data.sha256", "pattern", "special_tokens", "errors", "threads", "page_cache"))
 """What makes two countings by one counter the same."""
 OVERRIDES = tuple(field for field in FIELDS if field.override)
 COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
+_IN_CELL = tuple(dict.fromkeys(["cell", "variant", "counting", *(field.name.partition(".")[0] for field in _CELL)]))
+"""The keys of a record that these are read from."""
 
 
 def in_words(record: Record) -> dict[str, InWords]:
@@ -319,10 +331,10 @@ def cell_of(record: Record) -> Key:
 
     Records of one cell mostly follow each other and share their values (record.py): then they share the key.
     """
-    values = [field.value(record) for field in _CELL]
+    values = list(map(record.get, _IN_CELL))
     known = _last_cell[-1]
     if not all(map(operator.is_, values, known.values)):
-        _last_cell[:] = [known := _Keyed(values, tuple(map(fixed, values)))]
+        _last_cell[:] = [known := _Keyed(values, tuple(fixed(field.value(record)) for field in _CELL))]
     return known.key
 
 

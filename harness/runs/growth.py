@@ -1,7 +1,8 @@
 """How a figure grows with the size of the text: a power law through measured slices, with an interval that widens.
 
 The exponent is that of the logarithms' least squares, larger slices weighing more, drawn to what is usual where there
-is little to see. An interval is meant to hold the truth nine times in ten.
+is little to see. An interval is meant to hold the truth nine times in ten. A corpus whose sources stand one behind the
+other grows in no one way: where the smaller slices were wrong about a larger one, the exponent is doubted by as much.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Kind:
 
 
 WORDS = Kind("distinct words", (0.6, 0.2), 0.05, 0.06)
-REPEATED = Kind("words met twice or more", (0.6, 0.2), 0.05, 0.06)
+REPEATED = Kind("words seen twice or more", (0.6, 0.2), 0.05, 0.06)
 TABLE = Kind("bytes of their table", (0.62, 0.2), 0.05, 0.06)
 COUNTING_SECONDS = Kind("seconds of counting", (1.0, 0.1), 0.2, 0.06)
 COUNTING_MEMORY = Kind("memory of counting", (0.6, 0.25), 0.3, 0.1, from_nothing=False)
@@ -65,12 +66,22 @@ class Growth:
     exponent: float
     doubt: float
     scatter: float
+    missed: float = 0.0
+    """By how much exponents that smaller slices told were off for larger ones, beyond what noise explains."""
 
     def expected(self, size: float) -> Expected:
         distance = math.log(size / self.at)
-        wide = QUANTILE * math.hypot(self.scatter, self.doubt * distance)
+        wide = QUANTILE * math.hypot(self.scatter, max(self.doubt, self.missed) * distance)
         middle = self.level * math.exp(self.exponent * distance)
         return Expected(*(self.base + middle * math.exp(sign * wide) for sign in (0, -1, 1)))
+
+    def miss(self, size: float, value: float) -> float:
+        """By how much its exponent is off, at least, if the figure is `value` at `size`."""
+        if value <= self.base or size <= self.at:
+            return 0.0
+        ratio = (value - self.base) / (self.expected(size).value - self.base)
+        noise = math.hypot(self.scatter, self.kind.noise * value / (value - self.base))
+        return max(0.0, abs(math.log(ratio)) - QUANTILE * noise) / math.log(size / self.at)
 
     def reaches(self, most: float) -> Expected:
         """The bytes of text at which the figure is `most`; as an interval, the earliest and the latest."""
@@ -101,6 +112,7 @@ def growth(kind: Kind, slices: Sequence[tuple[int, float]]) -> Growth | None:
         return None
     at, last, _ = samples[-1]
     exponent, doubt, level, scatter = fitted(samples, at, kind.usual, kind.noise)
+    smaller = growth(kind, sorted(slices)[:-1])
     return Growth(
         kind,
         base,
@@ -109,4 +121,5 @@ def growth(kind: Kind, slices: Sequence[tuple[int, float]]) -> Growth | None:
         exponent,
         math.hypot(doubt, kind.drift),
         math.hypot(scatter, kind.noise),
+        0.0 if smaller is None else max(smaller.missed, smaller.miss(*max(slices))),
     )

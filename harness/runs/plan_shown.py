@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from harness.common.media import terminal_text
-from harness.common.units import duration_text
+from harness.common.units import counted_text, duration_text
 from harness.runs import store
 from harness.runs.cells import CountCell, TrainCell
 from harness.runs.costs import MOST_SECONDS, SHARE_OF_LIMIT, expected_cost
 from harness.runs.extrapolation import Estimate
 from harness.runs.settings import Settings
 
-UNKNOWN = "unknown"
+UNKNOWN = "time unknown"
 
 
 def show_plan(cells: Sequence[TrainCell], settings: Settings, machine: str, console: Console) -> None:
@@ -77,7 +77,7 @@ def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settin
     """How often all of it is run, and how long that takes where it is known."""
     warm_up = settings.measure.warm_up
     rule = settings.measure.precision
-    blocks = f"{settings.repeat} block(s)" if rule is None else f"{rule.fewest} to {rule.most} blocks"
+    blocks = counted_text(settings.repeat, "block") if rule is None else f"{rule.fewest} to {rule.most} blocks"
     blocks += f" after {warm_up} of warm-up" if warm_up else ""
     blocks += f" until ratios are known within {rule.within:.0%}" if rule is not None else ""
     seconds, missing = 0.0, 0
@@ -90,10 +90,10 @@ def summary(cells: Sequence[TrainCell], costs: Sequence[Estimate | None], settin
         else:
             seconds += cost.seconds * (settings.repeat + warm_up)
     least = "about" if rule is None else "at least"
-    told = f"{least} {took_text(seconds)} for the trainers" if missing < len(cells) else f"cost {UNKNOWN}"
+    told = f"{least} {took_text(seconds)} for the trainers" if missing < len(cells) else UNKNOWN
     if 0 < missing < len(cells):
-        told += f" whose cost is known, {missing} are not"
+        told += f", without the {missing} whose time is unknown"
     most = longest(cells, settings)
     if missing and most is not None:
         told += f", trainers at most {took_text(most)} by limits.wall"
-    return f"{len(cells)} cells, {blocks}, {told}; nothing was run (plan=true)"
+    return f"{counted_text(len(cells), 'cell')}, {blocks}, {told}; nothing was run (plan=true)"

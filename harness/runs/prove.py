@@ -14,7 +14,8 @@ from harness.common import registry
 from harness.common.progress import bar
 from harness.common.registry import OUTSIDE, VariantCard
 from harness.proof import compiled_replay
-from harness.proof.true_counts import Replay, replay, tokens_left
+from harness.proof.compiled_replay import tokens_left
+from harness.proof.true_counts import Replay, replay
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.extension import EXTENDS
@@ -140,7 +141,7 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
         elif disagree:
             names = ", ".join(dict.fromkeys(claim.variant for claim in claims))
             disagreements.append(
-                f"{cell.reading.file.name}: {names} and the trainers they were held against disagree, and no "
+                f"{cell.reading.file.name}: {names} and the trainers they were compared with disagree, and no "
                 "two families agree; none of these merges is proved"
             )
     for trained, claim in zip(group, claims, strict=True):

@@ -6,6 +6,7 @@ cannot be read is reported with its number and skipped: it costs only itself.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import gzip
@@ -17,23 +18,32 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
 from harness.common.quick_json import read_json
 from harness.common.streams import say
-from harness.runs.record_keys import complaints
+from harness.runs.record_keys import complaints, is_sound
 
 SCHEMA = 1
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"
 """The same, packed by gzip: what is kept for good and not added to."""
 Record = dict[str, Any]
+LeftOut = Mapping[str, Sequence[str]]
+"""What a reader of many records has no use for: keys, and what is kept of each where it is a mapping."""
+NOTHING_LEFT_OUT: LeftOut = MappingProxyType({})
 NOTHING = object()
 LONGEST_LINE = 64 << 20
-ENDING = b', "environment": {'
-"""With what the long end of a line begins that the records of one run have in common."""
+FIGURES, ENDING, SOURCE = b', "seconds": {', b', "environment": {', b', "source_sha256": '
+"""Between what the records of one cell have in common, at the beginning of a line, and those of one run, at its end.
+
+That end may begin a little before the machine is described.
+"""
+LITTLE = 400
+MOST_PARTS, MOST_MET = 4096, 65_536
 BY_ITSELF = "itself"
 """What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
 
@@ -101,9 +111,9 @@ class Line(NamedTuple):
     complaints: tuple[str, ...] = ()
 
 
-def lines_of(path: Path) -> Iterator[Line]:
+def lines_of(path: Path, without: LeftOut = NOTHING_LEFT_OUT) -> Iterator[Line]:
     """The lines of a file that are not blank. Raises Refusal if it cannot be read."""
-    reader = Reader(path)
+    reader = Reader(path, without)
     try:
         with readable(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
             for number in itertools.count(1):
@@ -131,22 +141,28 @@ def files_of(folder: Path) -> list[Path]:
 class Reader:
     """Reads the lines of a file one after the other.
 
-    What a record shares with the one before it is kept, and checked, once: most of it, where one cell was run often.
+    What a record shares with the one before it is kept, and checked, once; and how lines begin and end that were met
+    before is not parsed again: most of each, where one cell was run often.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, without: LeftOut = NOTHING_LEFT_OUT) -> None:
         self.path = path
+        self.without = without
         self.before: Record = {}
         self.exact: dict[str, bytes] = {}
         """Mappings and lists of the record before as bytes, where they were needed."""
-        self.end = b""
-        """How the line before ends, from its last ENDING on; what stands there is told by `end_names`."""
-        self.end_names: tuple[str, ...] = ()
+        self.parts: dict[bytes, Record] = {}
+        """The beginnings and ends of lines that have come twice, and what they say, known to be sound."""
+        self.met: set[int] = set()
+        """The hashes of those that have come."""
+        self.beginning = self.end = b""
+        """Those of the line before: the same object has its hash already."""
 
     def line(self, number: int, line: bytes) -> Line:
         """A record of our schema that is whole and holds together, or all reasons why the line is none."""
+        self.beginning, self.end = beginning, end = self.cut(line)
         try:
-            record = self.parsed(line)
+            record, own = self.parsed(line, beginning, end)
         except (ValueError, RecursionError) as error:
             return Line(self.path, number, None, (str(error),))
         schema = record.get("schema") if isinstance(record, dict) else None
@@ -158,7 +174,7 @@ class Reader:
         before, exact = self.before, self.exact
         spelled: dict[str, bytes] = {}
         fresh: Record = {}
-        for name, value in record.items():
+        for name, value in own.items():
             known = before.get(name, NOTHING)
             if value is known:
                 continue
@@ -173,44 +189,71 @@ class Reader:
                 record[name] = known
                 continue
             fresh[name] = value
-        wrong = tuple(complaints(record, fresh))
-        if wrong:
-            return Line(self.path, number, None, wrong)
+        if not is_sound(record, fresh):
+            return Line(self.path, number, None, tuple(complaints(record, fresh)))
         self.before, self.exact = record, spelled
-        self.note_end(line)
+        self.note(beginning, beginning + b"}", record)
+        self.note(end, b"{" + end[2:], record)
+        self.leave_out(record)
         return Line(self.path, number, record)
 
-    def parsed(self, line: bytes) -> Any:
-        """What a line says. Where it ends as the one before, that end, mostly half of it, is not read again.
+    def cut(self, line: bytes) -> tuple[bytes, bytes]:
+        """How the line begins and ends; the same objects as of the line before where it does as that."""
+        beginning, end = self.beginning, self.end
+        if not (beginning and line.startswith(beginning) and line.startswith(FIGURES, len(beginning))):
+            beginning = line[: max(line.find(FIGURES), 0)]
+        if not (end and line.endswith(end) and len(beginning) + len(end) <= len(line)):
+            stop = line.rfind(ENDING)
+            source = line.rfind(SOURCE, max(stop - LITTLE, len(beginning)), max(stop, 0))
+            stop = source if source >= 0 else stop
+            end = line[stop:] if stop >= len(beginning) and stop >= 0 else b""
+        return beginning, end
 
-        A quote in a text is escaped, so what is cut off are members of a mapping; and of the record itself, for only
-        then the beginning is a mapping without them, as that of the line before was.
+    def parsed(self, line: bytes, beginning: bytes, end: bytes) -> tuple[Any, Any]:
+        """What a line says, and those members of it that stand in none of the parts that are known.
+
+        A quote in a text is escaped, so parts end where members do; and a part is known only if these are members of
+        the record itself. What is said twice counts as it was said last.
         """
-        start = len(line) - len(self.end)
-        if self.end and start > 0 and line.endswith(self.end):
-            try:
-                record = read_json(line[:start] + b"}")
-            except ValueError:
-                return read_json(line)
-            if type(record) is dict and record:
-                for name in self.end_names:
-                    record[name] = self.before[name]
-                return record
-        return read_json(line)
+        first, last = self.parts.get(beginning), self.parts.get(end)
+        if first is not None or last is not None:
+            rest = line if first is None else b"{" + line[len(beginning) + 2 :]
+            rest = rest if last is None else rest[: -len(end)] + b"}"
+            with contextlib.suppress(ValueError):
+                own = read_json(rest)
+                if type(own) is dict and own and (last is None or own.keys().isdisjoint(last)):
+                    return {**(first or {}), **own, **(last or {})}, own
+        record = read_json(line)
+        return record, record
 
-    def note_end(self, line: bytes) -> None:
-        """Remember how the line of a sound record ends, if it is another end, and a beginning can be cut from it."""
-        start = line.rfind(ENDING)
-        if start < 0:
-            self.end = b""
-        elif line[start:] != self.end:
-            self.end = b""
-            try:
-                beginning, members = read_json(line[:start] + b"}"), read_json(b"{" + line[start + 1 :])
-            except ValueError:
-                return
-            if type(beginning) is dict and type(members) is dict:
-                self.end, self.end_names = line[start:], tuple(members)
+    def note(self, part: bytes, alone: bytes, record: Record) -> None:
+        """Remember a part of the line of a sound record the second time that it comes.
+
+        A beginning closed by a brace is a mapping only if it ends between two members of the record.
+        """
+        if not part or part in self.parts:
+            return
+        if hash(part) not in self.met:
+            if len(self.met) == MOST_MET:
+                self.met.clear()
+            self.met.add(hash(part))
+            return
+        with contextlib.suppress(ValueError):
+            said = read_json(alone)
+            there = {name: record[name] for name in said if name in record} if type(said) is dict else {}
+            if there and exactly(there) == exactly(said):
+                if len(self.parts) == MOST_PARTS:
+                    self.parts.clear()
+                self.parts[part] = there
+
+    def leave_out(self, record: Record) -> None:
+        """Take what nobody will ask for out of a record."""
+        for name, kept in self.without.items():
+            value = record.get(name)
+            if type(value) is dict and kept:
+                record[name] = {inner: value[inner] for inner in kept if inner in value}
+            elif value is not None:
+                del record[name]
 
 
 def exactly(value: Any) -> bytes:
@@ -224,12 +267,12 @@ def report(line: Line) -> None:
     say(skipped)
 
 
-def read_records(paths: Sequence[Path | str]) -> list[Record]:
+def read_records(paths: Sequence[Path | str], without: LeftOut = NOTHING_LEFT_OUT) -> list[Record]:
     """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
     records = []
     for given in map(Path, paths):
         for file in files_of(given) if given.is_dir() else [given]:
-            for line in lines_of(file):
+            for line in lines_of(file, without):
                 if line.record is None:
                     report(line)
                 else:

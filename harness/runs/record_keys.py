@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from variants import contract
@@ -26,6 +26,7 @@ PRESSURES = ("cpu", "memory", "io")
 PHASES = (*contract.PHASES, "other")
 """In the order in which a run goes through them; what no phase covers comes last."""
 _PHASES = frozenset(PHASES)
+_SUMMED = _PHASES | {"total"}
 DIGEST = re.compile(r"[0-9a-f]{64}")
 # Sums of the same numbers in another order differ in their last digits.
 ROUNDING_SECONDS = 1e-6
@@ -75,7 +76,29 @@ def is_merge(value: Any) -> bool:
 
 def is_point(value: Any) -> bool:
     """Whether it is a point of a curve: how many merges were made by then, and in how many seconds by phase."""
-    return isinstance(value, dict) and finite(value.get("merges")) and SECONDS.fits(value.get("seconds"))
+    return type(value) is dict and finite(value.get("merges")) and is_seconds(value.get("seconds"))
+
+
+def is_seconds(value: Any) -> bool:
+    return isinstance(value, dict) and (
+        are_small_numbers(value.values()) or all(spent is None or finite(spent) for spent in value.values())
+    )
+
+
+def are_small_numbers(values: Collection[Any]) -> bool:
+    """Whether all are numbers, 0 or more, as nearly all mappings of numbers are: told at once and not one by one.
+
+    What is not a number spoils the sum; one that is may do so too, and is then looked at by itself.
+    """
+    return _PLAIN.issuperset(map(type, values)) and (not values or are_small(values))
+
+
+def are_small(numbers: Collection[float]) -> bool:
+    """The same of one number or more; what is neither more nor less than anything spoils the sum."""
+    return min(numbers) >= 0 and max(numbers) < LARGEST and sum(numbers) < LARGEST
+
+
+_PLAIN = frozenset((int, float))
 
 
 TEXT = Type("text", lambda value: isinstance(value, str))
@@ -89,10 +112,7 @@ CORES = Type("a list of cores", lambda value: isinstance(value, list) and all(ty
 CURVE = Type("a list of points", lambda value: isinstance(value, list) and all(map(is_point, value)))
 MERGE = Type("a merge: two tokens in hexadecimal digits", is_merge)
 MAPPING = Type("a mapping", lambda value: isinstance(value, dict))
-SECONDS = Type(
-    "a mapping of seconds by phase",
-    lambda value: isinstance(value, dict) and all(spent is None or finite(spent) for spent in value.values()),
-)
+SECONDS = Type("a mapping of seconds by phase", is_seconds)
 COUNTS = Type("whole numbers by name", lambda value: isinstance(value, dict) and all(map(WHOLE.fits, value.values())))
 SHA256 = Type("64 hexadecimal digits", lambda value: isinstance(value, str) and DIGEST.fullmatch(value) is not None)
 MOMENT = Type("a moment in ISO 8601 with its time zone", is_moment)
@@ -179,6 +199,7 @@ KEYS: dict[str, Key] = {
     "witness.wall_seconds": Key(NUMBER, "seconds"),
     "witness.cpu_seconds": Key(NUMBER, "seconds"),
     "witness.whole_process": Key(YES_OR_NO),
+    "witness.import_cpu_seconds": Key(NUMBER, "seconds"),
     "disturbance": Key(MAPPING),
     **{f"disturbance.{of}psi_{kind}_seconds": Key(NUMBER, "seconds") for of in ("", "group_") for kind in PRESSURES},
     "disturbance.steal_seconds": Key(NUMBER, "seconds"),
@@ -188,6 +209,7 @@ KEYS: dict[str, Key] = {
     "laps": Key(WHOLE),
     "clock_cost_seconds": Key(NUMBER, "seconds"),
     "affinity": Key(CORES),
+    "page_cache": Key(TEXT),
     "limits": Key(MAPPING),
     "limits.wall_seconds": Key(NUMBER, "seconds"),
     "limits.memory_bytes": Key(WHOLE, "bytes"),
@@ -237,6 +259,14 @@ for _name, _key in KEYS.items():
     _outer, _, _inner = _name.rpartition(".")
     _WITHIN.setdefault(_outer, {})[_inner] = _key
 _FITS = {outer: {name: key.type.fits for name, key in keys.items()} for outer, keys in _WITHIN.items()}
+_NEEDED = {outer: set(names) for outer, names in NEEDED.items()}
+_NONE: set[str] = set()
+_SIZED = {WHOLE: (int,), NUMBER: (float, int)}
+"""Of which types numbers are that have only to be 0 or more, and not too large."""
+_TESTS = {
+    outer: {name: (key.type.fits, _SIZED.get(key.type, ()), key.null) for name, key in keys.items()}
+    for outer, keys in _WITHIN.items()
+}
 _NEVER_NULL = {outer: {name for name, key in keys.items() if not key.null} for outer, keys in _WITHIN.items()}
 
 
@@ -254,6 +284,46 @@ def complaints(record: Mapping[str, Any], fresh: Mapping[str, Any] | None = None
     yield from disagreements(record)
 
 
+def is_sound(record: Mapping[str, Any], fresh: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to complain of, which is told sooner than what there is."""
+    return record.keys() >= _REQUIRED and _is_sound_within("", fresh) and _holds_together(record)
+
+
+def _is_sound_within(outer: str, values: Mapping[str, Any]) -> bool:
+    described = _TESTS[outer]
+    for name, value in values.items():
+        if (key := described.get(name)) is None:
+            continue
+        test, kinds, null = key
+        if value is None:
+            if not null:
+                return False
+        elif type(value) in kinds:
+            if not 0 <= value < LARGEST:
+                return False
+        elif not test(value) or not (outer or name not in _WITHIN or _is_sound_within(name, value)):
+            return False
+    return values.keys() >= _NEEDED.get(outer, _NONE)
+
+
+def _holds_together(record: Mapping[str, Any]) -> bool:
+    """Whether nothing disagrees: of a plain record that is told at once."""
+    return (
+        record["status"] == "ok"
+        and record.get("extrapolated") is None
+        and record.get("identity") is None
+        and isinstance(record["variant"], str)
+        and _adds_up(record["seconds"])
+    ) or next(disagreements(record), None) is None
+
+
+def _adds_up(seconds: Mapping[str, Any]) -> bool:
+    """Whether a total is certainly the sum of its phases; where it is nearly not, disagreements() is asked."""
+    total = seconds.get("total")
+    together = sum(filter(None, seconds.values()))
+    return total is not None and seconds.keys() <= _SUMMED and abs(together - 2 * total) < ROUNDING_SECONDS / 2
+
+
 def _complaints_within(outer: str, values: Mapping[str, Any]) -> Iterator[str]:
     fits, never_null = _FITS[outer], _NEVER_NULL[outer]
     for name, value in values.items():
@@ -268,7 +338,8 @@ def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
     seconds = record.get("seconds")
     total = seconds.get("total") if isinstance(seconds, dict) else None
     if isinstance(seconds, dict) and finite(total):
-        spent = sum([part for phase, part in seconds.items() if phase in _PHASES and finite(part)])
+        parts = [part for phase, part in seconds.items() if phase in _PHASES and part is not None]
+        spent = sum(parts if are_small_numbers(parts) else filter(finite, parts))
         if abs(spent - float(total or 0)) > ROUNDING_SECONDS:
             yield f"seconds.total is {total:.6f}, its phases add up to {spent:.6f}"
         if record.get("status") not in ("ok", "mismatch", None):

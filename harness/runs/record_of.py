@@ -215,6 +215,7 @@ def what_was_seen(answer: Answer) -> Record:
         "laps": answer.get("laps"),
         "clock_cost_seconds": clock_cost_seconds(),
         "affinity": answer.get("affinity"),
+        "page_cache": answer.get("page_cache"),
     }
 
 

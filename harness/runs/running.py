@@ -132,6 +132,7 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent
             try:
                 run.measure_all()
                 run.prove()
+                tell_of_stale_build(run.records())
             except BaseException:
                 run.prove(interrupted=True)
                 append_once(store, run.records(), run.run_id)
@@ -139,6 +140,18 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent
             yield run
         finally:
             journal.close()
+
+
+def tell_of_stale_build(records: Sequence[Record]) -> None:
+    """Say how to mend a compiled part that is older than its sources, where something crashed as it then would."""
+    if any(record["status"] == "error" and CALLED_AMISS.search(record["reason"] or "") for record in records):
+        from harness.common.stale_build import REMEDY, is_outdated
+
+        if is_outdated():
+            say(REMEDY)
+
+
+CALLED_AMISS = re.compile(r"\b(TypeError|ValueError|AttributeError|ImportError): ")
 
 
 def taken_up(cells: Sequence[TrainCell], settings: Settings, store: RecordFile) -> Journal:

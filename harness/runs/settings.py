@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.common.choices import at_least, one_of
 from harness.common.errors import Refusal
+from harness.measure.environment import usable_cores
 from harness.measure.instructions import RUN_TRAINER
 from harness.runs.precision import Rule, rule_of
 
@@ -100,7 +101,7 @@ def threads_of(asked: Any) -> int:
     (2, True)
     """
     if asked == "all":
-        return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+        return usable_cores()
     if type(asked) is not int:
         raise Refusal(f"threads={asked} is no whole number; give a number, or all")
     at_least("threads", asked)

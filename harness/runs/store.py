@@ -63,7 +63,9 @@ def manifest_of(words: Path) -> dict[str, Any]:
         if words not in _told:
             raise
         return _told[words]
-    return _told.setdefault(words, told) if words_are_named_by_content(words) else told
+    if words not in _told and words_are_named_by_content(words):
+        _told[words] = told
+    return _told.get(words, told)
 
 
 def words_are_named_by_content(words: Path) -> bool:

@@ -36,6 +36,7 @@ GROUP = "submit"
 ENDED, SUBMITTED = "ended.json", "job.json"
 SECONDS_BETWEEN_LOOKS = 1.0
 OWN_RESULTS = "results"
+MOST_SHOWN = 200
 
 
 class Job(NamedTuple):
@@ -86,7 +87,8 @@ def submit(arguments: Sequence[str], composed: Sequence[Composed], show: Show, c
     collected = collect(folder, [job.key for job in jobs], RecordFile(results))
     codes = [outcome_of(folder / job.key) for job in jobs]
     notes = [
-        f"the job for {job.name} has not ended as it should: {reason_in(folder / job.key)}; run the same command again"
+        f"the job for {job.name} has not ended as it should: "
+        f"{reason_in(folder / job.key, job_in(executor, folder / job.key))}; run the same command again"
         for job, code in zip(jobs, codes, strict=True)
         if code not in (OK, MISMATCH)
     ]
@@ -156,12 +158,17 @@ def started(executor: Any, arguments: Sequence[str], job: Job, folder: Path) -> 
 
 def under_way(executor: Any, place: Path) -> Any:
     """The job that an interrupted command has submitted, if it has not ended yet."""
+    job = job_in(executor, place)
+    return None if job is None or job.done() else job
+
+
+def job_in(executor: Any, place: Path) -> Any:
+    """The job that was submitted last for this place; None if there was none."""
     try:
         job_id = json.loads((place / SUBMITTED).read_text())["id"]
     except FileNotFoundError:
         return None
-    job = executor.job_class(executor.folder, job_id)
-    return None if job.done() else job
+    return executor.job_class(executor.folder, job_id)
 
 
 def run_job(arguments: Sequence[str], key: str, place: str, working_folder: str) -> int:
@@ -193,17 +200,22 @@ def outcome_of(place: Path) -> int | None:
         return None
 
 
-def reason_in(place: Path) -> str:
+def reason_in(place: Path, job: Any) -> str:
+    """Why a job has not ended well: its own sentence, else the state that it is in and how its log ends."""
     try:
         return str(json.loads((place / ENDED).read_text())["said"] or "some of it could not be measured")
     except FileNotFoundError:
-        return f"it was killed or ran out of job.minutes, see {place.parent / 'log'}"
+        if job is None:
+            return "it was not submitted"
+    lines = [line.strip() for line in (job.stderr() or job.stdout() or "").splitlines() if line.strip()]
+    log = f"its log {job.paths.stderr} ends with {lines[-1][-MOST_SHOWN:]!r}" if lines else "it has left no log"
+    return f"it was killed or ran out of job.minutes; its state is {job.state}, and {log}"
 
 
 def collect(folder: Path, keys: Sequence[str], store: RecordFile) -> list[Record]:
-    """The records of all jobs, each in the store once."""
-    paths = [path for key in keys for path in files_of(folder / key / OWN_RESULTS)]
-    records = read_records(paths) if paths else []
+    """The records of all jobs, each in the store once; a job that was killed early has none."""
+    paths = [path for key in keys for path in files_of(folder / key / OWN_RESULTS) if path.exists()]
+    records = read_records(paths)
     known = {measurement_of(record) for record in read_records(files_of(store.path.parent))}
     store.append([record for record in records if measurement_of(record) not in known])
     return records

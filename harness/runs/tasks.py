@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 
 from harness.common.errors import Refusal
 from harness.common.streams import say
-from harness.common.units import count_text
+from harness.common.units import count_text, counted_text
 from harness.measure.environment import machine, timed_on
 from harness.runs.cells import TrainCell
 from harness.runs.journal import UNFINISHED, plan_key
@@ -33,7 +33,7 @@ def tasks_of(cells: Sequence[TrainCell]) -> list[list[TrainCell]]:
 
 def task_text(cell: TrainCell) -> str:
     """What a task is about, for people."""
-    threads = "1 thread" if cell.threads == 1 else f"{count_text(cell.threads)} threads"
+    threads = counted_text(cell.threads, "thread")
     return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {threads}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import whole_file
+from harness.common.files import readable, whole_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,13 +67,15 @@ def _write_header(file: IO[bytes], number: int, dtype: str) -> int:
 def _blocks(path: Path, show: Show) -> Iterator[bytes]:
     done = 0
     try:
-        with path.open("rb", buffering=0) as file:
+        with readable(path) as file:
             while block := file.read(BLOCK):
                 yield block
                 done += len(block)
                 show(done)
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror}); name a file that can be read", UNMEASURED) from error
+        raise Refusal(
+            f"cannot read {path} ({error.strerror or error}); name a file that can be read", UNMEASURED
+        ) from error
 
 
 def _ignored(_: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.files import readable
+from harness.common.files import read_whole
 from harness.common.units import count_text
 from harness.tokenizers import huggingface, ranks
 from harness.tokenizers.gpt2_form import json_text, merge_line, merges_text, read_ids, read_json, read_merges, spelled
@@ -119,7 +119,10 @@ def manifest(
 
 def check_free(folder: Path | str, overwrite: bool, names: Sequence[str] = FILES, how: str = "overwrite=true") -> None:
     """Refuse a folder in which a tokenizer stands, saying which, unless it may be overwritten."""
-    lying = [name for name in names if Path(folder, name).exists()]
+    try:
+        lying = [name for name in names if Path(folder, name).exists()]
+    except OSError as error:  # a folder above that may not be read, a name that is too long
+        raise _unwritable(Path(folder), error) from error
     if lying and not overwrite:
         raise Refusal(
             f"{folder} holds a tokenizer already ({_told(Path(folder))}{', '.join(lying)}); use {how} to replace it, "
@@ -131,7 +134,7 @@ def check_free(folder: Path | str, overwrite: bool, names: Sequence[str] = FILES
 def _told(folder: Path) -> str:
     """What the manifest says of the tokenizer that stands in a folder, if there is one that can be read."""
     try:
-        said = read_json((folder / MANIFEST).read_bytes())
+        said = read_json(read_whole(folder / MANIFEST))
         size, by, data = said["vocab_size"], said.get("variant"), (said.get("data") or {}).get("name")
         return f"{count_text(size)} tokens{f' of {data}' if data else ''}{f' by {by}' if by else ''}: "
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -222,8 +225,7 @@ def of_one_piece(
 
 def content_of(path: Path) -> bytes:
     try:
-        with readable(path) as file:
-            return bytes(file.read())
+        return read_whole(path)
     except OSError as error:
         said = f"cannot read {path} ({error.strerror or error}); python -m harness save=FOLDER writes a tokenizer"
         raise Refusal(said, UNMEASURED) from error
@@ -278,4 +280,4 @@ def unusable(path: Path, why: str) -> Refusal:
 
 def _unwritable(folder: Path, error: OSError) -> Refusal:
     said = error.strerror or str(error)
-    return Refusal(f"cannot write a tokenizer to {folder} ({said}); choose another folder with save=FOLDER", UNMEASURED)
+    return Refusal(f"cannot write a tokenizer to {folder} ({said}); choose another folder", UNMEASURED)

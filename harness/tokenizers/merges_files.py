@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.common.errors import Refusal
-from harness.common.files import readable
+from harness.common.files import read_whole
 from harness.tokenizers.gpt2_form import read_merges, read_spelling
 from variants.contract import Merge
 
@@ -45,8 +45,7 @@ def read_merges_file(path: Path) -> MergesFile:
     if path.is_dir():
         path = _in_folder(path)
     try:
-        with readable(path) as file:
-            content = file.read()
+        content = read_whole(path)
     except OSError as error:
         raise Refusal(f"cannot read {path} ({error.strerror or error}); name a file of merges") from error
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")

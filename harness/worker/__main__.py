@@ -157,12 +157,12 @@ class Measured:
         self.begin()
         word_counts = counter(*positional, **keywords)
         self.mark()
-        answer = self.figures("threads" in keywords)
         if self.meter.told:
-            answer["status"] = "stopped"  # what it has counted by then is not all there is
-        else:
-            expect_word_counts(word_counts)
-            answer["words"] = word_store.write(self.output / "words", word_counts)
+            return {**self.figures("threads" in keywords), "status": "stopped"}  # it has not counted all there is
+        expect_word_counts(word_counts)
+        answer = self.figures("threads" in keywords, word_store.seal(word_counts))
+        answer["words_done"] = len(word_counts)
+        word_store.write_columns(self.output / "words", word_counts)
         return answer
 
     def train(self, trainer: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class Measured:
         merges = trainer(*positional, **keywords)
         self.mark()
         content = packed(merges)  # before the clock is read: nothing is left to be done behind it
-        answer = self.figures("threads" in keywords, content)
+        answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
         answer["packed_merges"] = content
         answer["merges_done"] = len(merges)
         answer["feeding"] = self.feeding()
@@ -225,15 +225,16 @@ class Measured:
         if self.job.get("counts_instructions"):
             os.ctermid()
 
-    def figures(self, takes_threads: bool | None = None, content: bytes | None = None) -> dict[str, Any]:
+    def figures(self, takes_threads: bool | None = None, digest: str | None = None) -> dict[str, Any]:
         """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers.
 
-        The parent hears the digest of the merges with the end of the call, so that they cannot become others later.
+        The parent hears the digest of the merges or words with the end of the call, so that they cannot become others
+        later.
         """
         self.meter.settle()
         spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on meanwhile
         self.end_a_copy()
-        end = END if content is None else b"%b %b" % (END, hashlib.sha256(content).hexdigest().encode())
+        end = END if digest is None else b"%b %b" % (END, digest.encode())
         counted = since(self.before)
         total = clock() - self.started
         self.channel.witnessed(end)

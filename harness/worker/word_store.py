@@ -13,7 +13,7 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,31 +32,62 @@ class BrokenWords(Exception):
 
 def write(folder: Path, word_counts: WordCounts) -> dict[str, Any]:
     """Write the columns into a new folder; returns the manifest."""
+    write_columns(folder, word_counts)
+    return finish(folder)
+
+
+def write_columns(folder: Path, word_counts: WordCounts) -> None:
+    """Write the columns alone: a folder without a manifest holds no words yet."""
     folder.mkdir(parents=True)
     for column, _ in COLUMNS:
         with (folder / column).open("wb") as file:
             file.write(getattr(word_counts, column))
-    return finish(folder)
 
 
-def finish(folder: Path) -> dict[str, Any]:
-    """Write the manifest for columns that are there; returns it."""
-    sizes = {column: (folder / column).stat().st_size for column, _ in COLUMNS}
-    columns = [map_column(folder / column, format, sizes[column]) for column, format in COLUMNS]
-    word_counts = WordCounts(*columns)
+def finish(folder: Path, known: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Write the manifest for columns that are there; returns it. `known` are their facts, if somebody has them."""
+    word_counts = mapped(folder)
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "words": len(word_counts),
-        "pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts)),
-        "sizes": sizes,
-        "checksums": {column: checksum(view) for (column, _), view in zip(COLUMNS, columns)},
-        "sha256": digest(word_counts),
+        **(facts(word_counts) if known is None else known),
+        "sizes": {column: (folder / column).stat().st_size for column, _ in COLUMNS},
+        "checksums": checksums(word_counts),
     }
     with (folder / MANIFEST).open("w") as file:
         json.dump(manifest, file)
         file.flush()
         os.fsync(file.fileno())
     return manifest
+
+
+def mapped(folder: Path) -> WordCounts:
+    """The columns of a folder, whatever they are."""
+    paths = [(folder / column, format) for column, format in COLUMNS]
+    return WordCounts(*(map_column(path, format, path.stat().st_size) for path, format in paths))
+
+
+def facts(word_counts: WordCounts) -> dict[str, Any]:
+    """What the manifest says of the words."""
+    return {
+        "words": len(word_counts),
+        "pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts)),
+        "sha256": digest(word_counts),
+    }
+
+
+def joined_facts(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The facts of tables that have no word in common, as one table.
+
+    >>> one, other = WordCounts.from_items([(b"low", 5)]), WordCounts.from_items([(b"er", 2)])
+    >>> both = WordCounts.from_items([(b"low", 5), (b"er", 2)])
+    >>> joined_facts([facts(one), facts(other)]) == facts(both)
+    True
+    """
+    return {
+        "words": sum(part["words"] for part in parts),
+        "pre_tokens": sum(part["pre_tokens"] for part in parts),
+        "sha256": hexadecimal(sum(int(part["sha256"], 16) for part in parts)),
+    }
 
 
 def read(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
@@ -76,9 +107,9 @@ def verify(folder: Path) -> None:
     """Read every byte of a folder's columns. Raises BrokenWords if one is not as it was written."""
     word_counts, _ = read(folder)
     try:
-        checksums = manifest_of(folder)["checksums"]
-        for column, _ in COLUMNS:
-            if checksum(getattr(word_counts, column)) != checksums[column]:
+        written = manifest_of(folder)["checksums"]
+        for column, found in checksums(word_counts).items():
+            if found != written[column]:
                 raise ValueError(f"{column} is not as it was written")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BrokenWords(f"{folder}: {error}") from error
@@ -129,10 +160,14 @@ def chunks_of(column: memoryview) -> Iterator[memoryview]:
 
 def give_back(column: memoryview, stop: int) -> None:
     """Let go of the pages before item `stop`; they are in the file, so nothing is lost but the time to read them."""
-    if isinstance(column.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+    if isinstance(column.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") and memoryview(column.obj).readonly:
         length = stop * column.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
         if length:
             column.obj.madvise(mmap.MADV_DONTNEED, 0, length)
+
+
+def checksums(word_counts: WordCounts) -> dict[str, int]:
+    return {column: checksum(getattr(word_counts, column)) for column, _ in COLUMNS}
 
 
 def checksum(column: memoryview) -> int:
@@ -141,6 +176,17 @@ def checksum(column: memoryview) -> int:
     for chunk in chunks_of(column):
         found = zlib.crc32(chunk, found)
     return found
+
+
+def seal(word_counts: WordCounts) -> str:
+    """A digest of the columns as they are: at the speed of reading them, and another for another order of the words."""
+    found = hashlib.sha256()
+    for column, _ in COLUMNS:
+        values = getattr(word_counts, column)
+        found.update(b"%d " % values.nbytes)
+        for chunk in chunks_of(values):
+            found.update(chunk)
+    return found.hexdigest()
 
 
 def digest(word_counts: WordCounts) -> str:
@@ -155,11 +201,17 @@ def digest(word_counts: WordCounts) -> str:
     """
     total = 0
     for data, lengths, counts in parts_of(word_counts):
+        if min(lengths) < 0:
+            raise ValueError("its offsets fall")
         start = 0
         for length, count in zip(lengths, counts):
             line = b"%d %d %b" % (length, count, data[start : start + length])
             total += int.from_bytes(hashlib.sha256(line).digest(), "little")
             start += length
+    return hexadecimal(total)
+
+
+def hexadecimal(total: int) -> str:
     return (total % (1 << 256)).to_bytes(32, "big").hex()
 
 

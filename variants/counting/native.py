@@ -15,9 +15,18 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
-from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from variants.contract import (
+    GPT2_LINES_PATTERN,
+    GPT2_PATTERN,
+    NULL_METER,
+    Corpus,
+    InvalidText,
+    Meter,
+    Unavailable,
+    WordCounts,
+)
 from variants.counting import processes
 from variants.counting.character_classes import character_classes
 from variants.counting.pretokenize import CHUNK_BYTES, serial
@@ -36,6 +45,7 @@ UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 KNOWN = {
     GPT2_PATTERN: "gpt2",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    GPT2_LINES_PATTERN: "gpt2_lines",
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "gpt4",
     rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTIONS}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTIONS}?"
@@ -56,6 +66,20 @@ WHOLE_DOCUMENTS = ("document", "bytes")
 """The patterns that split no document: a special token is the only place for a cut."""
 
 BUFFER_BYTES = 1 << 18
+SMALLEST_RANGE = 1 << 20
+
+PART_BYTES, PARTS = 1 << 25, 16
+"""The memory of tables that are handed over, or this share of the text if that is more: then less is met anew."""
+
+
+class Taker(Protocol):
+    """Who takes words in parts: `part` is the number of the thread, and each of these calls once at a time."""
+
+    def begin(self, parts: int) -> None:
+        """Forget what was taken; from here on so many threads count."""
+
+    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
+        """Take the columns of some word counts."""
 
 
 def native(
@@ -63,7 +87,7 @@ def native(
     meter: Meter = NULL_METER,
     *,
     threads: int = 1,
-    smallest_range: int = 1 << 20,
+    smallest_range: int = SMALLEST_RANGE,
     instructions: str = "fastest",
     buffer: int = BUFFER_BYTES,
     memory: int | None = None,
@@ -79,8 +103,7 @@ def native(
     for name, value in numbers:
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
-    if NOT_BUILT:
-        raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
+    check_built()
     if instructions == "fastest":
         instructions = _scanner.supported_paths()[-1]
     elif instructions not in _scanner.supported_paths():
@@ -97,6 +120,30 @@ def native(
         return scan.count(file, bounds)
 
 
+def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
+    """Count like `native`, and hand the words over as soon as a table of them is full: never all are in memory.
+
+    A word can be in several parts. `taker` begins anew where the text has to be read anew. Raises what `native` raises,
+    and what `taker` does.
+    """
+    check_built()
+    if corpus.pattern not in KNOWN:
+        word_counts = native(corpus, meter)
+        taker.begin(1)
+        taker.take(0, word_counts.data, word_counts.offsets, word_counts.counts)
+        return
+    instructions = _scanner.supported_paths()[-1]
+    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, BUFFER_BYTES, None, taker)
+    with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
+        bounds = scan.bounds(file, threads, SMALLEST_RANGE)
+        scan.count_replaced(file, bounds) if corpus.replaces_errors else scan.count(file, bounds)
+
+
+def check_built() -> None:
+    if NOT_BUILT:
+        raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
+
+
 def before_the_clock() -> None:
     """Make the tables of Unicode's classes, once on a machine, or read them: that is no work on any corpus."""
     character_classes()
@@ -106,7 +153,14 @@ class Scan:
     """One corpus being counted, and how."""
 
     def __init__(
-        self, corpus: Corpus, meter: Meter, pattern: str, instructions: str, buffer: int, memory: int | None
+        self,
+        corpus: Corpus,
+        meter: Meter,
+        pattern: str,
+        instructions: str,
+        buffer: int,
+        memory: int | None,
+        taker: Taker | None = None,
     ) -> None:
         self.corpus = corpus
         self.meter = meter
@@ -118,19 +172,27 @@ class Scan:
         self.instructions = instructions
         self.buffer = buffer
         self.memory = memory
+        self.taker = taker
 
     def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
         """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.
 
-        `source` is the corpus where `file` is what a decoder makes of it.
+        `source` is the corpus where `file` is what a decoder makes of it. None are left where there is a taker.
         """
         descriptor = (source or file).fileno()
         before = os.fstat(descriptor)
         spill = Spill() if self.memory else None
+        emptying: tuple[Any, ...] = ()
+        if self.taker is not None:
+            self.taker.begin(max(1, len(bounds) - 1))
+            part_bytes = max(PART_BYTES, before.st_size // PARTS) // max(1, len(bounds) - 1)
+            emptying = max(1, part_bytes), "", self.taker.take
+        elif spill is not None:
+            emptying = self.largest_table(len(bounds) - 1), spill.folder
         self.meter.lap("read")
         start = time.perf_counter()
         try:
-            columns, documents, done, part_reading, invalid, cut_off = _scanner.scan(
+            columns, documents, done, (reading, handing_over), invalid, cut_off = _scanner.scan(
                 file.fileno(),
                 bounds or (0, _scanner.UNTIL_END),
                 self.pattern,
@@ -139,13 +201,14 @@ class Scan:
                 self.instructions,
                 self.buffer,
                 self.meter.progress,
-                *(() if spill is None else (self.largest_table(len(bounds) - 1), spill.folder)),
+                *emptying,
             )
         except OSError as error:
             raise error if spill is None else spill.no_room(error) from error
         seconds = time.perf_counter() - start
-        self.meter.add("read", seconds * part_reading)
-        self.meter.add("count", seconds * (1 - part_reading))
+        self.meter.add("read", seconds * reading)
+        self.meter.add("convert", seconds * handing_over)
+        self.meter.add("count", seconds * (1 - reading - handing_over))
         after = os.fstat(descriptor)
         if cut_off or (stat.S_ISREG(before.st_mode) and changed(before, after)):
             raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
@@ -156,7 +219,7 @@ class Scan:
         if spill is not None and isinstance(columns, list):
             word_counts = spill.merged(columns, self.meter)
         else:
-            word_counts = WordCounts(*columns)
+            word_counts = WordCounts(*columns) if columns else WordCounts.from_items([])
         self.meter.lap("count")
         return word_counts
 

@@ -17,15 +17,25 @@ from variants.contract import NULL_METER, Corpus, InvalidText, LeftOut, Unavaila
 from variants.counting import native, processes
 from variants.counting.native import KNOWN, WHOLE_DOCUMENTS, Scan
 from variants.counting.pretokenize import CHUNK_BYTES, serial
-from variants.counting.spilling import merge, run_in, spill_folder
+from variants.counting.spilling import run_in, spill_folder
 
 try:
     from variants.native import _scanner, _word_runs
 except ImportError:
     _word_runs = None  # type: ignore[assignment]
 
-__all__ = ["count_between", "count_written", "ends_a_part", "merge", "run_in", "safe_place", "write_runs"]
+__all__ = [
+    "count_between",
+    "count_written",
+    "ends_a_part",
+    "merge_runs",
+    "run_in",
+    "safe_place",
+    "spill_folder",
+    "write_runs",
+]
 
+REPLACEMENT = "\ufffd"
 Read = Callable[[int, int], bytes]
 """Reads so many bytes of a text from a place on: `read(start, length)`."""
 
@@ -63,8 +73,13 @@ def safe_place(corpus: Corpus, read: Read, size: int, target: int) -> int:
 
 
 def scanned(corpus: Corpus) -> bool:
-    """Whether the compiled scanner can say where to cut: it knows the pattern, and takes no bytes for others."""
-    return not corpus.replaces_errors and corpus.pattern in KNOWN and KNOWN[corpus.pattern] not in WHOLE_DOCUMENTS
+    """Whether the compiled scanner can say where to cut.
+
+    It knows the pattern, and no special token has the sign that bad bytes are replaced by: that one it would not see.
+    It cuts between valid characters only, so bytes on either side are replaced as they would be together.
+    """
+    unseen = corpus.replaces_errors and any(REPLACEMENT in token for token in corpus.special_tokens)
+    return corpus.pattern in KNOWN and KNOWN[corpus.pattern] not in WHOLE_DOCUMENTS and not unseen
 
 
 def scan_of(corpus: Corpus, memory: int | None = None) -> Scan:
@@ -80,8 +95,12 @@ def count_between(corpus: Corpus, start: int, stop: int, memory: int | None = No
     Raises what a counter raises; an offset is one in the whole file.
     """
     with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a corpus names its file by a string
-        if corpus.pattern in KNOWN and not corpus.replaces_errors:
-            return scan_of(corpus, memory).count(file, [start, stop])
+        if corpus.pattern in KNOWN:
+            try:
+                return scan_of(corpus, memory).count(file, [start, stop])
+            except InvalidText:
+                if not corpus.replaces_errors:
+                    raise
 
         def write(text: BinaryIO) -> None:
             file.seek(start)
@@ -147,5 +166,15 @@ def through_a_pipe(corpus: Corpus, write: Callable[[BinaryIO], None], memory: in
 
 
 def write_runs(word_counts: WordCounts, partitions: int, file: BinaryIO) -> list[int]:
-    """Write the words into `file`, which is empty: for each partition by their hash a sorted run; where each ends."""
+    """Write the words into `file`, which is empty: for each partition by their hash a run; where each ends.
+
+    Words are in the order of their hashes, those with the same in that of their bytes: hashes are sorted without a look
+    at the words.
+    """
     return _word_runs.write_runs(word_counts.data, word_counts.offsets, word_counts.counts, partitions, file.fileno())
+
+
+def merge_runs(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:
+    """Write the sum of runs of one partition, which are mapped, into three files."""
+    columns = [(run.data, run.offsets, run.counts) for run in runs]
+    _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno(), mapped=True, hashed=True)

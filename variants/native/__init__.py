@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,22 @@ def built(module: str) -> Any:
         return importlib.import_module(f"variants.native.{module}")
     except ImportError as error:
         raise Unavailable(why_missing(module)) from error
+
+
+def loading(*modules: str, optional: Iterable[str] = ()) -> Callable[[], None]:
+    """A variant's `before_the_clock()`: loads the compiled modules that it calls, which is no work on any corpus.
+
+    Those that are `optional`, by their whole names, may be missing until they are called.
+    """
+
+    def load() -> None:
+        for module in modules:
+            built(module)
+        for name in optional:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+    return load
 
 
 def why_missing(module: str) -> str:

@@ -3,9 +3,14 @@ from typing import Any
 
 from variants.contract import Merge, Meter
 
+class Pieces:
+    def __init__(self, inherited: tuple[array[int], array[int]]) -> None: ...
+    def begin(self, parts: int) -> None: ...
+    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None: ...
+
 def met(columns: list[memoryview], meter: Meter, lefts: array[int], rights: array[int]) -> list[bool]: ...
 def train(
-    columns: list[memoryview],
+    columns: list[memoryview] | Pieces,
     num_merges: int,
     meter: Meter,
     *,

@@ -7,9 +7,12 @@ at most ten times a second, which is also when Ctrl-C and a meter that says stop
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as flag
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
+import os
 import time
 
 include "learned.pxi"
@@ -87,6 +90,18 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         WordsRead words_read
     ) except +
 
+    cdef cppclass Seed "scanner::Seed":
+        uint64_t* values
+
+    cdef cppclass PiecesRead "flat::Pieces":
+        PiecesRead(const Merge* merges, size_t number, const Seed& seed) except +
+        void begin(size_t parts) except +
+        void take(size_t part, const Words& batch) except +
+
+    Answer go_on_from "flat::extend"(
+        PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context
+    ) except +
+
     vector[uint8_t] merges_met "flat::met_in"(
         const Words& words, const Merge* merges, size_t number, Report report, void* context
     ) except +
@@ -102,8 +117,7 @@ cdef class LearnedFromWords(Learned):
 
 
 cdef void words_read(void* context) noexcept nogil:
-    wait_if_the_interpreter_ends()
-    let_go_of_words(context)
+    in_python(let_go_of_words, context)
 
 
 cdef void let_go_of_words(void* context) noexcept with gil:
@@ -114,8 +128,7 @@ cdef void let_go_of_words(void* context) noexcept with gil:
 
 
 cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
-    wait_if_the_interpreter_ends()
-    return ask_in_python(context, left, right)
+    return in_python(ask_in_python, context, left, right)
 
 
 cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil:
@@ -138,6 +151,36 @@ cdef vector[Merge] merges_of(const unsigned int[::1] lefts, const unsigned int[:
     return merges
 
 
+cdef class Pieces:
+    """The pieces of a text that is being read, encoded by the merges to go on from as they come."""
+
+    cdef unique_ptr[PiecesRead] pieces
+
+    def __init__(self, inherited):
+        cdef vector[Merge] merges = merges_of(inherited[0], inherited[1])
+        cdef Seed seed
+        cdef bytes random = os.urandom(sizeof(Seed))
+        memcpy(&seed, <const char*> random, sizeof(Seed))
+        self.pieces.reset(new PiecesRead(merges.data(), merges.size(), seed))
+
+    def begin(self, size_t parts):
+        """Forget what was taken; from here on so many threads take pieces."""
+        self.pieces.get().begin(parts)
+
+    def take(
+        self,
+        size_t part,
+        const unsigned char[::1] data,
+        const long long[::1] offsets,
+        const unsigned long long[::1] counts,
+    ):
+        """Take the columns of some word counts; each of the parts by one thread at a time."""
+        cdef Words words = columns_of(data, offsets, counts)
+        with nogil:
+            self.pieces.get().take(part, words)
+            wait_if_the_interpreter_ends()
+
+
 def met(list columns, meter, lefts, rights):
     """By place in the list, whether each merge is met in the words; see variants/flat_extending.py."""
     cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
@@ -155,7 +198,7 @@ def met(list columns, meter, lefts, rights):
 
 
 def train(
-    list columns,
+    columns,
     uint64_t num_merges,
     meter,
     *,
@@ -178,7 +221,7 @@ def train(
     bint dropping=False,
     veto=(0, 0),
 ):
-    """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py.
+    """Learn merges from the columns of word counts, which are taken out of the list, or from Pieces; see variants/flat.py.
 
     `inherited` are the ids of the left and of the right halves of the merges to go on from, `dropping` leaves out those
     never met, and `veto` is what variants/flat_extending.py makes of one.
@@ -190,9 +233,11 @@ def train(
     cdef Options options
     cdef Answer answer
     cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
-    learned.data, learned.offsets, learned.counts = columns
-    columns.clear()
-    words = columns_of(learned.data, learned.offsets, learned.counts)
+    cdef Pieces pieces = columns if isinstance(columns, Pieces) else None
+    if pieces is None:
+        learned.data, learned.offsets, learned.counts = columns
+        columns.clear()
+        words = columns_of(learned.data, learned.offsets, learned.counts)
     options.num_merges = num_merges
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
@@ -222,7 +267,9 @@ def train(
     if not meter.progress(0):
         return learned.merges
     with nogil:
-        if extends:
+        if pieces is not None:
+            answer = go_on_from(pieces.pieces.get()[0], options, extension, report, <void*> learned)
+        elif extends:
             answer = go_on(words, options, extension, report, <void*> learned, words_read)
         else:
             answer = learn(words, options, report, <void*> learned, words_read)

@@ -21,4 +21,5 @@ def scan(
     progress: Callable[[int], bool],
     table_bytes: int = 0,
     spill_folder: str = "",
-) -> tuple[Columns | list[int] | None, int, int, float, int, bool]: ...
+    take: Callable[[int, memoryview, memoryview, memoryview], object] | None = None,
+) -> tuple[Columns | list[int] | tuple[()] | None, int, int, tuple[float, float], int, bool]: ...

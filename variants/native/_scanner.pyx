@@ -34,15 +34,19 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         size_t first         # how many these are; they are first
         size_t bytes         # of the words that do not count
 
+    ctypedef cpp_bool (*HandOver)(void* context, int64_t range, const Columns& columns)
+
     cdef cppclass Scan:
         Scan(int file, int pattern, int path, vector[int64_t] bounds, vector[string] specials,
-             string numbers, string pages, string seed, size_t buffer, size_t table_bytes, string spill_folder) except +
+             string numbers, string pages, string seed, size_t buffer, size_t table_bytes, string spill_folder,
+             HandOver hand_over, void* context) except +
         void start() except +
         cpp_bool wait(double seconds)
         void stop()
         int64_t done()
         void finish() except +
         double part_reading()
+        double part_handing_over()
         int error
         int spill_error
         vector[int] runs
@@ -54,7 +58,10 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
     int64_t first_cut_in(string window, int64_t from_, int pattern, vector[string] specials,
                          string numbers, string pages) except +
 
-PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes", "superbpe", "superbpe_words")
+cdef extern from "columns.hpp" namespace "native" nogil:
+    int in_python(...)   # a function with the GIL, and its arguments
+
+PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes", "superbpe", "superbpe_words", "gpt2_lines")
 PATHS = {
     "portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "vaes": Path.vaes, "neon": Path.neon,
 }
@@ -119,36 +126,74 @@ cdef tuple taken(const Columns& columns):
     )
 
 
+cdef class Taker:
+    """Who takes the words of tables, and what he raised."""
+
+    cdef object take
+    cdef object raised
+
+
+cdef cpp_bool hand_over(void* context, int64_t part, const Columns& columns) noexcept nogil:
+    return in_python(hand_over_to_python, context, part, columns)
+
+
+cdef cpp_bool hand_over_to_python(void* context, int64_t part, const Columns& columns) noexcept with gil:
+    cdef Taker taker = <Taker> context
+    try:
+        taker.take(part, *taken(columns))
+        return True
+    except BaseException as error:
+        taker.raised = error
+        return False
+
+
 def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffer, progress,
-         size_t table_bytes=0, str spill_folder=""):
-    """Count the ranges between `bounds`: (columns, documents, bytes, part of the time spent reading, invalid, cut off).
+         size_t table_bytes=0, str spill_folder="", take=None):
+    """Count the ranges between `bounds`: (columns, documents, bytes, parts of the time spent, invalid, cut off).
 
     `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
-    and answers whether to go on. A range whose table has more than `table_bytes`, unless that is 0, spills it into a run in
-    `spill_folder`; where one did, `columns` is the list of all runs, as files that the caller has to close.
+    and answers whether to go on. The parts of the time are those spent reading and in `take`. A range whose table has more
+    than `table_bytes`, unless that is 0, spills it into a run in `spill_folder`; where one did, `columns` is the list of
+    all runs, as files that the caller has to close. Instead, `take` takes the tables, also what is left in the end: the
+    number of a range and columns, in the range's own thread; then `columns` is empty.
     """
     cdef unique_ptr[Scan] scan
     cdef Scan* running
     cdef cpp_bool finished = False
+    cdef Taker taker = Taker()
+    cdef HandOver handing_over = NULL
+    taker.take = take
+    if take is not None:
+        handing_over = hand_over
     scan.reset(new Scan(file, PATTERNS.index(pattern), <int> PATHS[path], bounds, specials, tables[0], tables[1],
-                        os.urandom(32), buffer, table_bytes, os.fsencode(spill_folder)))
+                        os.urandom(32), buffer, table_bytes, os.fsencode(spill_folder),
+                        handing_over, <void*> taker))
     running = scan.get()
-    running.start()
     try:
+        running.start()
         while not finished:
             with nogil:
                 finished = running.wait(SECONDS_BETWEEN_REPORTS)
             if not finished and not progress(running.done()):
                 raise RuntimeError("stopped")
     except BaseException:
-        # Threads that wait for a pipe would hold the destructor up; they see the flag with the next bytes.
+        # Threads that wait for a pipe would hold the destructor up; they see the flag with the next bytes. One that hands
+        # a table over waits for the GIL.
         running.stop()
+        with nogil:
+            scan.reset()
         raise
     with nogil:
         running.finish()
+    if taker.raised is not None:
+        raise taker.raised
     if running.error or running.spill_error:
         raise OSError(running.error or running.spill_error, os.strerror(running.error or running.spill_error))
+    parts = (running.part_reading(), running.part_handing_over())
     if running.cut_off or running.invalid_at >= 0:
-        return None, 0, running.done(), 0.0, running.invalid_at, running.cut_off
-    columns = list(running.runs) if running.runs.size() else taken(running.columns)
-    return columns, running.documents, running.done(), running.part_reading(), -1, False
+        return None, 0, running.done(), parts, running.invalid_at, running.cut_off
+    if take is not None:
+        columns = ()
+    else:
+        columns = list(running.runs) if running.runs.size() else taken(running.columns)
+    return columns, running.documents, running.done(), parts, -1, False

@@ -8,4 +8,5 @@ def merge(
     offsets: int,
     counts: int,
     mapped: bool = False,
+    hashed: bool = False,
 ) -> None: ...

@@ -17,7 +17,7 @@ cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
 
     int error_of_run(const Table&, int file) except +
     int error_of_runs(const Table&, size_t partitions, int file, vector[size_t]& stops) except +
-    int error_of_merge(const vector[Table]&, int data, int offsets, int counts) except +
+    int error_of_merge(const vector[Table]&, int data, int offsets, int counts, bint hashed) except +
 
 
 cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const uint64_t[::1] counts):
@@ -41,7 +41,10 @@ def write_run(data, offsets, counts, int file):
 
 
 def write_runs(data, offsets, counts, size_t partitions, int file):
-    """Write a run for each partition of the words to `file`; returns where each ends, a multiple of eight."""
+    """Write a run for each partition of the words to `file`, in the order of hashes.
+
+    Returns where each ends, a multiple of eight.
+    """
     cdef Table table = table_of(data, offsets, counts)
     cdef vector[size_t] stops
     cdef int error
@@ -54,10 +57,10 @@ def write_runs(data, offsets, counts, size_t partitions, int file):
     return list(stops)
 
 
-def merge(tables, int data, int offsets, int counts, bint mapped=False):
+def merge(tables, int data, int offsets, int counts, bint mapped=False, bint hashed=False):
     """Write the sum of tables, (data, offsets, counts) each with its words in order, to three files.
 
-    Of tables that are `mapped` from files the pages are given back as they have been read.
+    The order is that of the words' bytes, or, with `hashed`, that of their hashes. Of tables that are `mapped` from files the pages are given back as they have been read.
     """
     cdef vector[Table] given
     cdef int error
@@ -66,6 +69,6 @@ def merge(tables, int data, int offsets, int counts, bint mapped=False):
         given.push_back(table_of(columns[0], columns[1], columns[2]))
         given.back().mapped = mapped
     with nogil:
-        error = error_of_merge(given, data, offsets, counts)
+        error = error_of_merge(given, data, offsets, counts, hashed)
     if error:
         raise OSError(error, os.strerror(error))

@@ -4,7 +4,9 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <cxxabi.h>
 #include <unistd.h>
+#include <utility>
 
 #include "job.hpp"
 
@@ -42,6 +44,22 @@ inline void wait_if_the_interpreter_ends() {
     while (Py_IsFinalizing()) pause();
 #else
     while (_Py_IsFinalizing()) pause();
+#endif
+}
+
+// Calls a function that takes the GIL. The end may also come while it waits for the GIL: then its unwinding ends here, before
+// any of C++'s handlers takes it for an exception.
+template <class Answer, class... Parameters, class... Arguments>
+Answer in_python(Answer (*function)(Parameters...), Arguments&&... arguments) {
+    wait_if_the_interpreter_ends();
+#ifdef __GLIBCXX__
+    try {
+        return function(std::forward<Arguments>(arguments)...);
+    } catch (abi::__forced_unwind&) {
+        for (;;) pause();
+    }
+#else
+    return function(std::forward<Arguments>(arguments)...);
 #endif
 }
 

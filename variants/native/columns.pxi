@@ -10,6 +10,7 @@ cdef extern from "columns.hpp" namespace "native" nogil:
 
     void check_columns(const Words& words) except +
     void wait_if_the_interpreter_ends()
+    int in_python(...)   # a function with the GIL, and its arguments
 
 
 cdef Words columns_of(

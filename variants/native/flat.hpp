@@ -88,7 +88,7 @@ inline Answer train(const Words& words, Options options, Report report, void* co
         options.num_merges = std::min(options.num_merges, classes.positions());
         const std::uint64_t ids = first_merge + options.num_merges;
         if (ids > most_ids) throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
-        const bool narrow = ids <= (1u << 16) && !options.wide_symbols;
+        const bool narrow = has_narrow_ids(options.num_merges) && !options.wide_symbols;
         const unsigned shift = options.layout ? best_shift(classes.classes(), narrow ? 2 : 4) : 0;
         const std::uint64_t positions = positions_needed(classes.classes(), shift);
         if (options.wide_positions || positions > UINT32_MAX) {

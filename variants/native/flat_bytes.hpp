@@ -45,7 +45,8 @@ class BytePairs {
                 tallies_.pair_updates += sum.occurrences;
                 if (!sum.occurrences) continue;
                 const PairKey key = key_of(left, right);
-                if (pairs_.open_unlisted(key, sum.weight, static_cast<Position>(sum.occurrences), lowest))
+                if (pairs_.open_unlisted(key, static_cast<std::int64_t>(sum.weight), static_cast<Position>(sum.occurrences),
+                                         lowest))
                     unlisted_.push_back(key);
             }
         }
@@ -71,7 +72,7 @@ class BytePairs {
   private:
     using Slot = typename KeptPairs<Position>::Slot;
     struct Sum {
-        std::int64_t weight;
+        std::uint64_t weight;   // of what is no pair, words' ends, it may pass 63 bits
         std::uint64_t occurrences;
     };
     struct List {
@@ -82,7 +83,6 @@ class BytePairs {
         Position cell;
     };
     static constexpr std::size_t side = first_merge + 1;   // all that is no byte shares the last row and column
-    static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
     static constexpr std::size_t piece = 16;
 
     static std::size_t cell(std::uint32_t left, std::uint32_t right) {
@@ -100,7 +100,7 @@ class BytePairs {
         const Symbol* const symbols = text_.symbols.data();
         const std::size_t end = cut(part + 1, parts_), block = std::size_t{1} << text_.shift;
         for (std::size_t begin = cut(part, parts_); begin < end; begin += block) {
-            const std::int64_t weight = text_.weight_at(begin);
+            const std::uint64_t weight = static_cast<std::uint64_t>(text_.weight_at(begin));
             for (std::size_t at = begin; at < std::min(begin + block, end); ++at) {
                 Sum& sum = sums[symbols[at] * side + symbols[at + 1]];
                 sum.weight += weight;
@@ -115,42 +115,21 @@ class BytePairs {
     // occurrences are in one of several parts.
     template <class InPart>
     void list_next(std::size_t parts, Phase phase, InPart in_part) {
-        struct Candidate {
-            Slot* slot;
-            std::int64_t count;
-        };
-        std::vector<Candidate> candidates;
-        std::uint64_t occurrences = 0;
-        for (const PairKey key : unlisted_) {
-            Slot* const slot = pairs_.table().find(key);
-            if (!slot || slot->list) continue;
-            candidates.push_back({slot, slot->count});
-            occurrences += slot->entries;
-        }
-        std::sort(candidates.begin(), candidates.end(), [](auto& one, auto& other) { return one.count > other.count; });
-        const std::uint64_t wanted = std::max<std::uint64_t>(occurrences / share, text_.size() / smallest_share);
+        const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
         std::vector<Array<List>> lists(parts);
         std::vector<Idle> nowhere(parts);   // occurrences of all other pairs go here, one over the other
         for (std::size_t part = 0; part < parts; ++part) {
             lists[part] = Array<List>(side * side);
             std::fill_n(lists[part].data(), side * side, List{&nowhere[part].cell, 0});
         }
-        std::size_t chosen = 0;
-        std::uint64_t listed = 0;
-        while (chosen < candidates.size() &&
-               (listed < wanted || candidates[chosen].count == candidates[chosen - 1].count))
-            listed += candidates[chosen++].slot->entries;
-        pairs_.reserve(listed);
-        for (std::size_t number = 0; number < chosen; ++number) {
-            Slot& slot = *candidates[number].slot;
+        for (Slot* const standing : chosen) {
+            Slot& slot = *standing;
             Position* list = pairs_.make_list(slot);
             for (std::size_t part = 0; part < parts; ++part) {
                 lists[part][cell(left_of(slot.key), right_of(slot.key))] = {list, 1};
                 list += in_part(part, slot.key);
             }
         }
-        unlisted_.clear();
-        for (; chosen < candidates.size(); ++chosen) unlisted_.push_back(candidates[chosen].slot->key);
         in_parallel(parts, [&](std::size_t part) {
             write_lists(cut(part, parts), cut(part + 1, parts), lists[part].data(),
                         part + 1 == parts ? &watch_ : nullptr, phase);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <queue>
+#include <utility>
 #include <vector>
 
 #include "flat_inherited.hpp"
@@ -18,12 +18,18 @@ namespace flat {
 // One merge after the other over all pieces is, piece by piece, the merge of least rank until there is none: what a merge
 // brings are pairs with its own token, and these have greater ranks, for the halves of every merge are made before it.
 //
-// A piece is first cut where no merge can join (InheritedMerges::cuts), mostly at blanks. What stands between two cuts, a
-// unit, is encoded once and then mostly known.
+// A piece is first cut where no merge can join, mostly at blanks. What stands between two cuts, a unit, is encoded once and
+// then mostly known.
+//
+// Where no merge in a unit can join a part of a character to another character (Seam::whole), each token in it is part of
+// one or holds whole ones. Then the merges inside a character do not depend on what is beside it, and any other merge needs
+// tokens that are complete: so the unit may begin from its characters as they are encoded alone, which mostly are known.
 //
 // Noted is which merges were met: whose pair stood somewhere, at the beginning or after some merge had been made
 // everywhere. So pairs are looked up only when all places of a rank are merged, for between two places of one merge there
-// may stand, for a moment, what never stands after it.
+// may stand, for a moment, what never stands after it. From characters on, pairs stand that may never stand together from
+// bytes on, where one of them is merged with another neighbour before the other is complete; none is missed. So where a
+// merge seems to be met for the first time, the unit is encoded again, from its bytes.
 class Encoder {
   public:
     explicit Encoder(const InheritedMerges& merges) : merges_(merges), met_(merges.size()) {}
@@ -34,12 +40,20 @@ class Encoder {
     Symbol* encode(const std::uint8_t* piece, std::size_t length, const std::uint8_t* readable, Symbol* to) {
         const std::uint8_t* const end = piece + length;
         const std::uint8_t* begin = piece;
-        for (const std::uint8_t* at = piece + 1; at < end; ++at) {
-            if (!merges_.cuts(piece, at, end)) continue;
-            to = encode_unit(begin, at, readable, to);
-            begin = at;
+        std::size_t of_this = character_at(piece, end);
+        bool long_ones = of_this > 1, broken = false;
+        for (const std::uint8_t* at = piece + of_this; at < end; at += of_this) {
+            const std::size_t of_last = std::exchange(of_this, character_at(at, end));
+            const Seam seam = seam_at(piece, at, end, of_last, of_this);
+            if (seam == Seam::none) {
+                to = encode_unit(begin, at, long_ones && !broken, readable, to);
+                begin = at;
+                long_ones = broken = false;
+            }
+            long_ones |= of_this > 1;
+            broken |= seam == Seam::broken;
         }
-        return encode_unit(begin, end, readable, to);
+        return encode_unit(begin, end, long_ones && !broken, readable, to);
     }
 
     // By rank: whether its pair ever stood anywhere.
@@ -55,16 +69,50 @@ class Encoder {
     static_assert(sizeof(Known) == 64, "a line of the cache");
     static constexpr std::size_t longest_known = 23, most_known_tokens = 9;
     static constexpr unsigned known_log = 16;
+    // A character of two or three bytes, alone.
+    struct Character {
+        std::uint32_t number;   // of tokens; 0: nothing is known
+        std::uint32_t tokens[3];
+    };
+    static constexpr std::size_t of_three_bytes = 1 << 16, of_two_bytes = 1 << 11;
+    using Seam = InheritedMerges::Seam;
+
+    // The length of the character that begins here. Whatever has neither two nor three bytes counts as bytes.
+    static std::size_t character_at(const std::uint8_t* at, const std::uint8_t* end) {
+        if (*at < 0xc0 || *at >= 0xf0) return 1;
+        const auto goes_on = [&](std::ptrdiff_t place) { return end - at > place && (at[place] & 0xc0) == 0x80; };
+        if (!goes_on(1)) return 1;
+        if (*at < 0xe0) return 2;
+        return goes_on(2) ? 3 : 1;
+    }
+
+    // What is beside a place says what its seam is, and much of it comes again.
+    Seam seam_at(const std::uint8_t* piece, const std::uint8_t* at, const std::uint8_t* end, std::size_t length_before,
+                 std::size_t length_behind) {
+        if (!merges_.may_join(at[-1], at[0])) return Seam::none;
+        if (length_before == 1 && length_behind == 1) return Seam::whole;
+        constexpr std::size_t most = InheritedMerges::seam_bytes;
+        if (static_cast<std::size_t>(at - piece) < most || static_cast<std::size_t>(end - at) < most)
+            return merges_.seam(piece, at, end, length_before, length_behind);
+        std::uint64_t around = length_before * 4 + length_behind;
+        for (const std::uint8_t* byte = at - most; byte < at + most; ++byte) around = around << 8 | *byte;
+        std::uint64_t& known = seams_[(around * 0x9e3779b97f4a7c15u) >> (64 - seams_log)];
+        if (known >> 2 != around)
+            known = around << 2 | static_cast<std::uint64_t>(merges_.seam(piece, at, end, length_before, length_behind));
+        return static_cast<Seam>(known & 3);
+    }
+    static constexpr unsigned seams_log = 16;
     static constexpr std::size_t few = 40;   // tokens in which the next merge is found by looking at all of them
 
     template <class Symbol>
-    Symbol* encode_unit(const std::uint8_t* begin, const std::uint8_t* end, const std::uint8_t* readable, Symbol* to) {
+    Symbol* encode_unit(const std::uint8_t* begin, const std::uint8_t* end, bool by_characters, const std::uint8_t* readable,
+                        Symbol* to) {
         const std::size_t length = static_cast<std::size_t>(end - begin);
         if (length == 1) {
             *to = static_cast<Symbol>(first_byte + *begin);
             return to + 1;
         }
-        if (length > longest_known) return write(encode_anew(begin, length), to);
+        if (length > longest_known) return write(encode_anew(begin, length, by_characters), to);
         std::uint64_t bytes[3] = {};
         if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
             std::memcpy(bytes, begin, sizeof bytes);
@@ -84,7 +132,7 @@ class Encoder {
             for (std::uint32_t place = 0; place < known.number; ++place) to[place] = static_cast<Symbol>(known.tokens[place]);
             return to + known.number;
         }
-        const std::size_t number = encode_anew(begin, length);
+        const std::size_t number = encode_anew(begin, length, by_characters);
         if (number <= most_known_tokens) {
             std::copy_n(bytes, 3, known.bytes);
             known.number = static_cast<std::uint32_t>(number);
@@ -100,23 +148,60 @@ class Encoder {
     }
 
     // Leaves the tokens in tokens_ and tells how many they are.
-    std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length) {
+    std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length, bool by_characters) {
         if (length > UINT32_MAX - 1) throw Refused("a piece has 2**32 bytes or more that no merge divides; cut the text");
         if (tokens_.size() < length) tokens_.resize(length);
+        if (by_characters) {
+            const std::size_t number = begin_from_characters(bytes, length);
+            certain_ = true;
+            notes_ = false;
+            const std::size_t left = merge(number);
+            notes_ = true;
+            if (certain_) return left;
+        }
         for (std::size_t place = 0; place < length; ++place) tokens_[place] = first_byte + bytes[place];
-        return length <= few ? merge_few(length) : merge_many(length);
+        return merge(length);
     }
+
+    std::size_t begin_from_characters(const std::uint8_t* bytes, std::size_t length) {
+        const std::uint8_t* const end = bytes + length;
+        std::size_t number = 0;
+        while (bytes < end) {
+            const std::size_t size = character_at(bytes, end);
+            if (size == 1) {
+                tokens_[number++] = first_byte + *bytes++;
+                continue;
+            }
+            Character& known = characters_[size == 3 ? (bytes[0] & 15u) << 12 | (bytes[1] & 63u) << 6 | (bytes[2] & 63u)
+                                                     : of_three_bytes + ((bytes[0] & 31u) << 6 | (bytes[1] & 63u))];
+            if (!known.number) {
+                std::uint32_t* const tokens = tokens_.data() + number;
+                for (std::size_t place = 0; place < size; ++place) tokens[place] = first_byte + bytes[place];
+                known.number = static_cast<std::uint32_t>(merge_few(tokens, size));
+                std::copy_n(tokens, known.number, known.tokens);
+            }
+            std::copy_n(known.tokens, known.number, tokens_.data() + number);
+            number += known.number;
+            bytes += size;
+        }
+        return number;
+    }
+
+    std::size_t merge(std::size_t number) { return number <= few ? merge_few(tokens_.data(), number) : merge_many(number); }
 
     std::uint32_t rank_met(std::uint32_t left, std::uint32_t right) {
         const std::uint32_t rank = merges_.rank(left, right);
-        if (rank != InheritedMerges::none) met_[rank] = 1;
+        if (rank != InheritedMerges::none && !met_[rank]) {
+            met_[rank] = notes_;
+            certain_ = false;
+        }
         return rank;
     }
 
     // Looks at all pairs for each merge.
-    std::size_t merge_few(std::size_t number) {
+    std::size_t merge_few(std::uint32_t* tokens, std::size_t number) {
         std::uint32_t ranks[few];
-        for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens_[place], tokens_[place + 1]);
+        for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens[place], tokens[place + 1]);
         while (number > 1) {
             const std::uint32_t least = *std::min_element(ranks, ranks + number - 1);
             if (least == InheritedMerges::none) break;
@@ -124,15 +209,15 @@ class Encoder {
             std::size_t kept = 0;
             for (std::size_t place = 0; place < number; ++kept) {
                 const bool here = place + 1 < number && ranks[place] == least;
-                tokens_[kept] = here ? merged : tokens_[place];
+                tokens[kept] = here ? merged : tokens[place];
                 const std::size_t next = place + 1 + here;
                 if (next < number) ranks[kept] = ranks[next - 1];   // of what it holds with the one behind it
                 place = next;
             }
             number = kept;
             for (std::size_t place = 0; place + 1 < number; ++place)
-                if (tokens_[place] == merged || tokens_[place + 1] == merged)
-                    ranks[place] = rank_met(tokens_[place], tokens_[place + 1]);
+                if (tokens[place] == merged || tokens[place + 1] == merged)
+                    ranks[place] = rank_met(tokens[place], tokens[place + 1]);
         }
         return number;
     }
@@ -146,18 +231,25 @@ class Encoder {
             before_[place] = place ? static_cast<std::uint32_t>(place - 1) : end;
             behind_[place] = place + 1 < number ? static_cast<std::uint32_t>(place + 1) : end;
         }
-        std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
+        queue_.clear();
         const auto put = [&](std::uint32_t at) {
             const std::uint32_t rank = rank_met(tokens_[at], tokens_[behind_[at]]);
-            if (rank != InheritedMerges::none) queue.push(std::uint64_t{rank} << 32 | at);
+            if (rank == InheritedMerges::none) return false;
+            queue_.push_back(std::uint64_t{rank} << 32 | at);
+            return true;
         };
         for (std::size_t place = 0; place + 1 < number; ++place) put(static_cast<std::uint32_t>(place));
-        while (!queue.empty()) {
-            const std::uint32_t rank = static_cast<std::uint32_t>(queue.top() >> 32);
+        std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+        const auto push = [&](std::uint32_t at) {
+            if (put(at)) std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+        };
+        while (!queue_.empty()) {
+            const std::uint32_t rank = static_cast<std::uint32_t>(queue_.front() >> 32);
             merged_.clear();
-            while (!queue.empty() && queue.top() >> 32 == rank) {
-                const std::uint32_t at = static_cast<std::uint32_t>(queue.top());
-                queue.pop();
+            while (!queue_.empty() && queue_.front() >> 32 == rank) {
+                const std::uint32_t at = static_cast<std::uint32_t>(queue_.front());
+                std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+                queue_.pop_back();
                 const std::uint32_t next = behind_[at];
                 if (tokens_[at] != merges_[rank].left || next == end || tokens_[next] != merges_[rank].right) continue;
                 tokens_[at] = first_merge + rank;
@@ -167,8 +259,8 @@ class Encoder {
                 merged_.push_back(at);
             }
             for (const std::uint32_t at : merged_) {
-                if (before_[at] != end) put(before_[at]);
-                if (behind_[at] != end) put(at);
+                if (before_[at] != end) push(before_[at]);
+                if (behind_[at] != end) push(at);
             }
         }
         std::size_t kept = 0;
@@ -179,7 +271,12 @@ class Encoder {
     const InheritedMerges& merges_;
     std::vector<std::uint8_t> met_;
     std::vector<Known> known_ = std::vector<Known>(std::size_t{1} << known_log);
+    std::vector<std::uint64_t> seams_ = std::vector<std::uint64_t>(std::size_t{1} << seams_log);
+    std::vector<Character> characters_ = std::vector<Character>(of_three_bytes + of_two_bytes);
     std::vector<std::uint32_t> tokens_, before_, behind_, merged_;
+    std::vector<std::uint64_t> queue_;
+    bool notes_ = true;      // what is met
+    bool certain_ = true;    // that nothing was met which had not been
 };
 
 }  // namespace flat

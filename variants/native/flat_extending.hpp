@@ -16,6 +16,7 @@
 #include "flat_classes.hpp"
 #include "flat_inherited.hpp"
 #include "flat_job.hpp"
+#include "flat_pieces.hpp"
 #include "flat_refusals.hpp"
 #include "flat_token_pairs.hpp"
 #include "flat_token_text.hpp"
@@ -69,25 +70,39 @@ void extend_in(Text<Symbol>& text, const std::vector<Merge>& kept, const Extensi
     make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, watch);
 }
 
+// From the encoded text on; `kept` are the merges that it was encoded by and that stay.
 template <class Symbol>
-void extend_with(const Words& words, const WeightClasses& classes, const Extension& extension, const Options& options,
-                 Answer& answer, Watch& watch, WordsRead words_read, void* context) {
-    const std::size_t parts = parts_of(classes, options);
-    const InheritedMerges merges(extension.merges, extension.number);
-    std::vector<std::uint8_t> met;
-    TokenText<Symbol> encoded = encode<Symbol>(words, classes, merges, options.layout, parts, met, watch);
-    if (words_read) words_read(context);
-    const Kept kept(merges, met, extension.met);
-    Text<Symbol> text = encoded.finish(kept.changed_ids());
+void extend_text(Text<Symbol> text, const Kept& kept, const Extension& extension, const Options& options, std::size_t parts,
+                 std::uint64_t positions, Answer& answer, Watch& watch, void* context) {
     answer.merges = kept.merges();
     answer.tallies.text_bytes = text.bytes();
-    answer.tallies.positions_visited += classes.positions();
+    answer.tallies.positions_visited += positions;
     watch.lap(convert);
     if (options.wide_positions || text.size() > UINT32_MAX) {
         extend_in<Symbol, std::uint64_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
     } else {
         extend_in<Symbol, std::uint32_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
     }
+}
+
+template <class Symbol>
+void extend_with(const Words& words, const WeightClasses& classes, const Extension& extension, const Options& options,
+                 Answer& answer, Watch& watch, WordsRead words_read, void* context) {
+    const std::size_t parts = parts_of(classes.positions(), options);
+    const InheritedMerges merges(extension.merges, extension.number);
+    std::vector<std::uint8_t> met;
+    TokenText<Symbol> encoded = encode<Symbol>(words, classes, merges, options.layout, parts, met, watch);
+    if (words_read) words_read(context);
+    const Kept kept(merges, met, extension.met);
+    extend_text<Symbol>(encoded.finish(kept.changed_ids()), kept, extension, options, parts, classes.positions(), answer, watch,
+                        context);
+}
+
+// No more merges can be made than there are positions, and ids have to be found for all.
+inline void limit_merges(Options& options, std::size_t inherited, std::uint64_t positions) {
+    options.num_merges = std::min(options.num_merges, inherited + positions);
+    if (first_merge + options.num_merges > most_ids)
+        throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
 }
 
 // Goes on from merges up to `options.num_merges`, those inherited among them, which come first in the answer unless they
@@ -98,14 +113,35 @@ inline Answer extend(const Words& words, Options options, const Extension& exten
     Watch watch(answer, report, context);
     try {
         const WeightClasses classes(words, watch);
-        options.num_merges = std::min(options.num_merges, extension.number + classes.positions());
-        const std::uint64_t ids = first_merge + options.num_merges;
-        if (ids > most_ids) throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
-        if (ids <= (1u << 16) && !options.wide_symbols) {
+        limit_merges(options, extension.number, classes.positions());
+        if (has_narrow_ids(options.num_merges) && !options.wide_symbols) {
             extend_with<std::uint16_t>(words, classes, extension, options, answer, watch, words_read, context);
         } else {
             extend_with<std::uint32_t>(words, classes, extension, options, answer, watch, words_read, context);
         }
+    } catch (const Stopped&) {
+    }
+    return answer;
+}
+
+// The same from pieces that were encoded by these merges as they came; they are used up.
+inline Answer extend(Pieces& pieces, Options options, const Extension& extension, Report report, void* context) {
+    Answer answer;
+    Watch watch(answer, report, context);
+    try {
+        pieces.table([&](auto& table) {
+            const std::uint64_t positions = table.positions();
+            limit_merges(options, extension.number, positions);
+            const Kept kept(pieces.merges(), table.met(), extension.met);
+            const std::size_t parts = parts_of(positions, options);
+            if (has_narrow_ids(options.num_merges) && !options.wide_symbols) {
+                extend_text(table.template finish<std::uint16_t>(kept.changed_ids()), kept, extension, options, parts,
+                            positions, answer, watch, context);
+            } else {
+                extend_text(table.template finish<std::uint32_t>(kept.changed_ids()), kept, extension, options, parts,
+                            positions, answer, watch, context);
+            }
+        });
     } catch (const Stopped&) {
     }
     return answer;

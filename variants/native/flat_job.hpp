@@ -16,6 +16,9 @@ constexpr std::uint32_t hole = 1;         // where a token began that has become
 constexpr std::uint32_t first_byte = 2;
 constexpr std::uint32_t first_merge = first_byte + 256;
 
+// Whether two bytes hold every id when so many merges are made.
+inline bool has_narrow_ids(std::uint64_t num_merges) { return first_merge + num_merges <= (1u << 16); }
+
 // The first eight bytes, the first one highest, filled up with zeros: where two prefixes differ, they order words and
 // tokens as their bytes do, since a zero is no more than whatever the longer one has there.
 inline std::uint64_t prefix(const std::uint8_t* bytes, std::uint64_t length) {

@@ -60,6 +60,38 @@ class KeptPairs {
     // Room for the lists that are about to be made, in one piece if they are the first.
     void reserve(std::size_t entries) { lists_.reserve(entries); }
 
+    // Takes the most frequent pairs that have no list yet out of `unlisted`, until they hold a good part of all
+    // occurrences in a text of so many positions, and makes room for their lists. Those that are gone it forgets.
+    std::vector<Slot*> next_to_list(std::vector<PairKey>& unlisted, std::uint64_t positions) {
+        struct Candidate {
+            Slot* slot;
+            std::int64_t count;
+        };
+        std::vector<Candidate> candidates;
+        std::uint64_t occurrences = 0;
+        for (const PairKey key : unlisted) {
+            Slot* const slot = table_.find(key);
+            if (!slot || slot->list) continue;
+            candidates.push_back({slot, slot->count});
+            occurrences += slot->entries;
+        }
+        std::sort(candidates.begin(), candidates.end(), [](auto& one, auto& other) { return one.count > other.count; });
+        const std::uint64_t wanted = std::max<std::uint64_t>({1, occurrences / share, positions / smallest_share});
+        std::vector<Slot*> chosen;
+        std::uint64_t listed = 0;
+        unlisted.clear();
+        for (const Candidate& one : candidates) {
+            if (listed < wanted || one.count == chosen.back()->count) {
+                chosen.push_back(one.slot);
+                listed += one.slot->entries;
+            } else {
+                unlisted.push_back(one.slot->key);
+            }
+        }
+        reserve(listed);
+        return chosen;
+    }
+
     Position* make_list(Slot& slot) { return slot.list = lists_.take(room_for(slot.entries)); }
 
     // Some occurrences of a pair are gone; one that falls below the threshold is not needed any more.
@@ -167,6 +199,7 @@ class KeptPairs {
     }
 
     static constexpr std::size_t smallest_growing = 4;
+    static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
     static constexpr std::size_t entries_taken = 2048;   // by all the pairs of a batch
 
     Tallies& tallies_;

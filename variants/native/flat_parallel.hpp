@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,7 +27,7 @@ void in_parallel(std::size_t parts, Work work) {
     std::size_t started = 0;
     try {
         for (; started + 1 < parts; ++started) threads.emplace_back(guarded, started);
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
     }
     for (std::size_t part = started; part < parts; ++part) guarded(part);
     for (std::thread& thread : threads) thread.join();

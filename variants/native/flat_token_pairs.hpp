@@ -231,37 +231,16 @@ class TokenPairs {
     // Lists the most frequent pairs until they hold a good part of all occurrences. Two threads write each list from its
     // two ends, one going through the text forwards, one backwards, until they meet: so its size is all they have to know.
     void list_next(Phase phase) {
-        struct Candidate {
-            Slot* slot;
-            std::int64_t count;
-        };
-        std::vector<Candidate> candidates;
-        std::uint64_t occurrences = 0;
-        for (const PairKey key : unlisted_) {
-            Slot* const slot = pairs_.table().find(key);
-            if (!slot || slot->list) continue;
-            candidates.push_back({slot, slot->count});
-            occurrences += slot->entries;
-        }
-        std::sort(candidates.begin(), candidates.end(), [](auto& one, auto& other) { return one.count > other.count; });
-        const std::uint64_t wanted = std::max<std::uint64_t>({1, occurrences / share, text_.size() / smallest_share});
-        std::size_t chosen = 0;
-        std::uint64_t listed = 0;
-        while (chosen < candidates.size() &&
-               (listed < wanted || candidates[chosen].count == candidates[chosen - 1].count))
-            listed += candidates[chosen++].slot->entries;
-        pairs_.reserve(listed);
+        const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
         const std::size_t parts = std::min<std::size_t>(parts_, 2);
         std::vector<Stage> stages;
-        for (std::size_t part = 0; part < parts; ++part) stages.emplace_back(chosen);
-        for (std::size_t number = 0; number < chosen; ++number) {
-            Slot& slot = *candidates[number].slot;
+        for (std::size_t part = 0; part < parts; ++part) stages.emplace_back(chosen.size());
+        for (Slot* const standing : chosen) {
+            Slot& slot = *standing;
             Position* const list = pairs_.make_list(slot);
             stages[0].insert(slot.key, list);
             if (parts > 1) stages[1].insert(slot.key, list + slot.entries);
         }
-        unlisted_.clear();
-        for (; chosen < candidates.size(); ++chosen) unlisted_.push_back(candidates[chosen].slot->key);
         in_parallel(parts, [&](std::size_t part) {
             if (part) {
                 write_backwards(stages[part], cut(1, parts), phase);

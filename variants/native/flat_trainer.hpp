@@ -17,8 +17,8 @@
 namespace flat {
 
 // A thread costs more than it saves where a text is short.
-inline std::size_t parts_of(const WeightClasses& classes, const Options& options) {
-    return std::min<std::size_t>(options.threads, 1 + classes.positions() / options.part);
+inline std::size_t parts_of(std::uint64_t positions, const Options& options) {
+    return std::min<std::size_t>(options.threads, 1 + positions / options.part);
 }
 
 // Makes the merges, from a text whose first pairs are counted.
@@ -64,7 +64,7 @@ template <class Symbol, class Position>
 void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
               Watch& watch, WordsRead words_read, void* context) {
     Tallies& tallies = answer.tallies;
-    const std::size_t parts = parts_of(classes, options);
+    const std::size_t parts = parts_of(classes.positions(), options);
     Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
                                        : lay_out_as_given<Symbol>(words, classes, watch);
     if (words_read) words_read(context);

@@ -53,8 +53,7 @@ cdef class Learned:
 
 cdef flag report(void* context, const Training& so_far) noexcept nogil:
     """Called from C++. What Python raises here, Ctrl-C among it, ends the training and is raised again after it."""
-    wait_if_the_interpreter_ends()
-    return report_to_python(context, so_far)
+    return in_python(report_to_python, context, so_far)
 
 
 cdef flag report_to_python(void* context, const Training& so_far) noexcept with gil:

@@ -20,7 +20,8 @@ class Scan {
   public:
     Scan(int file, int pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
          const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer,
-         std::size_t table_bytes = 0, const std::string& spill_folder = "")
+         std::size_t table_bytes = 0, const std::string& spill_folder = "", HandOver hand_over = nullptr,
+         void* context = nullptr)
         : job_{file,
                static_cast<Pattern>(pattern),
                functions_of(static_cast<Pattern>(pattern), static_cast<Path>(path)),
@@ -29,7 +30,9 @@ class Scan {
                Seed{},
                buffer,
                table_bytes,
-               spill_folder} {
+               spill_folder,
+               hand_over,
+               context} {
         if (seed.size() != sizeof job_.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
         std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
         for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
@@ -53,7 +56,7 @@ class Scan {
     void stop() { job_.stopped = true; }
     std::int64_t done() const { return job_.done; }
 
-    // Joins the tables. Of several failures the first in the file is the one told.
+    // Joins the tables, unless they were handed over. Of several failures the first in the file is the one told.
     void finish() {
         join();
         for (const std::exception_ptr& failure : failures_)
@@ -75,6 +78,7 @@ class Scan {
             spilled = spilled || !range->runs.empty();
         }
         documents += open;
+        if (job_.hand_over) return;
         if (spilled) return hand_over_runs();
         if (tables.size() > 1)
             Join(tables, tables.size()).run();
@@ -83,12 +87,9 @@ class Scan {
         columns = tables.front()->release();
     }
 
-    // The part of the threads' time that went into reading.
-    double part_reading() const {
-        double reading = 0;
-        for (const auto& range : ranges_) reading += range->seconds_reading;
-        return seconds_ > 0 ? reading / seconds_ : 0;
-    }
+    // The parts of the threads' time that went into reading, and into handing tables over.
+    double part_reading() const { return part_of(&Range::seconds_reading); }
+    double part_handing_over() const { return part_of(&Range::seconds_handing_over); }
 
     int error = 0;
     int spill_error = 0;
@@ -104,10 +105,16 @@ class Scan {
     // What is still in the tables goes into runs too, so that there is one kind of result.
     void hand_over_runs() {
         for (const auto& range : ranges_) {
-            if (!range->spill() && (spill_error = range->spill_error)) return;
+            if (!range->empty_table() && (spill_error = range->spill_error)) return;
             runs.insert(runs.end(), range->runs.begin(), range->runs.end());
             range->runs.clear();
         }
+    }
+
+    double part_of(double Range::* seconds) const {
+        double sum = 0;
+        for (const auto& range : ranges_) sum += (*range).*seconds;
+        return seconds_ > 0 ? sum / seconds_ : 0;
     }
 
     void work(std::size_t i) {

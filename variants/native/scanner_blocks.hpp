@@ -57,7 +57,8 @@ struct Carried {
     std::uint64_t contracted = 0, after_contraction = 0;  // bits that are no starts, and bits that are
 };
 
-// The starts in the block at `at`.
+// The starts in the block at `at`; with `lines`, a run of spaces ends with its line.
+template <bool lines>
 static inline std::uint64_t starts_in_block(const Classes& classes, const byte* text, std::size_t at, std::size_t stop,
                                             std::uint64_t inside, Carried& carried) {
     const Bytes64 bytes(text + at);
@@ -85,7 +86,9 @@ static inline std::uint64_t starts_in_block(const Classes& classes, const byte* 
     // A run of spaces starts a word, and its last one starts another if the text goes on behind it.
     last_spaces |= ascii_spaces & (inside & ~spaces) >> 1;
     if (ascii_spaces >> 63) last_spaces |= std::uint64_t(goes_on_at(classes, text, at + 64, stop)) << 63;
-    std::uint64_t starts = (lead & ~spaces & ~goes_on) | (lead & spaces & ~(spaces << 1 | carried.space)) | last_spaces;
+    const std::uint64_t line_ends = lines ? bytes.equal('\n') & inside : 0, running = spaces & ~line_ends;
+    std::uint64_t starts = (lead & ~spaces & ~goes_on) | (lead & spaces & ~(running << 1 | carried.space)) |
+                           (last_spaces & ~line_ends);
 
     starts = (starts & ~carried.contracted) | (carried.after_contraction & inside);
     carried.contracted = carried.after_contraction = 0;
@@ -104,18 +107,19 @@ static inline std::uint64_t starts_in_block(const Classes& classes, const byte* 
     }
     carried.letter = letters >> 63;
     carried.number = numbers >> 63;
-    carried.space = spaces >> 63;
+    carried.space = running >> 63;
     carried.other = others >> 63;
     carried.blank = blanks >> 63;
     return starts;
 }
 
+template <bool lines>
 static void find_gpt2_starts(const Classes& classes, const byte* text, std::size_t from, std::size_t to, Starts& starts) {
     Carried carried;
     for (std::size_t at = from; at < to; at += 64) {
         const std::uint64_t inside = to - at >= 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << (to - at)) - 1;
         starts.make_room(at);
-        put_starts(starts, starts_in_block(classes, text, at, to, inside, carried), at);
+        put_starts(starts, starts_in_block<lines>(classes, text, at, to, inside, carried), at);
     }
 }
 

@@ -12,12 +12,17 @@ namespace scanner {
 enum class Path { portable, avx2, avx512, vaes, neon };
 constexpr int number_of_paths = 5;
 
-// Only GPT-2's pattern is in vectors; the other patterns take the portable way and the faster validation.
+// Only GPT-2's pattern is in vectors, also that of lines; the other patterns take the portable way and the faster validation.
 struct Functions {
     FindStarts find_starts;
     std::size_t (*valid_until)(const byte* text, std::size_t start, std::size_t length);
     KeyHash key_hash;
 };
+
+inline FindStarts chosen(Pattern pattern, FindStarts gpt2, FindStarts gpt2_lines) {
+    if (pattern == Pattern::gpt2) return gpt2;
+    return pattern == Pattern::gpt2_lines ? gpt2_lines : portable(pattern);
+}
 
 #if defined(SCANNER_HAS_VECTORS)
 
@@ -44,11 +49,12 @@ inline bool supported(Path path) {
 }
 
 inline Functions functions_of(Pattern pattern, Path path) {
-    const bool gpt2 = pattern == Pattern::gpt2;
     if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
-    if (path == Path::avx2) return {gpt2 ? avx2::find_gpt2_starts : portable(pattern), avx2::valid_in_blocks, avx2::key_hash};
-    const KeyHash key_hash = path == Path::vaes ? vaes::key_hash : avx2::key_hash;
-    return {gpt2 ? avx512::find_gpt2_starts : portable(pattern), avx512::valid_in_blocks, key_hash};
+    if (path == Path::avx2)
+        return {chosen(pattern, avx2::find_gpt2_starts<false>, avx2::find_gpt2_starts<true>), avx2::valid_in_blocks,
+                avx2::key_hash};
+    return {chosen(pattern, avx512::find_gpt2_starts<false>, avx512::find_gpt2_starts<true>), avx512::valid_in_blocks,
+            path == Path::vaes ? vaes::key_hash : avx2::key_hash};
 }
 
 #elif defined(SCANNER_HAS_NEON)
@@ -57,7 +63,8 @@ inline bool supported(Path path) { return path == Path::portable || path == Path
 
 inline Functions functions_of(Pattern pattern, Path path) {
     if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
-    return {pattern == Pattern::gpt2 ? neon::find_gpt2_starts : portable(pattern), neon::valid_in_blocks, product_key_hash};
+    return {chosen(pattern, neon::find_gpt2_starts<false>, neon::find_gpt2_starts<true>), neon::valid_in_blocks,
+            product_key_hash};
 }
 
 #else

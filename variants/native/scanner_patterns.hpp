@@ -80,17 +80,25 @@ struct Reader {
     }
 };
 
-struct Gpt2 {
+// GPT-2's, on the whole text or on every line by itself.
+template <bool lines>
+struct Gpt2Like {
     static std::size_t end_of_word(const Reader& reader, std::size_t at) {
         if (const std::size_t length = reader.contraction(at, false)) return at + length;
         const bool blank = reader.text[at] == ' ' && reader.more(at + 1);
         const byte leading = reader.class_at(at) & (letter | number | space);
         const std::size_t begin = blank && !(reader.class_at(at + 1) & space) ? at + 1 : at;
         const byte kind = begin > at ? reader.class_at(begin) & (letter | number | space) : leading;
-        if (kind & space) return reader.spaces(at, reader.run(at, space));
+        if (kind & space) {
+            const std::size_t end = lines ? reader.spaces_in_line(at) : reader.run(at, space);
+            return lines && reader.text[end - 1] == '\n' ? end : reader.spaces(at, end);
+        }
         return kind ? reader.run(begin, kind) : reader.run_of_others(begin);
     }
 };
+
+using Gpt2 = Gpt2Like<false>;
+using Gpt2Lines = Gpt2Like<true>;
 
 struct Gpt4 {
     static std::size_t end_of_word(const Reader& reader, std::size_t at) {
@@ -209,16 +217,18 @@ void find_starts(const Classes& classes, const byte* text, std::size_t from, std
 
 using FindStarts = void (*)(const Classes&, const byte* text, std::size_t from, std::size_t to, Starts&);
 
-enum class Pattern { gpt2, gpt4, o200k, line, document, bytes, superbpe, superbpe_words };
+enum class Pattern { gpt2, gpt4, o200k, line, document, bytes, superbpe, superbpe_words, gpt2_lines };
 
 // Whether a text is a line with its end, so that no pre-token goes on over one.
 inline bool of_lines(Pattern pattern) {
-    return pattern == Pattern::line || pattern == Pattern::superbpe || pattern == Pattern::superbpe_words;
+    return pattern == Pattern::line || pattern == Pattern::gpt2_lines || pattern == Pattern::superbpe ||
+           pattern == Pattern::superbpe_words;
 }
 
 inline FindStarts portable(Pattern pattern) {
     switch (pattern) {
         case Pattern::gpt2: return find_starts<Gpt2>;
+        case Pattern::gpt2_lines: return find_starts<Gpt2Lines>;
         case Pattern::gpt4: return find_starts<Gpt4>;
         case Pattern::o200k: return find_starts<O200k>;
         case Pattern::line: return find_starts<Line>;

@@ -23,6 +23,9 @@
 
 namespace scanner {
 
+// Takes the words of a range's table, which is begun anew; false: stop.
+using HandOver = bool (*)(void* context, std::int64_t range, const WordTable::Columns& columns);
+
 // What all ranges of a scan have in common.
 struct Job {
     int file;
@@ -34,6 +37,8 @@ struct Job {
     std::size_t buffer;  // the bytes read at once, as long as a word fits
     std::size_t table_bytes;   // a table that has more is spilled; 0 for any size
     std::string spill_folder;
+    HandOver hand_over;        // takes tables instead of a file
+    void* context;
     std::atomic<std::int64_t> done{0};
     std::atomic<bool> stopped{false};
     std::atomic<std::int64_t> first_bad_range{INT64_MAX};  // ranges behind it are not needed any more
@@ -69,7 +74,7 @@ class Range {
             valid_ -= taken;
             base_ += static_cast<std::int64_t>(taken);
             job_.done += static_cast<std::int64_t>(taken);
-            if (job_.table_bytes && table->memory() > job_.table_bytes && !spill()) return;
+            if (job_.table_bytes && (table->memory() > job_.table_bytes || (last && job_.hand_over)) && !empty_table()) return;
             if (last) return;
             if (filled_ == capacity) {
                 capacity *= 2;
@@ -78,12 +83,38 @@ class Range {
         }
     }
 
-    // Writes what was counted so far to a run and begins a new table; false if that failed.
-    bool spill() {
+    // Hands over what was counted so far, or writes it to a run, and begins a new table; false if that failed.
+    bool empty_table() {
         if (!table->words()) return true;
         table->settle();
         const WordTable::Columns columns = table->release();
         table.reset();
+        const bool emptied = job_.hand_over ? hand_over(columns) : spill(columns);
+        table = new_table(job_);
+        starts_.into(*table);
+        if (!emptied) job_.stopped = true;
+        return emptied;
+    }
+
+    std::unique_ptr<WordTable> table;
+    std::vector<int> runs;          // open files, to be closed by whoever takes them
+    int spill_error = 0;
+    int error = 0;                  // of reading
+    bool cut_off = false;           // the file ended before the range did
+    std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
+    double seconds_reading = 0, seconds_handing_over = 0;
+    // Documents that hold more than blanks. Those at the ends of the range may go on in its neighbours.
+    std::uint64_t documents = 0;
+    bool any_special = false, blank_head = true, blank_tail = true;
+
+  private:
+    bool hand_over(const WordTable::Columns& columns) {
+        const auto begun = std::chrono::steady_clock::now();
+        const bool taken = job_.hand_over(job_.context, number_, columns);
+        seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        return taken;
+    }
+    bool spill(const WordTable::Columns& columns) {
         spill_error = word_runs::error_of([&] {
             runs.push_back(word_runs::nameless_file(job_.spill_folder));
             word_runs::write_run({static_cast<byte*>(columns.data.start) + columns.bytes,
@@ -93,24 +124,9 @@ class Range {
                                  runs.back());
         });
         for (const Memory& memory : {columns.data, columns.offsets, columns.counts}) give_back(memory);
-        table = new_table(job_);
-        starts_.into(*table);
-        if (spill_error) job_.stopped = true;
         return !spill_error;
     }
 
-    std::unique_ptr<WordTable> table;
-    std::vector<int> runs;          // open files, to be closed by whoever takes them
-    int spill_error = 0;
-    int error = 0;                  // of reading
-    bool cut_off = false;           // the file ended before the range did
-    std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
-    double seconds_reading = 0;
-    // Documents that hold more than blanks. Those at the ends of the range may go on in its neighbours.
-    std::uint64_t documents = 0;
-    bool any_special = false, blank_head = true, blank_tail = true;
-
-  private:
     static constexpr int milliseconds_to_stop = 50;
 
     static std::unique_ptr<WordTable> new_table(const Job& job) {

@@ -1,7 +1,9 @@
-// Runs: word counts in the order of their bytes, in files without names, and many of them merged into one table.
+// Runs: word counts in an order, and many of them merged into one table.
 //
-// A run is one file: the number of words, their offsets, their counts, their bytes. Whoever holds its descriptor has it,
-// and it is gone with the last who does, even when a process is killed.
+// A run is the number of words, their offsets, their counts, their bytes. What a scanner spills is one run, in the order
+// of its bytes, in a file without a name: whoever holds its descriptor has it, and it is gone with the last who does, even
+// when a process is killed. Runs of the partitions of a table stand one behind the other in one file, each in the order of
+// hashes.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +16,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <queue>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -45,6 +46,25 @@ inline int compare(const std::uint8_t* left, std::size_t left_length, const std:
     const int order = std::memcmp(left, right, std::min(left_length, right_length));
     if (order) return order;
     return left_length < right_length ? -1 : left_length > right_length;
+}
+
+// FNV-1a of a word, its high bits folded into the low ones: what decides the partition of a word, on every machine.
+inline std::uint64_t hash_of(const std::uint8_t* word, std::size_t length) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ word[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+// A word of a table, or of one of many, and the number that it is sorted by: its prefix or its hash.
+struct Place {
+    std::uint64_t number;
+    std::size_t word, table = 0;
+};
+using Number = std::uint64_t (*)(const std::uint8_t*, std::size_t);
+
+template <Number number>
+Place place_of(const Table& table, std::size_t word, std::size_t number_of_table = 0) {
+    return Place{number(table.word(word), table.length(word)), word, number_of_table};
 }
 
 // A file being written from front to back through a buffer.
@@ -99,17 +119,8 @@ inline int nameless_file(const std::string& folder) {
     return file;
 }
 
-struct Place {
-    std::uint64_t prefix;
-    std::size_t word;
-};
-
-// Writes the words of the table that `order` names, sorted here, as one run; returns its length in bytes.
-inline std::size_t write_words(const Table& table, std::vector<Place>& order, Output& output) {
-    std::sort(order.begin(), order.end(), [&table](const Place& left, const Place& right) {
-        if (left.prefix != right.prefix) return left.prefix < right.prefix;
-        return compare(table.word(left.word), table.length(left.word), table.word(right.word), table.length(right.word)) < 0;
-    });
+// Writes the words of the table that `order` names as one run; returns its length in bytes.
+inline std::size_t write_words(const Table& table, const std::vector<Place>& order, Output& output) {
     output.put<std::uint64_t>(order.size());
     std::int64_t stop = 0;
     output.put(stop);
@@ -119,33 +130,54 @@ inline std::size_t write_words(const Table& table, std::vector<Place>& order, Ou
     return 8 * (2 * order.size() + 2) + static_cast<std::size_t>(stop);
 }
 
-// Writes the table, its words in order, to the file.
+// Whether a place comes before another: by their numbers, those with the same by their bytes.
+inline auto order_in(const Table* tables) {
+    return [tables](const Place& left, const Place& right) {
+        if (left.number != right.number) return left.number < right.number;
+        const Table &one = tables[left.table], &other = tables[right.table];
+        return compare(one.word(left.word), one.length(left.word), other.word(right.word), other.length(right.word)) < 0;
+    };
+}
+
+// Writes the table, its words in the order of their bytes, to the file.
 inline void write_run(const Table& table, int file) {
     std::vector<Place> order(table.words);
-    for (std::size_t i = 0; i < table.words; ++i) order[i] = Place{prefix_of(table.word(i), table.length(i)), i};
+    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of<prefix_of>(table, i);
+    std::sort(order.begin(), order.end(), order_in(&table));
     Output output(file);
     write_words(table, order, output);
     output.flush();
 }
 
-// FNV-1a of a word, its high bits folded into the low ones: what decides the partition of a word, on every machine.
-inline std::uint64_t hash_of(const std::uint8_t* word, std::size_t length) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ word[i]) * 0x100000001b3u;
-    return hash ^ hash >> 32;
+// Sorts places by hashes, which are spread evenly: first into as many buckets by their high bits, then those that meet.
+inline void sort_hashed(std::vector<Place>& places, const Table& table) {
+    unsigned bits = 0;
+    while (bits < 16 && places.size() >> bits > 2) ++bits;
+    const auto bucket = [bits](const Place& place) { return bits ? place.number >> (64 - bits) : 0; };
+    std::vector<std::size_t> stops((std::size_t(1) << bits) + 1);
+    for (const Place& place : places) ++stops[bucket(place) + 1];
+    for (std::size_t i = 1; i < stops.size(); ++i) stops[i] += stops[i - 1];
+    std::vector<Place> sorted(places.size());
+    for (const Place& place : places) sorted[stops[bucket(place)]++] = place;
+    std::size_t start = 0;  // where a bucket began is now where it ends
+    for (std::size_t i = 0; i + 1 < stops.size(); start = stops[i++])
+        std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(start), sorted.begin() + static_cast<std::ptrdiff_t>(stops[i]),
+                  order_in(&table));
+    places.swap(sorted);
 }
 
-// Writes a run for each partition, one behind the other at multiples of eight bytes; returns where each ends.
+// Writes a run for each partition by hash, one behind the other at multiples of eight bytes; returns where each ends.
 inline std::vector<std::size_t> write_runs(const Table& table, std::size_t partitions, int file) {
     std::vector<std::vector<Place>> orders(partitions);
     for (std::size_t i = 0; i < table.words; ++i) {
-        const std::size_t partition = hash_of(table.word(i), table.length(i)) % partitions;
-        orders[partition].push_back(Place{prefix_of(table.word(i), table.length(i)), i});
+        const Place place = place_of<hash_of>(table, i);
+        orders[place.number % partitions].push_back(place);
     }
     Output output(file);
     std::vector<std::size_t> stops;
     std::size_t stop = 0;
     for (auto& order : orders) {
+        sort_hashed(order, table);
         const std::size_t length = write_words(table, order, output), padding = (8 - length % 8) % 8;
         output.write("\0\0\0\0\0\0\0", padding);
         stops.push_back(stop += length + padding);
@@ -192,44 +224,52 @@ class Reading {
     Pages offsets_, counts_, data_;
 };
 
-// Writes the sum of tables, each with its words in order, to three files: bytes, offsets, counts.
-inline void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
-    struct Head {
-        std::uint64_t prefix;
-        std::size_t table, word;
-    };
-    const auto later = [&tables](const Head& left, const Head& right) {  // the first in order comes out first
-        if (left.prefix != right.prefix) return left.prefix > right.prefix;
-        const Table &one = tables[left.table], &other = tables[right.table];
-        return compare(one.word(left.word), one.length(left.word), other.word(right.word), other.length(right.word)) > 0;
-    };
-    std::priority_queue<Head, std::vector<Head>, decltype(later)> heads(later);
+// Lets the first of a heap sink to where it belongs.
+template <class Before>
+void sink_first(std::vector<Place>& heap, const Before& before) {
+    const Place sinking = heap.front();
+    std::size_t place = 0;
+    for (std::size_t child; (child = 2 * place + 1) < heap.size(); place = child) {
+        if (child + 1 < heap.size() && before(heap[child + 1], heap[child])) ++child;
+        if (!before(heap[child], sinking)) break;
+        heap[place] = heap[child];
+    }
+    heap[place] = sinking;
+}
+
+// Writes the sum of tables, each with its words in the order of their numbers, to three files: bytes, offsets, counts.
+template <Number number>
+void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
+    const auto before = order_in(tables.data());
     std::vector<Reading> readings(tables.begin(), tables.end());
-    const auto enter = [&](std::size_t table, std::size_t word) {
-        const Table& of = tables[table];
+    std::vector<Place> heads;  // the next word of each table, the first of them in front: a heap
+    for (std::size_t i = 0; i < tables.size(); ++i)
+        if (tables[i].words) heads.push_back(place_of<number>(tables[i], 0, i));
+    std::sort(heads.begin(), heads.end(), before);
+    const auto advance = [&] {
+        const std::size_t table = heads.front().table, word = heads.front().word + 1;
         readings[table].reach(word);
-        if (word < of.words) heads.push(Head{prefix_of(of.word(word), of.length(word)), table, word});
+        if (word < tables[table].words) {
+            heads.front() = place_of<number>(tables[table], word, table);
+        } else {
+            heads.front() = heads.back();
+            heads.pop_back();
+        }
+        if (!heads.empty()) sink_first(heads, before);
     };
-    for (std::size_t i = 0; i < tables.size(); ++i) enter(i, 0);
     Output data(data_file), offsets(offsets_file), counts(counts_file);
     std::int64_t stop = 0;
     offsets.put(stop);
     while (!heads.empty()) {
-        const Head first = heads.top();
+        const Place first = heads.front();
         const Table& of = tables[first.table];
-        const std::uint8_t* word = of.word(first.word);
-        const std::size_t length = of.length(first.word);
         std::uint64_t count = 0;
-        while (!heads.empty()) {
-            const Head next = heads.top();
-            const Table& its = tables[next.table];
-            if (next.prefix != first.prefix || compare(word, length, its.word(next.word), its.length(next.word)) != 0) break;
-            count += its.counts[next.word];
-            heads.pop();
-            enter(next.table, next.word + 1);
-        }
-        data.write(word, length);
-        offsets.put(stop += static_cast<std::int64_t>(length));
+        do {
+            count += tables[heads.front().table].counts[heads.front().word];
+            advance();
+        } while (!heads.empty() && !before(first, heads.front()));
+        data.write(of.word(first.word), of.length(first.word));
+        offsets.put(stop += static_cast<std::int64_t>(of.length(first.word)));
         counts.put(count);
     }
     data.flush();
@@ -253,8 +293,13 @@ inline int error_of_run(const Table& table, int file) {
 inline int error_of_runs(const Table& table, std::size_t partitions, int file, std::vector<std::size_t>& stops) {
     return error_of([&] { stops = write_runs(table, partitions, file); });
 }
-inline int error_of_merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
-    return error_of([&] { merge(tables, data_file, offsets_file, counts_file); });
+inline int error_of_merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file, bool hashed) {
+    return error_of([&] {
+        if (hashed)
+            merge<hash_of>(tables, data_file, offsets_file, counts_file);
+        else
+            merge<prefix_of>(tables, data_file, offsets_file, counts_file);
+    });
 }
 
 }  // namespace word_runs

@@ -6,13 +6,22 @@ takes special tokens for text. Under the pattern gpt2_lines, which cuts any text
 
 from __future__ import annotations
 
-from variants.contract import GPT2_CHARACTERS, GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.contract import (
+    GPT2_CHARACTERS,
+    GPT2_LINES_PATTERN,
+    GPT2_PATTERN,
+    NULL_METER,
+    Corpus,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+)
 from variants.feeding import Feeding
 from variants.peers import expect, expect_no_minimum, expect_own_ties, expect_strict, installed, with_version
 
 NAME = "gigabpe"
 TIES = "the smallest ids, as Hugging Face's trainer"
-LINES_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|[^\S\n]*\n|[^\S\n]+(?!\S)|[^\S\n]+"
 gigabpe = installed("gigabpe")
 
 
@@ -34,7 +43,7 @@ def train(
     expect_own_ties(NAME, tie_break, TIES)
     expect_no_minimum(NAME, min_count)
     expect_strict(NAME, corpus)
-    if corpus.pattern not in (GPT2_PATTERN, LINES_PATTERN):
+    if corpus.pattern not in (GPT2_PATTERN, GPT2_LINES_PATTERN):
         raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern, or set pattern=gpt2_lines")
     _, learned = gigabpe.train_bpe([corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads)
     byte_of = {character: byte for byte, character in enumerate(GPT2_CHARACTERS)}
@@ -47,7 +56,7 @@ def train(
 
 
 def feeding(corpus: Corpus) -> Feeding:
-    lines = corpus.pattern == LINES_PATTERN and not corpus.special_tokens
+    lines = corpus.pattern == GPT2_LINES_PATTERN and not corpus.special_tokens
     return Feeding(
         with_version(NAME),
         "train_bpe, the file, line by line",
@@ -57,5 +66,5 @@ def feeding(corpus: Corpus) -> Feeding:
         None
         if lines
         else "it cuts the text into lines before it looks for pre-tokens, and takes special tokens for text",
-        None if lines else LINES_PATTERN,
+        None if lines else GPT2_LINES_PATTERN,
     )

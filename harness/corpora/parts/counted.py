@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,28 +13,29 @@ from typing import Any, NamedTuple
 from harness.common import files
 from harness.common.choices import at_least
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import remove_tree
 from harness.common.progress import bar
 from harness.common.streams import say
-from harness.common.units import bytes_text, count_text, parse_bytes
+from harness.common.units import bytes_text, count_text, counted_text, parse_bytes
 from harness.corpora.counted_facts import counted_otherwise
 from harness.corpora.files import CorpusFile
 from harness.corpora.local import name_of, separator_of
 from harness.corpora.parts import shards
 from harness.corpora.parts.dividing import HowRead, Part, divided
 from harness.corpora.parts.engine import Engine, Lost, Task, started
-from harness.corpora.parts.places import Member, local_state, members
+from harness.corpora.parts.places import Member, local_state, members, one_line
+from harness.corpora.parts.scratch import prepared, removed, scratch_at
 from harness.corpora.parts.tasks import assembled, count_part, merge_partition
 from harness.corpora.tables import COLUMN, kind_of
-from harness.corpora.word_columns import check_positions
 from harness.corpora.word_tables import kept_table
 from harness.worker import word_store
 from variants.contract import Corpus
-from variants.counting.parts import ends_a_part
+from variants.counting.parts import ends_a_part, scanned
 
 SHARE_IN_SHARDS = 0.35
 """About what the shards take of a text's bytes, for a word of warning: parts of 64 MB of English take 0.25."""
 SMALLEST_PART = 1 << 16
+BRIEF_BYTES = 1 << 28
+"""What one core counts, or merges the words of, in about a second at most."""
 MOST_SHOWN = 5
 
 
@@ -47,7 +47,7 @@ class Engaged:
     workers: int
     part_bytes: int
     partitions: int
-    scratch: Path
+    scratch: Any  # a Path, or what lies behind a URL
     keep: bool
     memory: int | None
 
@@ -67,7 +67,7 @@ def engaged(params: Mapping[str, Any], memory: int | None) -> Engaged:
         workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else workers or os.cpu_count() or 1,
         part_bytes,
         params["partitions"],
-        Path(scratch).absolute() if scratch is not None else files.cache_folder("parts"),
+        files.cache_folder("parts") if scratch is None else scratch_at(scratch),
         bool(params["keep"]),
         memory,
     )
@@ -148,26 +148,27 @@ def counted_table(
 
 def described(text: Text, parts: Sequence[Part]) -> str:
     total = sum(member.size for member in text.members)
-    return f"{bytes_text(total)} in {count_text(len(text.members))} files, {count_text(len(parts))} parts"
+    return f"{bytes_text(total)} in {counted_text(len(text.members), 'file')}, {counted_text(len(parts), 'part')}"
 
 
-def count(text: Text, parts: Sequence[Part], asked: Engaged, folder: Path, place: Path) -> None:
+def count(text: Text, parts: Sequence[Part], asked: Engaged, folder: Any, place: Path) -> None:
     """Count all parts and merge them into the new folder `place`; `folder` is where shards lie meanwhile."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
+        free = prepared(folder)
     except OSError as error:
         raise Refusal(
-            f"cannot use {folder} for the shards of the words ({error.strerror}); set counting.params.scratch=FOLDER",
+            f"cannot use {folder} for the shards of the words ({error.strerror or one_line(error)}); set "
+            "counting.params.scratch=FOLDER",
             UNMEASURED,
         ) from error
     missing = [part for part in parts if not shards.is_whole(folder, part.key)]
     announce(text, parts, missing, asked, folder, free)
     try:
-        with started(asked.scheduler, asked.workers, folder, say) as engine:
+        own = folder if isinstance(folder, Path) else files.cache_folder("parts")
+        with started(asked.scheduler, asked.workers, own, say) as engine:
             failed = count_parts(engine, text, parts, missing, folder)
             if failed:
-                raise Refusal(f"{'; '.join(failed)}; the other parts are counted and stay in {folder}", UNMEASURED)
+                raise Refusal("; ".join([*failed, *what_stays(parts, folder)]), UNMEASURED)
             merge(engine, text, parts, folder)
     except Lost:
         there = sum(shards.is_whole(folder, part.key) for part in parts)
@@ -176,36 +177,43 @@ def count(text: Text, parts: Sequence[Part], asked: Engaged, folder: Path, place
             f"and stay in {folder}, run the same command again for the rest",
             UNMEASURED,
         ) from None
-    assembled(folder / MERGED, text.how.partitions, place)
-    word_store.finish(place)
-    check_positions(text.name, place)
-    if not asked.keep:
-        remove_tree(folder)
+    try:
+        assembled(text.name, folder / MERGED, text.how.partitions, place)
+        if not asked.keep:
+            removed(folder)
+    except OSError as error:
+        why = error.strerror or one_line(error)
+        raise Refusal(
+            f"cannot make one table in {files.cache_folder('tables')} of the words in {folder} ({why}); "
+            "make room or move the cache with BPE_HARNESS_CACHE, and run the same command again: it goes on from there",
+            UNMEASURED,
+        ) from error
 
 
 MERGED = "merged"
 
 
 def announce(
-    text: Text, parts: Sequence[Part], missing: Sequence[Part], asked: Engaged, folder: Path, free: int
+    text: Text, parts: Sequence[Part], missing: Sequence[Part], asked: Engaged, folder: Any, free: int | None
 ) -> None:
     """Say beforehand what will be read, and what room it takes meanwhile."""
-    where = asked.scheduler or f"{asked.workers} workers on this machine"
+    where = asked.scheduler or f"{counted_text(asked.workers, 'worker')} on this machine"
     found = f", {count_text(len(parts) - len(missing))} of them are there from before" * (len(missing) < len(parts))
+    room = "" if free is None else f" ({bytes_text(free)} free)"
     say(
-        f"counting {text.name}: {described(text, parts)}{found}; by {where}; shards take about "
-        f"{bytes_text(int(SHARE_IN_SHARDS * sum(part.size for part in parts)))} in {folder} ({bytes_text(free)} free), "
+        f"counting {text.name}: {described(text, parts)}{found}; by {where}; shards take up to "
+        f"{bytes_text(int(SHARE_IN_SHARDS * sum(part.size for part in parts)))} in {folder}{room}, "
         f"{'kept' if asked.keep else 'removed'} afterwards"
     )
 
 
-def count_parts(engine: Engine, text: Text, parts: Sequence[Part], missing: Sequence[Part], folder: Path) -> list[str]:
+def count_parts(engine: Engine, text: Text, parts: Sequence[Part], missing: Sequence[Part], folder: Any) -> list[str]:
     """Have the missing parts counted; returns sentences on those that cannot be read, the first few of them.
 
     Raises Refusal at once for what would meet all of them.
     """
     before = sum(part.size for part in parts) - sum(part.size for part in missing)
-    tasks = [Task(f"count-{part.key}", (part, str(folder)), part.size) for part in missing]
+    tasks = [Task(f"count-{part.key}", (part, str(folder)), part.size, is_brief(part)) for part in missing]
     failed = []
     with bar(f"counting {text.name}", sum(part.size for part in parts), "bytes") as show:
         for _, outcome in engine.run(count_part, tasks, lambda done: show(before + done)):
@@ -217,11 +225,26 @@ def count_parts(engine: Engine, text: Text, parts: Sequence[Part], missing: Sequ
     return [*sorted(failed)[:MOST_SHOWN], *[f"and {more} parts more cannot be read"] * (more > 0)]
 
 
-def merge(engine: Engine, text: Text, parts: Sequence[Part], folder: Path) -> None:
+def what_stays(parts: Sequence[Part], folder: Any) -> list[str]:
+    """A sentence on the parts that are counted, if there are any; without any the folder goes."""
+    if any(shards.is_whole(folder, part.key) for part in parts):
+        return [f"the other parts are counted and stay in {folder}"]
+    removed(folder)
+    return []
+
+
+def is_brief(part: Part) -> bool:
+    """Whether the part is counted in about a second, wherever it ends: it is scanned where it lies."""
+    here = part.is_plain and isinstance(part.member.path(), Path)
+    return here and part.size <= BRIEF_BYTES and scanned(part.how.corpus(part.member.place))
+
+
+def merge(engine: Engine, text: Text, parts: Sequence[Part], folder: Any) -> None:
     """Have every partition merged."""
+    brief = isinstance(folder, Path) and sum(part.size for part in parts) <= text.how.partitions * BRIEF_BYTES
     keys = sorted(part.key for part in parts)
     tasks = [
-        Task(f"merge-{folder.name}-{partition}", (partition, keys, str(folder), MERGED))
+        Task(f"merge-{folder.name}-{partition}", (partition, keys, str(folder), MERGED), brief=brief)
         for partition in range(text.how.partitions)
     ]
     with bar(f"merging the words of {text.name}", len(tasks), "partitions") as show:

@@ -1,7 +1,8 @@
-"""Parts of a text that are counted by themselves: whole files, and ranges of those that are text as they lie there.
+"""Parts of a text that are counted by themselves: ranges of files, and whole files of those that are compressed.
 
 A range is told by two targets. Where it really begins and ends is the first safe place at or behind each of them, which
-whoever counts it finds, and whoever counts its neighbour finds alike.
+whoever counts it finds, and whoever counts its neighbour finds alike: in text a place where no pre-token can span, in a
+file with rows the beginning of a line or of a group of rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness.common.errors import Refusal
 from harness.corpora.compressed import READERS
 from harness.corpora.parts import shards
 from harness.corpora.parts.places import Member
-from harness.corpora.tables import kind_of
+from harness.corpora.tables import WHOLE, Between, kind_of
 from variants.contract import Corpus
 
 MOST_PARTS = 20_000
@@ -52,9 +53,18 @@ class Part:
     """What the table of words may take before it is spilled; it decides nothing."""
 
     @property
-    def is_range(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether the bytes of the file are the text."""
-        return is_plain(self.member)
+        return not kind_of(self.member.path()) and not is_compressed(self.member)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.first == 0 and self.last == self.member.size
+
+    @property
+    def between(self) -> Between:
+        """The bytes between which its lines, or groups of rows, begin."""
+        return WHOLE if self.is_whole else (self.first, self.last)
 
     @property
     def size(self) -> int:
@@ -65,20 +75,20 @@ class Part:
         """Names the words of this part by all that they depend on."""
         how = self.how
         reading = [how.special_tokens, how.pattern, how.errors, how.partial, regex.__version__]
-        rows = [] if self.is_range else [how.separator, how.column]
+        rows = [] if self.is_plain else [how.separator, how.column]
         where = [self.member.place, self.member.state, self.first, self.last]
         told = json.dumps([shards.FORMAT, how.partitions, where, reading, rows])
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:
-        if self.first == 0 and self.last == self.member.size:
+        if self.is_whole:
             return self.member.place
         return f"{self.member.place}, bytes {self.first} to {self.last}"
 
 
-def is_plain(member: Member) -> bool:
-    path = member.path()
-    return not kind_of(path) and path.suffix.lower() not in READERS
+def is_compressed(member: Member) -> bool:
+    """Whether the file can be read from its front alone."""
+    return member.path().suffix.lower() in READERS
 
 
 def divided(members: Sequence[Member], how: HowRead, part_bytes: int, memory: int | None) -> list[Part]:
@@ -89,7 +99,7 @@ def divided(members: Sequence[Member], how: HowRead, part_bytes: int, memory: in
     part_bytes = max(part_bytes, -(-total // (MOST_PARTS - len(members) + 1)))
     parts = []
     for member in members:
-        number = max(1, -(-member.size // part_bytes)) if is_plain(member) else 1
+        number = 1 if is_compressed(member) else max(1, -(-member.size // part_bytes))
         targets = [member.size * place // number for place in range(number + 1)]
         parts += [Part(member, first, last, how, memory) for first, last in zip(targets, targets[1:], strict=False)]
     return sorted(parts, key=lambda part: -part.size)

@@ -1,52 +1,69 @@
-"""Dask as the engine: it has the tasks run by workers, on this machine or on a cluster, and that is all it does."""
+"""Who runs the tasks: workers of Dask's, here or on a cluster, and this process until they are there.
+
+Dask itself is in a process of its own (cluster.py), so nothing of it is imported here, and whoever kills this one ends
+all that were started for it.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import contextlib
-import logging
-import queue
-import time
-import warnings
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.corpora.parts.places import GROUP, one_line
+from harness.common.errors import UNMEASURED, Refusal, check_extra
+from harness.corpora.parts.places import GROUP
 
-INNOCENT = 1_000_000
-"""How often a worker may end while it has a task before Dask gives the task up: it is other tasks that end workers."""
 SECONDS_TO_CONNECT = 20
-SECONDS_TO_START_ANEW = 3.0
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_END = 5
+READY, SAID, ENDED, REFUSED, LOST = "ready", "said", "ended", "refused", "lost"
+"""What the process with Dask tells of, as the first of a tuple."""
 
 
 class Task(NamedTuple):
-    """A call of a function that some worker can import, and what of the whole it is."""
+    """A call of a function that some worker can import, and what of the whole it is.
+
+    `brief` says that it takes about a second at most: this process may run it.
+    """
 
     name: str
     arguments: tuple[Any, ...]
     size: int = 1
+    brief: bool = False
+
+
+class Asked(NamedTuple):
+    """What the process with Dask is told first: the scheduler, or how many workers to start, with files in `folder`."""
+
+    scheduler: str | None
+    workers: int
+    folder: str
+    seconds_to_connect: float
 
 
 class Lost(Exception):
     """The engine is gone; what tasks have left is there."""
 
 
-def nothing() -> None:
-    """What there is to do for workers that somebody else looks after."""
-
-
 class Engine:
     """Workers that run tasks."""
 
-    def __init__(self, client: Any, name: str, look_after: Callable[[], None] = nothing) -> None:
-        """`look_after` is called again and again while tasks are waited for."""
-        self.client = client
-        self.name = name
-        self.look_after = look_after
+    def __init__(
+        self, connection: Connection, process: subprocess.Popen[bytes], errors: BinaryIO, helps: bool, say: Any
+    ) -> None:
+        """`errors` has what the process at the other end wrote; with `helps` this one runs tasks until it is ready."""
+        self.connection = connection
+        self.process = process
+        self.errors = errors
+        self.helps = helps
+        self.say = say
+        self.ready = False
 
     def run(
         self, function: Callable[..., Any], tasks: Sequence[Task], show: Callable[[int], None]
@@ -55,159 +72,97 @@ class Engine:
 
         Raises Lost if there is nobody any more to run them, Refusal if a task cannot be run by anybody.
         """
-        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        futures = {}
-        try:
-            for task in tasks:
-                future = self.client.submit(function, *task.arguments, key=task.name, pure=False)
-                futures[future.key] = (future, task)
-                future.add_done_callback(ended.put)
-        except OSError:
-            raise Lost from None
-        done = 0
-        try:
-            while futures:
-                future = self.next_of(ended)
-                held, task = futures.pop(future.key)
-                result = self.result_of(held, task)
+        left, done = list(tasks), 0
+        while self.helps and left and left[-1].brief and not self.is_ready():
+            task = left.pop()
+            result = function(*task.arguments)
+            done += task.size
+            show(done)
+            yield task, result
+        if left:
+            with contextlib.suppress(OSError):  # what it said before it ended is heard below
+                self.connection.send((function, [(task.name, task.arguments) for task in left]))
+        waiting = {task.name: task for task in left}
+        while waiting:
+            kind, *told = self.heard()
+            if kind == ENDED:
+                name, result = told
+                task = waiting.pop(name)
                 done += task.size
                 show(done)
                 yield task, result
-        finally:
-            with contextlib.suppress(Exception):  # there may be nobody left to be told
-                self.client.cancel([future for future, _ in futures.values()], force=True)
 
-    def next_of(self, ended: queue.SimpleQueue[Any]) -> Any:
-        while True:
-            with contextlib.suppress(queue.Empty):
-                return ended.get(timeout=SECONDS_BETWEEN_LOOKS)
-            self.check()
+    def is_ready(self) -> bool:
+        """Whether there are workers to come to at once."""
+        while not self.ready and self.connection.poll():
+            self.heard()
+        return self.ready
 
-    def result_of(self, future: Any, task: Task) -> Any:
-        if future.status == "cancelled":
+    def heard(self) -> tuple[Any, ...]:
+        """What the process says next. Raises Lost or Refusal if that is the end."""
+        try:
+            message: tuple[Any, ...] = self.connection.recv()
+        except (EOFError, OSError):
+            raise self.why_it_ended() from None
+        kind, *told = message
+        if kind == LOST:
             raise Lost
-        if future.status == "error":
-            error = future.exception()
-            raise Refusal(
-                f"the workers of {self.name} cannot run {task.name} ({type(error).__name__}: {one_line(error)}); they "
-                "need this version of bpe-harness and memory for a part, see counting.params.part",
-                UNMEASURED,
-            ) from error
-        # What it returned lies with its worker, and is made again if that is killed before it hands it over.
-        while True:
-            try:
-                return future.result(timeout=SECONDS_BETWEEN_LOOKS)
-            except TimeoutError:
-                self.check()
-            except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
-                raise Lost from None
+        if kind == REFUSED:
+            raise Refusal(told[0], UNMEASURED)
+        if kind == SAID:
+            self.say(told[0])
+        self.ready = self.ready or kind == READY
+        return message
 
-    def check(self) -> None:
-        """See to the workers. Raises Lost if there is no scheduler any more."""
-        self.look_after()
-        if self.client.status not in ("running", "connecting"):
-            raise Lost
+    def why_it_ended(self) -> Exception:
+        code = self.process.wait()
+        return Refusal(f"Dask cannot be started ({last_line(self.errors, code)})", UNMEASURED) if code > 0 else Lost()
+
+
+def last_line(errors: BinaryIO, code: int) -> str:
+    """The last of what a process that ended with `code` has written."""
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(said) if line.strip()), f"exit code {code}")
 
 
 @contextlib.contextmanager
 def started(scheduler: str | None, workers: int, folder: Path, say: Callable[[str], None]) -> Iterator[Engine]:
     """The workers of a scheduler that is there, or `workers` processes here for as long as the block lasts.
 
-    Those here have `folder` for files of their own. Raises Refusal if the scheduler cannot be reached.
+    Those here have `folder` for files of their own; this process is one of them for as long as they take to start, if
+    there are to be several. Raises Refusal if Dask is not installed; running tasks does if there is no scheduler.
     """
-    dask, distributed = extra("dask", "counting=dask", GROUP), extra("distributed", "counting=dask", GROUP)
-    settings = {
-        "distributed.scheduler.allowed-failures": INNOCENT,
-        "distributed.comm.timeouts.connect": SECONDS_TO_CONNECT,
-        "distributed.admin.log-format": "%(message)s",
-    }
-    with quietly(), contextlib.ExitStack() as opened:
-        opened.enter_context(dask.config.set(settings))
-        address: Any = scheduler
-        look_after = nothing
-        if scheduler is None:
-            address = opened.enter_context(
-                distributed.LocalCluster(
-                    n_workers=0,
-                    threads_per_worker=1,
-                    dashboard_address=None,
-                    memory_limit=0,
-                    local_directory=str(folder),
-                    silence_logs=logging.CRITICAL,
-                )
-            )
-            look_after = Keeper(address, workers).look_after
-            look_after()
+    for module in ("dask", "distributed"):
+        check_extra(module, "counting=dask", GROUP)
+    ours, theirs = multiprocessing.Pipe()
+    with tempfile.TemporaryFile() as errors, ours:
+        process = start(theirs, errors)
+        engine = Engine(ours, process, errors, scheduler is None and workers > 1, say)
         try:
-            client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise Refusal(
-                f"there is no scheduler at {scheduler} ({one_line(error)}); set counting.params.scheduler=tcp://HOST:PORT"
-                " of one that runs, or leave it out for workers on this machine",
-                UNMEASURED,
-            ) from error
-        try:
-            if scheduler is not None:
-                client.run_on_scheduler(forgiving(INNOCENT))
-                wait_for_a_worker(client, scheduler, say)
-            yield Engine(client, scheduler or "this machine", look_after)
+            with contextlib.suppress(OSError):  # it has ended already, and tasks are told why
+                ours.send(Asked(scheduler, workers, str(folder), SECONDS_TO_CONNECT))
+            yield engine
         finally:
-            with contextlib.suppress(Exception):  # it may be gone already
-                client.close(timeout=2)
+            ours.close()
+            if not engine.ready:  # what it starts ends with it
+                process.kill()
+            try:
+                process.wait(SECONDS_TO_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
-class Keeper:
-    """Has as many workers on this machine as there should be.
-
-    Dask replaces a worker that was killed, but not always one that was killed while it started.
-    """
-
-    def __init__(self, cluster: Any, workers: int) -> None:
-        self.cluster = cluster
-        self.workers = workers
-        self.gone_since: dict[Any, float] = {}
-
-    def look_after(self) -> None:
-        self.cluster.loop.add_callback(self.replace)
-
-    def replace(self) -> None:
-        """Forget the workers without a process for some seconds and have others started; in Dask's own thread."""
-        now = time.monotonic()
-        for name, nanny in list(self.cluster.workers.items()):
-            if nanny.process is not None and nanny.process.is_alive():
-                self.gone_since.pop(name, None)
-            elif now - self.gone_since.setdefault(name, now) > SECONDS_TO_START_ANEW:
-                del self.cluster.workers[name], self.gone_since[name]
-                closing = asyncio.ensure_future(nanny.close())
-                closing.add_done_callback(lambda closed: closed.cancelled() or closed.exception())
-        self.cluster.scale(self.workers)
-
-
-def forgiving(failures: int) -> Callable[..., None]:
-    """Raises what a scheduler that is there allows; sent by value, as it need not have this package."""
-    return lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures)
-
-
-def wait_for_a_worker(client: Any, scheduler: str, say: Callable[[str], None]) -> None:
-    if not client.scheduler_info(n_workers=-1)["workers"]:
-        say(f"waiting for the first worker of {scheduler}")
-    while not client.scheduler_info(n_workers=-1)["workers"]:
-        if client.status != "running":
-            raise Lost
-        time.sleep(0.2)
-
-
-@contextlib.contextmanager
-def quietly() -> Iterator[None]:
-    """Without what Dask logs and warns of on the way: what matters is said by who calls."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.CRITICAL + 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+def start(theirs: Connection, errors: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start the process with Dask, which has `theirs` to speak through."""
+    found = os.pathsep.join(sys.path)
+    with theirs:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness.corpora.parts.cluster", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYTHONPATH": found, "OPENBLAS_NUM_THREADS": "1"},  # a fork leaves threads behind
+        )

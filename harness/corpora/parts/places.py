@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from harness.common.choices import split_list
 from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.corpora.compressed import READERS
 from harness.corpora.files import check_readable
 from harness.corpora.local import is_list, members_of
 
@@ -67,8 +68,20 @@ class Remote:
         return Size(self.size)
 
     def open(self, _: str = "rb") -> BinaryIO:
+        return self._opened(self.suffix.lower() in READERS)
+
+    def open_at(self, start: int) -> BinaryIO:
+        """The file from a byte on."""
+        file = self._opened(not start)
+        if start:
+            file.seek(start)
+        return file
+
+    def _opened(self, from_its_front: bool) -> BinaryIO:
+        """The file; with `from_its_front` one of the web is asked for as a whole: not every server sends ranges."""
         system, path = filesystem(self.url)
-        return io.BufferedReader(system.open(path, "rb"), 1 << 20)
+        whole = {"block_size": 0} if from_its_front and self.url.startswith(WEB) else {}
+        return io.BufferedReader(system.open(path, "rb", **whole), 1 << 20)
 
     def read_range(self, start: int, length: int) -> bytes:
         system, path = filesystem(self.url)
@@ -76,7 +89,7 @@ class Remote:
         content: bytes = system.cat_file(path, start=start, end=stop)
         if len(content) != stop - start:
             raise OSError(
-                f"of bytes {start} to {stop} it sends {len(content)}; say counting.params.part above the file's size"
+                f"of bytes {start} to {stop} it sends {len(content)}; set counting.params.part above the file's size"
             )
         return content
 
@@ -106,11 +119,8 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise Refusal(
-            f"{url} cannot be read yet ({one_line(error)}); python -m pip install 'bpe-harness[{GROUP}]' has what s3 "
-            "needs",
-            UNMEASURED,
-        ) from error
+        what = f"run python -m pip install 'bpe-harness[{GROUP}]'" if url.startswith("s3") else "install what it names"
+        raise Refusal(f"{url} cannot be read yet ({one_line(error)}); {what}", UNMEASURED) from error
     except ValueError as error:
         raise Refusal(f"{url} is of no kind that is known here ({one_line(error)})", UNMEASURED) from error
     return system, path
@@ -202,6 +212,8 @@ def state_behind(url: str) -> str:
 def unreadable(place: str, error: BaseException) -> str:
     """One sentence on why a file cannot be read, whoever says so."""
     kind = type(error).__name__
+    if is_url(place) and "range requests" in str(error):
+        return f"{place} cannot be read in parts, as its server sends no ranges; fetch it and set data.path=FILE"
     if isinstance(error, FileNotFoundError):
         where = "" if is_url(place) else f" on {socket.gethostname()}"
         return f"there is nothing at {place}{where}; set data.path to what exists, where all who count see it"

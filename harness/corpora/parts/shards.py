@@ -2,6 +2,7 @@
 
 A word is in the partition that its hash says, so the shards of one partition, of all parts, have every occurrence of
 its words. The file is named by what its words depend on, so one that is there need not be made again, whoever made it.
+What a crash of the machine leaves half-written is told by checksums, so nobody waits for the disk.
 """
 
 from __future__ import annotations
@@ -17,62 +18,79 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from harness.corpora.parts.scratch import Bucket
 from variants.contract import WordCounts
 from variants.counting import parts as counting
+from variants.counting.parts import spill_folder
 
-FORMAT = 1  # of the file and of the hash that partitions words; one of another format is made again
+FORMAT = 2  # of the file and of the hash that partitions words; one of another format is made again
 END = struct.Struct("<QQ8s")
 """How many bytes the account before it has, their checksum, and a sign that the file is one of these."""
 SIGN = b"bpeshard"
 SUFFIX = ".words"
 BYTES_AT_ONCE = 1 << 22
+MOST_OF_AN_END = 1 << 20
+"""Bytes that are fetched of a file for its account, which takes some thirty for each partition."""
 
 
 class Broken(Exception):
     """A file of shards is not as it was written."""
 
+    def __init__(self, path: Any) -> None:
+        super().__init__(f"{path} is damaged")
+        self.path = path
+
 
 class Shards(NamedTuple):
-    """The file of a part, mapped: where the shards end, and what was written down about them."""
+    """The file of a part: where the shards end, and what was written down about them; mapped, if it is on disk."""
 
-    path: Path
-    content: memoryview
+    path: Any
+    content: memoryview | None
     account: dict[str, Any]
 
     def shard(self, partition: int) -> WordCounts:
         """The words of a partition with their counts, sorted. Raises Broken if they are not as they were written."""
         start, stop = [0, *self.account["stops"]][partition : partition + 2]
-        if self.checksum(start, stop) != self.account["checksums"][partition]:
-            raise Broken(f"{self.path} is damaged")
-        return counting.run_in(self.content[start:stop])
-
-    def checksum(self, start: int, stop: int) -> int:
-        """Of the bytes between; their pages are given back, so that many shards can be looked through."""
-        found = 0
-        for place in range(start, stop, BYTES_AT_ONCE):
-            found = zlib.crc32(self.content[place : min(stop, place + BYTES_AT_ONCE)], found)
-            first = place // mmap.PAGESIZE * mmap.PAGESIZE
-            if isinstance(self.content.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                self.content.obj.madvise(mmap.MADV_DONTNEED, first, min(stop, place + BYTES_AT_ONCE) - first)
-        return found
+        content = self.content
+        if content is None:
+            content, start, stop = self.path.fetched(start, stop), 0, stop - start
+        if checksum(content, start, stop) != self.account["checksums"][partition]:
+            raise Broken(self.path)
+        return counting.run_in(content[start:stop])
 
 
-def place_of(folder: Path, key: str) -> Path:
+def checksum(content: memoryview, start: int, stop: int) -> int:
+    """Of the bytes between; their pages are given back, so that many shards can be looked through."""
+    found = 0
+    for place in range(start, stop, BYTES_AT_ONCE):
+        found = zlib.crc32(content[place : min(stop, place + BYTES_AT_ONCE)], found)
+        first = place // mmap.PAGESIZE * mmap.PAGESIZE
+        if isinstance(content.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            content.obj.madvise(mmap.MADV_DONTNEED, first, min(stop, place + BYTES_AT_ONCE) - first)
+    return found
+
+
+def place_of(folder: Any, key: str) -> Any:
     return folder / f"{key}{SUFFIX}"
 
 
-def write(folder: Path, key: str, word_counts: WordCounts, partitions: int) -> bool:
+def write(folder: Any, key: str, word_counts: WordCounts, partitions: int) -> bool:
     """Leave the words as the file of `key`; returns whether it was not there. Raises OSError if there is no room.
 
     A process that is killed meanwhile leaves a file with a name of its own, which the next to write this key removes.
     """
+    if isinstance(folder, Bucket):
+        with tempfile.NamedTemporaryFile("w+b", dir=spill_folder()) as file:
+            write_account(file, counting.write_runs(word_counts, partitions, file))  # type: ignore[arg-type]
+            place_of(folder, key).put(Path(file.name))
+        return True
     for left in folder.glob(f".{key}-*"):
         left.unlink(missing_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{key}-", dir=folder)
     try:
         with open(descriptor, "w+b") as file:  # noqa: PTH123 - a descriptor, not a path
             stops = counting.write_runs(word_counts, partitions, file)
-            write_account(file, stops, word_counts)
+            write_account(file, stops)
         os.link(name, place_of(folder, key))
     except (FileExistsError, FileNotFoundError):
         if not is_whole(folder, key):  # or another has written the same meanwhile
@@ -83,17 +101,15 @@ def write(folder: Path, key: str, word_counts: WordCounts, partitions: int) -> b
     return True
 
 
-def write_account(file: BinaryIO, stops: list[int], word_counts: WordCounts) -> None:
-    """What closes the file; on disk when this returns."""
+def write_account(file: BinaryIO, stops: list[int]) -> None:
+    """What closes the file."""
     starts = [0, *stops]
     with mapped(file) as content:
         checksums = [zlib.crc32(content[start:stop]) for start, stop in zip(starts, stops, strict=False)]
-    told = {"stops": stops, "checksums": checksums, "words": len(word_counts), "pre_tokens": sum(word_counts.counts)}
-    account = json.dumps(told).encode()
+    account = json.dumps({"stops": stops, "checksums": checksums}).encode()
     file.seek(0, os.SEEK_END)
     file.write(account + END.pack(len(account), zlib.crc32(account), SIGN))
     file.flush()
-    os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
@@ -102,7 +118,7 @@ def mapped(file: BinaryIO) -> Iterator[memoryview]:
         yield view
 
 
-def is_whole(folder: Path, key: str) -> bool:
+def is_whole(folder: Any, key: str) -> bool:
     """Whether the file is there with its account; one that is broken is removed."""
     try:
         read(folder, key)
@@ -114,16 +130,26 @@ def is_whole(folder: Path, key: str) -> bool:
     return True
 
 
-def read(folder: Path, key: str) -> Shards:
-    """The shards of a part, mapped. Raises FileNotFoundError, and Broken if they are not as they were written."""
+def read(folder: Any, key: str) -> Shards:
+    """The shards of a part. Raises FileNotFoundError, and Broken if they are not as they were written."""
     path = place_of(folder, key)
+    if isinstance(path, Bucket):
+        size = path.size()
+        end = memoryview(path.read(max(0, size - MOST_OF_AN_END), size))
+        return Shards(path, None, account_in(path, end))
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= END.size:
-            raise Broken(f"{path} is damaged")
+        if not os.fstat(file.fileno()).st_size:
+            raise Broken(path)
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return Shards(path, content, account_in(path, content))
+
+
+def account_in(path: Any, content: memoryview) -> dict[str, Any]:
+    """What closes a file, of which this is the end. Raises Broken if it does not."""
+    if len(content) <= END.size:
+        raise Broken(path)
     length, checksum, sign = END.unpack(content[-END.size :])
-    account = bytes(content[-END.size - length : -END.size]) if length < size else b""
+    account = bytes(content[-END.size - length : -END.size]) if length < len(content) else b""
     if sign != SIGN or zlib.crc32(account) != checksum:
-        raise Broken(f"{path} is damaged")
-    return Shards(path, content, json.loads(account))
+        raise Broken(path)
+    return json.loads(account)  # type: ignore[no-any-return]

@@ -45,6 +45,7 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
         flag too_few
         uint64_t passes
         uint64_t watched
+        uint64_t merged
         vector[uint8_t] met
 
     ctypedef flag (*GoOn)(void* context, uint64_t done)
@@ -89,9 +90,9 @@ def judge(
     int veto=0,
     uint64_t longest=0,
 ):
-    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched, met).
+    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched, merged, met).
 
-    `stays` has a byte for each of the first merges that were inherited, 0 for one that is claimed never to have been met;
+    `merged` is at how many places the claims were made, by weight. `stays` has a byte for each of the first merges that were inherited, 0 for one that is claimed never to have been met;
     `met` tells which were.
 
     `lefts` and `rights` are ids of tokens: the bytes by their values, from 256 on what the merges make, in order. What
@@ -127,4 +128,5 @@ def judge(
         judgement = held(words, claims, question, go_on, <void*> listener)
     if listener.raised is not None:
         raise listener.raised
-    return judgement.right, judgement.too_few, judgement.passes, judgement.watched, [bool(one) for one in judgement.met]
+    met = [bool(one) for one in judgement.met]
+    return judgement.right, judgement.too_few, judgement.passes, judgement.watched, judgement.merged, met

@@ -86,6 +86,7 @@ class Pass {
         return wrong_at_ == none ? counts_.back() : wrong_at_ <= step_ ? counts_[wrong_at_] : too_rare_;
     }
     std::int64_t left_out() const { return left_out_; }
+    std::uint64_t merged() const { return merged_; }
     // Of those inherited, whether they were met.
     const std::vector<std::uint8_t>& met() const { return met_; }
     // Whether a pair stands that is frequent enough to be merged.
@@ -238,6 +239,7 @@ class Pass {
         call_for_next();
         if (noted_.size() < list.number) noted_ = Plain<Place>(list.number);
         const std::int64_t replaced = replace(list, left, right, made);
+        merged_ += static_cast<std::uint64_t>(replaced);
         if (left != right && replaced != count)
             throw std::logic_error("the places of a pair have another weight than its count");
         watched_.find(key_of(left, right))->count = 0;
@@ -464,6 +466,7 @@ class Pass {
     std::uint64_t wrong_at_ = none;
     std::int64_t too_rare_ = 0;   // what the wrong claim counts if it could not be made
     std::int64_t lowest_ = 1, left_out_ = 0;
+    std::uint64_t merged_ = 0;    // places, by weight
     std::vector<std::uint8_t> met_;
     bool stopped_ = false;
     GoOn go_on_;

@@ -45,6 +45,7 @@ struct Judgement {
     bool stopped = false;      // it was told to stop, and knows nothing
     std::uint64_t passes = 0;  // over the claims: more than one where a guess was too high
     std::uint64_t watched = 0; // pairs whose counts were kept in the last pass
+    std::uint64_t merged = 0;  // places at which the claims were made, by weight: so many tokens fewer are left
     std::vector<std::uint8_t> met;   // of those inherited: whether their pair ever stood anywhere
 };
 

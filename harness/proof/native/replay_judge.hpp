@@ -25,6 +25,7 @@ Judgement judge_in(const Words& words, const Plan& plan, const std::vector<PairK
         judgement.watched = pass.watched();
         if ((judgement.stopped = pass.stopped())) return judgement;
         judgement.met = pass.met();
+        judgement.merged = pass.merged();
         if (guessing && pass.left_out() >= std::max<std::int64_t>(pass.last_count(), question.min_count)) {
             lowest = std::max(least, pass.last_count());
             continue;

@@ -20,7 +20,7 @@ class Request:
     """What is asked of a chart besides its rows.
 
     `seconds` is one of values.QUANTITIES; `relative_to` the variant that ratios are of; `log` asks for totals on a log
-    axis however near they are to each other.
+    axis however near they are to each other. `programs` has names for rows that were stopped before they told theirs.
     """
 
     theme: Theme = LIGHT
@@ -28,6 +28,7 @@ class Request:
     seconds: str = "training"
     relative_to: str | None = None
     log: bool = False
+    programs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ MOST_NAMED = 14
 
 def memory(rows: Sequence[Row], request: Request) -> Chart:
     """A panel for each question: seconds to the right, memory upwards, the front as a stair from corner to corner."""
-    groups = [with_both(group, request) for group in grouped(rows)]
+    groups = [with_both(group, request) for group in grouped(rows, ("tie_break",))]
     groups = [group for group in groups if len(group) > 1]
     if not groups:
         raise lacking(

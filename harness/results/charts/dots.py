@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.common.units import count_text
+from harness.common.units import count_text, counted_text
 from harness.results.charts.chart import Axis, Chart, Entry, Mark, Panel, Point, Request, Text
 from harness.results.charts.questions import failures, lacking, listed, one_question, panel_title
 from harness.results.charts.race import name_of, time_text
@@ -32,7 +32,7 @@ def dots(rows: Sequence[Row], request: Request) -> Chart:
         raise lacking("dots: no trainer has a total; python -m harness measures some")
     lines: dict[str, list[tuple[Row, Value]]] = {}
     for row, value in drawn:
-        lines.setdefault(name_of(row), []).append((row, value))
+        lines.setdefault(request.programs.get(row.name) or name_of(row), []).append((row, value))
     ranked = sorted(lines, key=lambda name: min(value.number or 0.0 for _, value in lines[name]))
     low, high = log_range(number for _, value in drawn for number in value.numbers)
     high *= (high / low) ** _ROOM
@@ -57,7 +57,7 @@ def dots(rows: Sequence[Row], request: Request) -> Chart:
         notes.append(f"Makes other merges by design: {listed(others)}.")
     widths = sorted({int(row.record.get("threads") or 1) for row, _ in drawn})
     entries = [
-        Entry("1 thread" if width == 1 else f"{count_text(width)} threads", look.colour, look)
+        Entry(counted_text(width, "thread"), look.colour, look)
         for width, look in ((width, ONE if width == 1 else MORE) for width in widths)
     ]
     vocab_size = asked[0].record.get("vocab_size")

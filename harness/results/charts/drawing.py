@@ -291,7 +291,8 @@ def _name_ends(axes: Axes, labels: Sequence[Label], theme: Theme, inches: tuple[
     to_axes = axes.transData + axes.transAxes.inverted()
     gap = 0.12 / inches[0]
     places = [tuple(to_axes.transform((label.x, label.y))) for label in labels]
-    spread = apart([y for _, y in places], NAMES * 1.25 / 72 / inches[1], 0.01, 0.99)
+    tallest = max((label.text.count("\n") for label in labels), default=0) + 1
+    spread = apart([y for _, y in places], tallest * NAMES * 1.25 / 72 / inches[1], 0.01, 0.99)
     style: dict[str, Any] = {"transform": axes.transAxes, "linewidth": 0.5, "alpha": 0.7, "clip_on": False, "zorder": 1}
     for (x, y), level, label in zip(places, spread, labels, strict=True):
         assert label.end is not None

@@ -6,10 +6,11 @@ import contextlib
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.results.charts.chart import Axis, Chart, Label, Panel
-from harness.results.charts.drawing import LETTER, draw_panel, key_marks, text_width
+from harness.results.charts.drawing import LETTER, NAMES, draw_panel, key_marks, text_width
 from harness.results.colours import CARD, FAINT, INK, LIGHT, LINE, Colour, Theme
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINE_HEIGHT = 0.19
+LABELS, WIDEST_LABEL = 8.5, 3.9
+"""Points of the names of lines, and inches: a wider name is broken."""
 EDGE = 0.15
 _TITLE, _TICKS = 0.3, 0.55
 """Inches above a panel for its title, and below it for its axis and what parts it from the next."""
@@ -59,6 +62,7 @@ def figure_of(chart: Chart, theme: Theme = LIGHT) -> Figure:
 def _drawn(chart: Chart, theme: Theme) -> Figure:
     from matplotlib.figure import Figure
 
+    chart = _with_labels_that_fit(chart)
     grid, page = Grid(chart), chart.width
     caption, notes = wrapped(chart.caption, 8.5, page), wrapped(chart.notes, 8, page)
     key = key_marks(chart.key, theme)
@@ -130,14 +134,57 @@ def _dress(axes: Axes, panel: Panel, theme: Theme, label_size: float) -> None:
         axes.grid(axis="x", color=theme.of(LINE), linewidth=0.6)
 
 
+def _with_labels_that_fit(chart: Chart) -> Chart:
+    """The chart, with those names broken that would leave the page, or the panels no room."""
+    return replace(chart, panels=[_with_broken_labels(panel, chart) for panel in chart.panels])
+
+
+def _with_broken_labels(panel: Panel, chart: Chart) -> Panel:
+    size, most, at_end = _label_size(chart), _widest_label(chart), _widest_end(chart)
+    lines = panel.y if isinstance(panel.y, Axis) else [_broken(name, size, most) for name in panel.y]
+    marks = [
+        replace(mark, text=_broken(mark.text, NAMES, at_end))
+        if isinstance(mark, Label) and mark.end is not None
+        else mark
+        for mark in panel.marks
+    ]
+    return replace(panel, y=lines, marks=marks)
+
+
+def _broken(name: str, size: float, inches: float) -> str:
+    """
+    >>> _broken("heap", 9, 2.0), _broken("an_uncommonly_long_name", 9, 1.0)
+    ('heap', 'an_uncommonly\\n_long_name')
+    """
+    wide = text_width(name, size)
+    if wide <= inches:
+        return name
+    letters = max(1, int(max(map(len, name.split("\n"))) * inches / wide))
+    return "\n".join(part for line in name.split("\n") for part in textwrap.wrap(line, letters))
+
+
+def _label_size(chart: Chart) -> float:
+    return LABELS if chart.step > 0.17 else 7.0
+
+
+def _widest_label(chart: Chart) -> float:
+    """The inches that a name of a line may take: less where the names of two columns stand on one page."""
+    return 2.6 if len(chart.widths) > 1 and all(panel.named for panel in chart.panels) else WIDEST_LABEL
+
+
+def _widest_end(chart: Chart) -> float:
+    """The same of a name at the end of a line."""
+    return 2.0 if len(chart.widths) > 1 else WIDEST_LABEL
+
+
 class Grid:
     """Where the panels of a chart stand: for each (left, top, width, height), in inches from the body's corner."""
 
     def __init__(self, chart: Chart) -> None:
         panels, columns = chart.panels, len(chart.widths)
         self.shared = any(not panel.named for panel in panels)
-        self.label_size = 8.5 if chart.step > 0.17 else 7.0
-        self.lefts = [self._left(panels[column::columns], columns) for column in range(columns)]
+        self.label_size = _label_size(chart)
+        self.lefts = [self._left(panels[column::columns]) for column in range(columns)]
         rights = [chart.margin + _room_of_names(panels[column::columns]) for column in range(columns)]
         room = chart.width - 2 * EDGE - sum(self.lefts) - sum(rights)
         widths = [room * share / sum(chart.widths) for share in chart.widths]
@@ -156,12 +203,11 @@ class Grid:
             top += above + tallest + below
         self.height = top
 
-    def _left(self, panels: Sequence[Panel], columns: int) -> float:
+    def _left(self, panels: Sequence[Panel]) -> float:
         """The inches that a column needs at its left, for the names of lines or the numbers of an axis."""
         names = [name for panel in panels if panel.named and not isinstance(panel.y, Axis) for name in panel.y]
         if names:
-            most = 2.6 if columns > 1 and not self.shared else 3.9
-            return min(most, max(text_width(name, self.label_size) for name in names)) + 0.12
+            return max(text_width(name, self.label_size) for name in names) + 0.12
         return 0.66 if any(isinstance(panel.y, Axis) for panel in panels) else 0.0
 
     def _above(self, line: Sequence[Panel], widths: Sequence[float]) -> float:
@@ -178,4 +224,4 @@ def _step(names: Sequence[str], step: float) -> float:
 def _room_of_names(panels: Sequence[Panel]) -> float:
     """The inches that the names at the right edges of a column's panels need."""
     names = [mark.text for panel in panels for mark in panel.marks if isinstance(mark, Label) and mark.end is not None]
-    return min(4.1, max((text_width(name, 7.5) for name in names), default=0.0) * 0.96 + (0.25 if names else 0.0))
+    return max((text_width(name, NAMES) for name in names), default=0.0) * 0.96 + (0.25 if names else 0.0)

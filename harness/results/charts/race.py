@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from harness.common import registry
 from harness.common.units import count_text, duration_text, ratio_text
 from harness.results.charts.chart import Axis, Bar, Chart, Entry, Mark, Panel, Request, Text
+from harness.results.charts.drawing import text_width
+from harness.results.charts.layout import LABELS, WIDEST_LABEL
 from harness.results.charts.questions import failures, lacking, listed, one_question, panel_title
 from harness.results.charts.values import AT_LEAST, ESTIMATED, Value, log_range, value_of
 from harness.results.colours import HUES, INK
@@ -18,7 +20,9 @@ from harness.results.rows import Row
 
 OURS, OUTSIDE = HUES[3], HUES[0]
 WIDTH = 4.7
-"""Inches, of which a telephone shows four."""
+"""Inches, of which a telephone shows four; names and figures that need more room than theirs make it wider."""
+_NAMES, _FIGURES = 1.4, 1.25
+"""Inches of the names of trainers and of the figures at the bars."""
 _ROOM = 0.7
 """How much of the bars' length their figures need at the right, on the log axis."""
 
@@ -54,7 +58,10 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
         notes.append("~: extrapolated from what was done at the limit; >: at least this.")
     if others := [name_of(row) for row, _ in drawn if row.by_design]:
         notes.append(f"Makes other merges by design: {listed(others)}.")
-    panel = Panel("race", "", Axis("seconds", low, high, unit="times"), [name_of(row) for row, _ in drawn], marks)
+    names = [name_of(row) for row, _ in drawn]
+    wide = min(WIDEST_LABEL, max(text_width(name, LABELS) for name in names))
+    figures_wide = max(text_width(mark.text, mark.size) for mark in marks if isinstance(mark, Text))
+    panel = Panel("race", "", Axis("seconds", low, high, unit="times"), names, marks)
     return Chart(
         request.title or "From a text to merges: total seconds",
         _caption([row for row, _ in drawn]),
@@ -62,7 +69,7 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
         [panel],
         [Entry(text, colour) for text, colour in kinds.items()] if len(kinds) > 1 else [],
         step=0.3,
-        width=WIDTH,
+        width=WIDTH + max(0.0, wide - _NAMES) + max(0.0, figures_wide - _FIGURES),
     )
 
 

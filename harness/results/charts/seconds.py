@@ -7,7 +7,7 @@ would lie about every phase but the first. Then the totals stand on a log axis, 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +65,8 @@ def phases(rows: Sequence[Row], request: Request) -> Chart:
     legend, close = Legend(rows), len(rows) >= MANY
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
     groups = [list(rows)] if alone else grouped(rows)
-    labels = [_phase_labels(group, close) for group in groups]
+    usual = {} if close else legend.usual()
+    labels = [_phase_labels(group, close, usual) for group in groups]
     tallest = max((label.count("\n") for named in labels for label in named), default=0) + 1
     split = any(map(far_apart, groups)) or (request.log and any(row.total for row in rows))
     panels: list[Panel] = []
@@ -78,7 +79,7 @@ def phases(rows: Sequence[Row], request: Request) -> Chart:
     values = [value_of(row, "total") for row in rows]
     return Chart(
         request.title or f"{subject}: seconds by phase",
-        caption(rows),
+        [*caption(rows), *(f"{title} {text} unless a row says otherwise" for title, text in usual.items())],
         [
             f"{sentence}: {listed(names.removesuffix('.').split('; '))}." if names else sentence
             for sentence, _, names in (note.partition(": ") for note in legend.marks())
@@ -90,9 +91,9 @@ def phases(rows: Sequence[Row], request: Request) -> Chart:
     )
 
 
-def _phase_labels(group: Sequence[Row], close: bool) -> list[str]:
+def _phase_labels(group: Sequence[Row], close: bool, unsaid: Mapping[str, str]) -> list[str]:
     legend = Legend(group)
-    return legend.short_labels() if close else ["\n".join(textwrap.wrap(text, 42)) for text in legend.labels()]
+    return legend.short_labels() if close else ["\n".join(textwrap.wrap(text, 42)) for text in legend.labels(unsaid)]
 
 
 def _of_task(panel: Panel, task: int, title: str) -> Panel:

@@ -1,10 +1,14 @@
-"""Seconds against the size of the corpus or of the vocabulary, or the number of threads, with the fitted power."""
+"""Seconds against the size of the corpus or of the vocabulary with the fitted power, or against the number of threads.
+
+Threads have no power law: they help up to a number, or not at all. So their points are joined, and the ideal is drawn.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.results.charts.chart import (
     Axis,
@@ -31,6 +35,8 @@ from harness.results.charts.questions import (
 from harness.results.charts.values import EXPLAINED, PROVED, SPOKEN, UNITS, Value, fitted, log_range, value_of
 from harness.results.legend import Legend
 from harness.results.rows import Row
+from harness.runs.fields import FIELD
+from harness.worker.calling import OWN
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,8 @@ class Size:
     """Something that grows.
 
     `symbol` stands for it in an exponent and `setting` in a legend; rows of one line may differ in it and in the parts
-    of a question that are listed in `without`. `example` are arguments that measure some of them.
+    of a question that are listed in `without`. `example` are arguments that measure some of them. `told` is what a line
+    says of all its points.
     """
 
     name: str
@@ -49,6 +56,7 @@ class Size:
     example: str
     unit: str = "number"
     without: tuple[str, ...] = ()
+    told: str = "exponent"
 
 
 CORPUS = Size(
@@ -72,12 +80,13 @@ VOCABULARY = Size(
     without=("vocab_size",),
 )
 THREADS = Size(
-    name="threads",
+    name="the number of threads",
     title="threads",
     symbol="t",
     of=lambda row: row.record.get("threads"),
     setting="threads",
     example="-m threads=1,2,4",
+    told="gain",
 )
 SIZES = (CORPUS, VOCABULARY, THREADS)
 
@@ -101,12 +110,19 @@ class Series:
         """As values.fitted has it; None where fewer than two sizes were measured."""
         return fitted(self.measured) if len({size for size, _ in self.measured}) > 1 else None
 
-    def exponent(self, symbol: str) -> str:
-        """The power of the size, with its error where more than two points give one."""
+    def says(self, size: Size) -> str:
+        """What the points come to: the power of the size, with its error where more than two points give one.
+
+        Of threads, the greatest gain over the fewest and the number that it takes.
+        """
         if self.fit is None:
             return ""
+        if size is THREADS:
+            (_, first), *others = self.measured
+            threads, least = min(others, key=lambda point: point[1])
+            return f"{first / least:.2f}x with {threads}"
         slope, error, _ = self.fit
-        return f"{symbol}^{slope:.2f}" + ("" if error is None else f" ±{error:.2f}")
+        return f"{size.symbol}^{slope:.2f}" + ("" if error is None else f" ±{error:.2f}")
 
 
 def along(size: Size) -> Callable[[Sequence[Row], Request], Chart]:
@@ -116,7 +132,8 @@ def along(size: Size) -> Callable[[Sequence[Row], Request], Chart]:
 
 def describe(rows: Sequence[Row], request: Request, size: Size) -> Chart:
     """A panel for each corpus, a line for each variant that was measured at two sizes or more."""
-    groups = [(group, series_of(group, request, size)) for group in grouped(rows, size.without)]
+    # Outside trainers keep tie-breaks of their own, and what there is to do is the same under all.
+    groups = [(group, series_of(group, request, size)) for group in grouped(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
     if not groups:
         sizes = sorted({number for row in rows if (number := size.of(row)) is not None})
@@ -128,7 +145,7 @@ def describe(rows: Sequence[Row], request: Request, size: Size) -> Chart:
     drawn = [row for series in every for _, row, _ in series.points]
     # Of a variant that was tried at one size only there is nothing to say here, whatever became of it.
     tried = [row for row in rows if row.name in {other.name for other in drawn}]
-    longest = max(len(f"{series.name}  {series.exponent(size.symbol)}") for series in every)
+    longest = max(len(f"{series.name}  {series.says(size)}") for series in every)
     few = len(groups) <= 2
     return Chart(
         request.title or f"{SPOKEN[request.seconds]} against {size.name}",
@@ -163,9 +180,8 @@ def series_of(group: Sequence[Row], request: Request, size: Size) -> list[Series
 def _names(group: Sequence[Row], size: Size) -> list[str]:
     """A name for each row that is the same at every size."""
     legend = Legend(group)
-    columns = {
-        title: texts for title, texts in legend.columns.items() if title not in (size.setting, "counting", "host")
-    }
+    unsaid = {size.setting, "counting", "host"} | (set() if _told_apart_by_ties(group) else {FIELD["tie_break"].title})
+    columns = {title: texts for title, texts in legend.columns.items() if title not in unsaid}
     names = [name.partition(" x")[0] for name in legend.names]
     return [
         ", ".join([name, *(f"{title} {texts[place]}" for title, texts in columns.items())])
@@ -173,7 +189,22 @@ def _names(group: Sequence[Row], size: Size) -> list[str]:
     ]
 
 
+def _told_apart_by_ties(group: Sequence[Row]) -> bool:
+    """Whether one trainer was measured under several tie-breaks; of a run that was stopped its own is not known."""
+    ties: dict[str, set[Any]] = {}
+    for row in group:
+        ties.setdefault(row.name, set()).add(row.record.get("tie_break"))
+    return any(len(each - {OWN}) > 1 for each in ties.values())
+
+
 def _notes(drawn: Sequence[Row], every: Sequence[Series], size: Size) -> list[str]:
+    if size is THREADS:
+        cores = set(_cores(drawn))
+        machine = f" The machine has {cores.pop()} cores (vertical line)." if len(cores) == 1 else ""
+        return [
+            "Nx with T: the greatest gain over the fewest threads, N times as fast with T of them. "
+            f"Dotted: the ideal, all of the time divided by the threads, up to the number of cores.{machine}"
+        ]
     numbers = [len({number for number, _ in series.measured}) for series in every]
     error = ", ± its standard error" if any(len(series.measured) > 2 for series in every) else ""
     notes = [
@@ -182,8 +213,6 @@ def _notes(drawn: Sequence[Row], every: Sequence[Series], size: Size) -> list[st
     ]
     if 2 in numbers:
         notes.append("Two points lie on a line whatever they are: an exponent without ± is a slope, not a fit.")
-    if size is THREADS and len(cores := set(_cores(drawn))) == 1:
-        notes.append(f"The machine has {cores.pop()} cores (dotted line); ideal is t^-1 up to there.")
     return notes
 
 
@@ -200,8 +229,11 @@ def panels(groups: Sequence[tuple[Sequence[Row], Sequence[Series]]], size: Size)
         points = [point for own in series for point in own.points]
         sizes = sorted({number for number, *_ in points})
         x = Axis(size.title, sizes[0] / 1.12, sizes[-1] * 1.12, unit=size.unit, measured=sizes)
-        low, high = log_range([number for *_, value in points for number in value.numbers], 1.3, 1.3)
-        marks = [mark for line, own in enumerate(series) for mark in _marks(f"{place}-{line}", own, size)]
+        threads = series if size is THREADS else []
+        ideal = [mark for line, own in enumerate(threads) for mark in _ideal(f"ideal-{place}-{line}", own)]
+        seconds = [number for *_, value in points for number in value.numbers]
+        low, high = log_range([*seconds, *(line.points[-1][1] for line in ideal)], 1.3, 1.3)
+        marks = [*ideal, *(mark for line, own in enumerate(series) for mark in _marks(f"{place}-{line}", own, size))]
         if size is THREADS and (cores := _cores([row for _, row, _ in points])):
             marks.append(Rule(statistics.mode(cores), dotted=True))
         title = panel_title(group, every, sizes=size is not CORPUS)
@@ -209,14 +241,31 @@ def panels(groups: Sequence[tuple[Sequence[Row], Sequence[Series]]], size: Size)
     return described
 
 
+def _ideal(name: str, series: Series) -> Iterator[Line]:
+    """What threads would take from the first measured point on, up to the cores there are, if they divided the time."""
+    last = max((number for number, _ in series.measured), default=0)
+    if series.fit is None or not (cores := _cores([row for _, row, _ in series.points])):
+        return
+    fewest, seconds = series.measured[0]
+    most = min(last, statistics.mode(cores))
+    if most > fewest:
+        corners = [(float(fewest), seconds), (float(most), seconds * fewest / most)]
+        first = series.points[0][1]
+        yield Line(corners, row_look(first).colour, 0.7, "dotted", name=name, row=first, series=_spoken(series))
+
+
+def _spoken(series: Series) -> str:
+    return f"{series.name}, {base_name(series.points[0][1])}"
+
+
 def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
-    """The points of a series, and the fitted line over them; from point to point where there is none."""
+    """The points of a series and the fitted line over them; of threads, or where no line fits, from point to point."""
     first, colour = series.points[0][1], row_look(series.points[0][1]).colour
-    exponent = series.exponent(size.symbol)
-    spoken = f"{series.name}, {base_name(first)}"
-    if series.fit is None:
+    says, spoken = series.says(size), _spoken(series)
+    if series.fit is None or size is THREADS:
         corners = [(float(number), value.number or 0.0) for number, _, value in series.points]
-        yield Line(corners, colour, 0.6, "dotted", row=first, series=spoken)
+        thick, dash = (0.6, "dotted") if series.fit is None else (1.0, "solid")
+        yield Line(corners, colour, thick, dash, name=f"joined-{name}", row=first, series=spoken)
     else:
         slope, _, height = series.fit
         ends = [float(series.points[place][0]) for place in (0, -1)]
@@ -224,9 +273,9 @@ def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
         yield Line(corners, colour, 1.0, "dashed", 0.8, name=f"fit-{name}", row=first, series=spoken)
     for number, (at, row, value) in enumerate(series.points):
         assert value.number is not None
-        figures = {size.name: f"{at:,}", "seconds": f"{value.number:,.4g}", "exponent": exponent}
+        figures = {size.name: f"{at:,}", "seconds": f"{value.number:,.4g}", size.told: says}
         words = "{seconds} s at {x}"
         point = point_of(row, value, f"{name}-{number}", at, value.number, upright=True, size=5.5)
         yield replace(point, words=words, figures=figures, series=spoken)
     last, _, value = series.points[-1]
-    yield Label(last, value.number or 0.0, f"{series.name}  {exponent}", colour, row=series.points[-1][1])
+    yield Label(last, value.number or 0.0, f"{series.name}  {says}", colour, row=series.points[-1][1])

@@ -14,6 +14,7 @@
     "octagon": "M0.41,-1L1,-0.41L1,0.41L0.41,1L-0.41,1L-1,0.41L-1,-0.41L-0.41,-1Z",
     "diamond-tall": "M0,-1L0.55,0L0,1L-0.55,0Z",
   };
+  const mostNames = 20; // of points and lines in one chart: more of them would hide each other
   const views = new Map();
   let order = [];
   let turn = 0;
@@ -61,6 +62,8 @@
     }
   }
 
+  const hasNames = ({ marks }) => marks.some((mark) => "up" in mark);
+
   // What stands for every text that begins with @ while these rows are drawn.
   function words(chart, rows, layers) {
     const width = document.getElementById(`chart-${chart.name}`).clientWidth;
@@ -74,7 +77,7 @@
       "@key": names.length > 24 || layers.some(({ spec }) => spec.mark.type === "text") ? null : { orient: "top", title: null, columns, values: names },
       "@height": 24 * rows.length,
       "@label_limit": narrow.matches ? Math.round(width * 0.34) : Math.round(width * 0.4),
-      "@name_room": Math.round(Math.min(150, width * 0.34)),
+      "@name_room": layers.some(hasNames) ? Math.round(Math.min(150, width * 0.34)) : 0,
       "@text_limit": Math.round(width * 0.58),
       "@legend_columns": columns,
       "@ticks": narrow.matches ? 4 : 7,
@@ -116,9 +119,11 @@
       return;
     }
     const rows = left.filter((each) => has.has(each)).map((each) => drawing.rows[each]);
-    const total = (row) => row.total ?? Infinity;
-    if (chart.ranked) rows.sort((one, other) => total(one) === total(other) ? 0 : total(one) - total(other));
-    const drawn = layers.filter(({ marks, background }) => background || marks.length);
+    const takes = (row) => row.takes ?? Infinity;
+    if (chart.ranked) rows.sort((one, other) => takes(one) === takes(other) ? 0 : takes(one) - takes(other));
+    const names = layers.filter(hasNames);
+    const crowded = names.reduce((sum, { marks }) => sum + marks.length, 0) > mostNames ? names : [];
+    const drawn = layers.filter((layer) => layer.background || (layer.marks.length && !crowded.includes(layer)));
     const spec = {
       ...put({ ...view.spec, layer: drawn.map(({ spec }) => spec) }, words(chart, rows, drawn)),
       width: place.clientWidth,

@@ -16,6 +16,7 @@ from harness.results.charts.questions import questions
 from harness.results.charts.seconds import far_apart, phases_panel, totals_with_runs
 from harness.results.charts.sizes import SIZES, series_of
 from harness.results.charts.sizes import panels as size_panels
+from harness.results.charts.values import value_of
 from harness.results.charts.vega import view_of
 from harness.results.colours import phase_colour
 from harness.results.frame import WORK
@@ -113,7 +114,7 @@ def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
                 "name": row.name,
                 "task": page_rows.tasks[place],
                 "status": row.status,
-                "total": row.total,
+                "takes": value_of(row, "total").number,
             }
             for place, row in enumerate(page_rows.rows)
         ],

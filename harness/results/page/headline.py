@@ -61,11 +61,13 @@ def _proved(page_rows: PageRows, group: Sequence[int]) -> str:
     if first.counting_only or len(rows) < 2:
         return ""
     wrong = sum(row.status == "mismatch" or bool(row.disputed) for row in rows)
-    ended = sum(row.status not in ("ok", "mismatch") for row in rows)
+    stopped = sum(row.status in ("extrapolated", "timeout") for row in rows)
+    ended = sum(row.status not in ("ok", "mismatch") for row in rows) - stopped
     proved = [row for row in rows if row.confirmed and row.status == "ok"]
     same = len({row.digest for row in proved}) == 1
     how = "all" if len(proved) == len(rows) else f"{len(proved)} of"
-    rest = [text for number, text in ((wrong, f"{wrong} wrong"), (ended, f"{ended} without a time")) if number]
+    counted = ((wrong, "wrong"), (stopped, "stopped at the limit"), (ended, "without a time"))
+    rest = [f"{number} {text}" for number, text in counted if number]
     return "; ".join(["", f"{how} {len(rows)} {'identical' if same else 'proved'}", *rest])
 
 

@@ -35,6 +35,7 @@ from harness.results.page.sections import (
 from harness.results.page.table import TableColumn, columns_of
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS
+from harness.runs.record_keys import finite
 from harness.runs.reproduction import command_of
 
 Records = Sequence[Mapping[str, Any]]
@@ -49,16 +50,17 @@ def page(
     sets: Mapping[str, Records],
     library: str,
     *,
+    page_rows: PageRows | None = None,
     relative_to: str | None = None,
     compared: Sets | None = None,
 ) -> str:
     """The page about sets of records, by the names of the sets; `library` is the script that draws the charts.
 
-    The same records give the same page, whenever and wherever it is made. `compared` are the two sets of a page about
-    two, put side by side.
+    The same records give the same page, whenever and wherever it is made. `page_rows` are their rows, if somebody has
+    them. `compared` are the two sets of a page about two, put side by side.
     """
     jinja = _jinja()
-    page_rows = rows_of_page(sets)
+    page_rows = page_rows or rows_of_page(sets)
     figures = figures_of(page_rows, _ratios(page_rows, compared))
     scripts = [library, *((HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)]
     for script in scripts:
@@ -114,9 +116,17 @@ def _ratios(page_rows: PageRows, compared: Sets | None) -> dict[int, Comparison]
 
 def _jinja() -> Any:
     try:
-        import jinja2
+        import jinja2  # noqa: F401
     except ImportError as error:
         raise Refusal(absent("jinja2"), UNMEASURED) from error
+    return _templates()
+
+
+@functools.cache
+def _templates() -> Any:
+    """Once, because a page's template takes longer to compile than most pages to fill."""
+    import jinja2
+
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -161,9 +171,29 @@ def _digest(sets: Mapping[str, Records]) -> str:
     digest = hashlib.sha256()
     for name in sorted(sets):  # record by record, for the text of all of them may be longer than memory
         digest.update(json.dumps(name).encode())
+        known: dict[str, tuple[Any, str]] = {}
         for record in sets[name]:
-            digest.update(json.dumps(record, sort_keys=True, default=str).encode())
+            digest.update(_spelled(record, known).encode())
     return digest.hexdigest()
+
+
+def _spelled(record: Mapping[str, Any], known: dict[str, tuple[Any, str]]) -> str:
+    """A record as JSON, its keys sorted; what it shares with the one before it (record.py) is spelled once.
+
+    >>> _spelled({"b": {"y": 1, "x": None}, "a": "text"}, {})
+    '{"a": "text", "b": {"x": null, "y": 1}}'
+    """
+    members = []
+    for name in sorted(record):
+        value, before = record[name], known.get(name)
+        if before is None or before[0] is not value:
+            text = repr(value) if finite(value) else _SPELLING.encode(value)  # which takes three times as long
+            before = known[name] = value, f"{_SPELLING.encode(name)}: {text}"
+        members.append(before[1])
+    return f"{{{', '.join(members)}}}"
+
+
+_SPELLING = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _policy(scripts: Sequence[str]) -> str:

@@ -9,37 +9,13 @@ from typing import Any
 from harness.common.sheet import Column
 from harness.common.units import count_text, ratio_text
 from harness.results.columns import column, differing_columns, mark_of, nothing
-from harness.results.fields import figures_of, value_of
+from harness.results.fields import MEANINGS, figures_of, value_of
 from harness.results.legend import Legend, status_text
 from harness.results.page.page_rows import PageRows
 from harness.results.page.ranking import times_the_fastest
 from harness.results.rows import Row
 from harness.results.tables import counting_columns, training_columns
 from harness.runs.fields import COLUMNS
-
-_MEANINGS = {
-    "total": "seconds, counting included: the sum of the phases",
-    "spread": "the longest total less the shortest, by their median",
-    "CPU": "CPU seconds of counter and trainer",
-    "read": "seconds of reading the file",
-    "count": "seconds of counting words",
-    "convert": "seconds of passing words in and merges out",
-    "init": "seconds before the first maximum",
-    "copy": "seconds of copying all pairs before the maximum is looked for",
-    "max": "seconds of finding the most frequent pair",
-    "update": "seconds of applying merges and changing counts",
-    "other": "seconds that no phase covers",
-    "memory": "the peak of the process",
-    "merges/s": "merges by the trainer's own seconds",
-    "MB/s": "bytes of the corpus by the total",
-    "pre-tokens/s": "pre-tokens by the total",
-    "words": "different pre-tokens",
-    "instructions": "of the trainer's call alone, under callgrind",
-    "proof": "the digest of the merges, and which other variants learned the same",
-    "identity": "how far an outside trainer's merges are those that are defined",
-    "ratio": "times the total of the fastest row of the same task",
-    "interval": "contains the true ratio with 95 % confidence",
-}
 
 # By what a column is sorted that shows no figure of a row's, or shows one that a stopped run lacks.
 _SORTED_BY: dict[str, Callable[[Row], Any]] = {
@@ -127,7 +103,8 @@ def _sortable(one: Column, rows: Sequence[Row], value: Callable[[Row], Any] | No
         keys = [cell.casefold() or None for cell in one.cells]
     by_number = value is not None or one.figures
     minor = one.heading not in (*_NAMES, "data", "total") and not _is_ratio(one.heading)
-    return TableColumn(one.heading, _MEANINGS.get(one.heading, ""), one.cells, keys, by_number, one.figures, minor)
+    meaning = MEANINGS[one.heading].full if one.heading in MEANINGS else ""
+    return TableColumn(one.heading, meaning, one.cells, keys, by_number, one.figures, minor)
 
 
 def _number(cell: str) -> float | None:

@@ -1,0 +1,122 @@
+// Lets one allocation after the other fail while flat learns, or all from one on: each training must end in std::bad_alloc
+// or with the merges that it learns otherwise. To be compiled with sanitizers and linked with --wrap for the functions below.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "flat.hpp"
+
+namespace {
+
+constexpr long none = -1;
+std::atomic<long> allocations{0}, failing{none};
+std::atomic<bool> all_behind{false};
+
+bool fails() {
+    const long number = allocations++, first = failing;
+    return first != none && (all_behind ? number >= first : number == first);
+}
+
+}  // namespace
+
+extern "C" {
+void* __real_malloc(std::size_t);
+void* __real_realloc(void*, std::size_t);
+int __real_posix_memalign(void**, std::size_t, std::size_t);
+void* __wrap_malloc(std::size_t bytes) { return fails() ? nullptr : __real_malloc(bytes); }
+void* __wrap_realloc(void* memory, std::size_t bytes) { return fails() ? nullptr : __real_realloc(memory, bytes); }
+int __wrap_posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+    return fails() ? 12 : __real_posix_memalign(memory, alignment, bytes);
+}
+}
+
+void* operator new(std::size_t bytes) {
+    void* const memory = fails() ? nullptr : __real_malloc(bytes ? bytes : 1);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    void* memory = nullptr;
+    if (fails() || __real_posix_memalign(&memory, static_cast<std::size_t>(alignment), bytes)) throw std::bad_alloc();
+    return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace {
+
+bool go_on(void*, const flat::Training&) { return true; }
+
+using Merges = std::vector<std::uint64_t>;
+
+Merges merges_of(const flat::Answer& answer) {
+    Merges merges;
+    for (const flat::Merge& merge : answer.merges) merges.push_back(flat::key_of(merge.left, merge.right));
+    return merges;
+}
+
+bool each_failure_is_told(const char* name, const std::function<Merges()>& learn) {
+    failing = none;
+    allocations = 0;
+    const Merges expected = learn();
+    const long all = allocations;
+    for (const bool behind : {false, true}) {
+        all_behind = behind;
+        for (long number = 0; number < all; ++number) {
+            allocations = 0;
+            failing = number;
+            try {
+                const Merges learned = learn();
+                failing = none;
+                if (learned == expected) continue;
+            } catch (const std::bad_alloc&) {
+                failing = none;
+                continue;
+            }
+            std::printf("%s learns other merges when allocation %ld fails\n", name, number);
+            return false;
+        }
+    }
+    std::printf("%s: some of %ld allocations failed, and nothing else did\n", name, all);
+    return true;
+}
+
+}  // namespace
+
+int main() {
+    std::mt19937 dice(1);
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::int64_t> offsets{0};
+    std::vector<std::uint64_t> counts;
+    for (unsigned word = 0; word < 40; ++word) {
+        for (unsigned left = 2 + dice() % 20; left; --left) bytes.push_back(static_cast<std::uint8_t>("ab c:"[dice() % 5]));
+        offsets.push_back(static_cast<std::int64_t>(bytes.size()));
+        counts.push_back(word % 7 ? 1 + dice() % 3 : 70'000);   // more than a cell of two bytes can hold
+    }
+    const flat::Words words{bytes.data(), bytes.size(), offsets.data(), counts.data(), counts.size()};
+    const auto id = [](char byte) { return flat::first_byte + static_cast<std::uint8_t>(byte); };
+    const std::vector<flat::Merge> inherited{{id('a'), id('b')}, {flat::first_merge, id('c')}, {id(' '), id('a')}};
+    const flat::Extension extension{inherited.data(), inherited.size(), true, {}};
+    flat::Options options;
+    options.num_merges = 60;
+    options.part = 16;
+    const auto train = [&] { return merges_of(flat::train(words, options, go_on, nullptr)); };
+    const auto extend = [&] { return merges_of(flat::extend(words, options, extension, go_on, nullptr)); };
+    const auto extend_pieces = [&] {
+        flat::Pieces pieces(inherited.data(), inherited.size(), scanner::Seed{{1, 2, 3, 4}});
+        pieces.begin(options.threads);
+        flat::in_parallel(options.threads, [&](std::size_t part) { pieces.take(part, words); });
+        return merges_of(flat::extend(pieces, options, extension, go_on, nullptr));
+    };
+    for (options.threads = 1; options.threads <= 3; options.threads += 2)
+        if (!each_failure_is_told("train", train) || !each_failure_is_told("extend", extend) ||
+            !each_failure_is_told("extend pieces", extend_pieces))
+            return 1;
+}
