@@ -37,7 +37,7 @@ def on_files(files: Any, config: Any) -> Any:
     sys.path.append(str(Path(__file__).parent))
     docs = Path(config["docs_dir"])
     pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]
-    for path in outside_files.linked_from({page: filled(page.read_text()) for page in pages}, REPOSITORY, docs):
+    for path in outside_files.reached_from({page: filled(page.read_text()) for page in pages}, REPOSITORY, docs):
         uri = outside_files.uri_of(path)
         if outside_files.is_picture(path):
             added = File.generated(config, uri, content=(REPOSITORY / path).read_bytes())
@@ -63,7 +63,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     if outside is None:
         markdown = filled(markdown)
-    return outside_files.with_links(markdown, lead, strict=outside is None)
+    return outside_files.with_brackets(outside_files.with_links(markdown, lead, strict=outside is None))
 
 
 @functools.cache

@@ -207,7 +207,7 @@ def parser_of(module: str) -> argparse.ArgumentParser:
 
 def help_of(parser: argparse.ArgumentParser) -> list[str]:
     """The help of a command and of those below it."""
-    with mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
+    with mock.patch.dict(os.environ, {"COLUMNS": "88", "NO_COLOR": "1"}):
         texts = [parser.format_help().rstrip()]
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

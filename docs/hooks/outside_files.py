@@ -26,6 +26,16 @@ LANGUAGES = {
 }
 LINK = re.compile(r"(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)")
 CODE = re.compile(r"(^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+BRACKET = re.compile(rf"{CODE.pattern}|\\<", CODE.flags)
+
+
+def with_brackets(markdown: str) -> str:
+    r"""The page with `&lt;` for each bracket that is escaped as on GitHub: Python's Markdown would show the backslash.
+
+    >>> with_brackets(r"tokens \<s\>, code `\<s\>`")
+    'tokens &lt;s\\>, code `\\<s\\>`'
+    """
+    return BRACKET.sub(lambda found: "&lt;" if found[0] == "\\<" else found[0], markdown)
 
 
 def links(markdown: str) -> Iterator[str]:
@@ -63,6 +73,18 @@ def linked_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list
             if not path.is_relative_to(docs.resolve()) and path.is_file():
                 found.add(path.relative_to(repository).as_posix())
     return sorted(found)
+
+
+def reached_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list[str]:
+    """The files that pages with these texts link to, and the pages and pictures that are reached from these."""
+    reached: dict[str, None] = {}
+    new = linked_from(pages, repository, docs)
+    while new:
+        reached.update(dict.fromkeys(new))
+        papers = {repository / path: (repository / path).read_text() for path in new if path.endswith(".md")}
+        there = linked_from(papers, repository, docs)
+        new = [path for path in there if path not in reached and (path.endswith(".md") or is_picture(path))]
+    return sorted(reached)
 
 
 def is_picture(path: str) -> bool:

@@ -111,6 +111,7 @@ MEANINGS: dict[str, str] = {
     "witness.wall_seconds": "by the parent's clock",
     "witness.cpu_seconds": "by the kernel's account",
     "witness.whole_process": "whether these are of the whole process because the call's ends could not be told",
+    "witness.import_cpu_seconds": "before the call: importing the module and its `before_the_clock()`, in no total",
     "disturbance": "what happened on the machine while the call ran",
     **{f"disturbance.psi_{kind}_seconds": f"for how long {what}" for kind, what in PRESSURES.items()},
     **{
@@ -126,6 +127,7 @@ MEANINGS: dict[str, str] = {
     "laps": "how often the clock was read",
     "clock_cost_seconds": "what reading it once costs",
     "affinity": "the cores that measured processes kept to; null for all",
+    "page_cache": "`cold`: the corpus was dropped from memory before the process began; `warm`: it was not",
     "limits": "what the process was allowed",
     "limits.wall_seconds": "wall time",
     "limits.memory_bytes": "memory of the whole group of processes",

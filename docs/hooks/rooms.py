@@ -6,6 +6,7 @@ Who may import whom is held by tests/test_layers.py. Here is who does.
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import itertools
 import textwrap
@@ -51,7 +52,7 @@ def imports(repository: Path = REPOSITORY) -> dict[str, set[str]]:
         own = parts[1] if len(parts) > 2 else COMMANDS
         if path.name == "__main__.py" and own != MEASURED_PROCESS:
             own = COMMANDS
-        for module in imported(path):
+        for module in imported(path.read_text()):
             first, _, rest = module.partition(".")
             if first == ALGORITHMS:
                 drawn[own].add(ALGORITHMS)
@@ -60,13 +61,16 @@ def imports(repository: Path = REPOSITORY) -> dict[str, set[str]]:
     return {box: others - {box} for box, others in drawn.items()}
 
 
-def imported(path: Path) -> Iterator[str]:
+@functools.cache
+def imported(source: str) -> tuple[str, ...]:
     """Every module that a file imports anywhere in it, for type checkers only too; `from a import b` is `a.b`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    modules: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(modules)
 
 
 def said(room: str, repository: Path = REPOSITORY) -> Said:
