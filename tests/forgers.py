@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import marshal
 import os
 import resource
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,8 +25,7 @@ from unruly import returning
 
 from harness.measure.guard import SET_DEATH_SIGNAL
 from harness.worker import account
-from harness.worker.calling import packed
-from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
+from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
 
@@ -97,15 +96,15 @@ def shows_more_cpu_time(word_counts: WordCounts, num_merges: int) -> list[Merge]
 def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Returns at once what is not yet learned, and works while it is packed."""
     merges: list[Merge] = [(b"", b"")] * num_merges
-    pack = struct.pack
+    dumps = marshal.dumps
 
     def learn_first(*arguments: Any) -> bytes:
-        struct.pack = pack
+        marshal.dumps = dumps
         work(0.4)
         merges[:] = honest(word_counts, num_merges)
-        return pack(*arguments)
+        return dumps(*arguments)
 
-    struct.pack = learn_first
+    marshal.dumps = learn_first
     return merges
 
 

@@ -25,9 +25,9 @@ from harness.measure.control_group import ControlGroup
 from harness.measure.process import Answer, Attended, Limits, measure
 from harness.worker import word_store
 from harness.worker.__main__ import Measured
-from harness.worker.calling import arguments_for, packed
+from harness.worker.calling import arguments_for, expect_merges
 from harness.worker.channel import Channel
-from harness.worker.merges_bytes import merges_from_bytes
+from harness.worker.merges_bytes import unpacked
 from variants.contract import Meter, TieBreak, WordCounts
 from variants.heap import train
 
@@ -184,7 +184,7 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
     answer, output = measured("hangs_after_some_merges", BRIEF)
     assert (answer["status"], answer["reason"]) == ("timeout", "over limits.wall=0.3 s")
     assert answer["merges_done"] == 5
-    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:5]
+    assert unpacked((output / "merges").read_bytes()) == MERGES[:5]
 
 
 def test_a_native_trainer_that_stops_when_told_is_no_finished_one(
@@ -193,7 +193,7 @@ def test_a_native_trainer_that_stops_when_told_is_no_finished_one(
     limits_wait(monkeypatch, lambda merges: merges == 3)
     answer, output = measured("stops_when_told", BRIEF)
     assert (answer["status"], answer["merges_done"]) == ("timeout", 3)
-    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES[:3]
+    assert unpacked((output / "merges").read_bytes()) == MERGES[:3]
 
 
 def test_a_trainer_that_has_everything_when_told_to_stop_is_a_finished_one(
@@ -347,12 +347,12 @@ def test_an_answer_that_speaks_of_merges_that_are_not_there_is_an_error(measured
 )
 def test_a_merge_is_a_pair_of_bytes(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"^merge 2 is .*, not a pair of bytes$"):
-        packed([(b"a", b"b"), wrong])
+        expect_merges([(b"a", b"b"), wrong])
 
 
 def test_a_long_wrong_merge_is_shown_shortened() -> None:
     with pytest.raises(ValueError, match=r"^merge 1 is 'x{199}\.\.\., not a pair of bytes$"):
-        packed(["x" * 10_000])
+        expect_merges(["x" * 10_000])
 
 
 # Noise, leavings and meddling: the trainer's own affair, as long as its merges are right.
@@ -379,7 +379,7 @@ def test_a_long_wrong_merge_is_shown_shortened() -> None:
 def test_odd_manners_cost_nothing(measured: Measure, trainer: str) -> None:
     answer, output = measured(trainer)
     assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES
+    assert unpacked((output / "merges").read_bytes()) == MERGES
 
 
 def started_in(folder: Path) -> list[int]:
@@ -822,11 +822,11 @@ def test_pypy_learns_the_same_merges(measured: Measure) -> None:
         pytest.skip("pypy3 is not installed")
     answer, output = measured("variants.heap:train", interpreter=pypy)
     assert (answer["status"], answer["interpreter"][:4]) == ("ok", "PyPy")
-    assert merges_from_bytes((output / "merges").read_bytes()) == MERGES
+    assert unpacked((output / "merges").read_bytes()) == MERGES
 
 
 def test_the_worker_asks_for_the_definition_of_a_tie_break_by_its_name(measured: Measure) -> None:
     answer, output = measured("variants.heap:train", tie_break="smallest_bytes")
     assert answer["status"] == "ok"
     expected = train(WORDS, NUM_MERGES, tie_break=TieBreak.SMALLEST_BYTES)
-    assert merges_from_bytes((output / "merges").read_bytes()) == expected
+    assert unpacked((output / "merges").read_bytes()) == expected

@@ -25,7 +25,7 @@ from harness.measure import environment
 from harness.runs.record import FILE_NAME, RecordFile, read_records
 from harness.runs.record_of import train_record, without_paths
 from harness.runs.schedule import Run
-from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
+from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed, unpacked
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
 
@@ -189,6 +189,39 @@ def test_merges_come_back_from_bytes() -> None:
 def test_merges_cut_short_are_refused(lost: int) -> None:
     with pytest.raises(ValueError, match="merges end"):
         merges_from_bytes(merges_to_bytes([(b"a", b"b")])[:-lost])
+
+
+def test_merges_that_a_process_left_come_back() -> None:
+    token = b"a"  # one object in many places, as trainers hand tokens over
+    merges = [(token, token), (token, token), (b"\x00" * 300, b""), (b"\xff", b"ab")]
+    assert unpacked(packed(merges)) == unpacked(packed([list(merge) for merge in merges])) == merges
+    assert unpacked(packed([])) == []
+    assert packed([(token, token)]) == packed([(bytes([97]), b"a")])
+
+
+@pytest.mark.parametrize("lost", range(1, 23))
+def test_left_merges_cut_short_are_refused(lost: int) -> None:
+    content = packed([(b"a", b"b")])
+    assert len(content) == 22
+    with pytest.raises(ValueError, match="merges end"):
+        unpacked(content[:-lost])
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (packed(((b"a", b"b"),)), "something else than merges"),
+        (packed([b"ab"]), "something else than merges"),
+        (packed([(b"a", "b")]), "something else than merges"),
+        (packed([(b"a", b"b", b"c")]), "a merge that is no pair"),
+        (packed([(b"a", b"b")]) + b"s", "something behind the merges"),
+        (packed([(b"a", b"b")] * 4), "more than 3 merges"),
+        (b"[" + b"\xff" * 4, "more than 3 merges"),
+    ],
+)
+def test_what_a_process_left_is_merges_or_refused(left: bytes, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        unpacked(left, most=3)
 
 
 def test_a_length_beyond_everything_is_refused() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.common.files import remove_tree
 from harness.worker import word_store
-from harness.worker.merges_bytes import merges_from_bytes
+from harness.worker.merges_bytes import unpacked
 from variants.contract import TieBreak
 
 Answer = dict[str, Any]
@@ -181,7 +181,7 @@ def check_leavings(output: Path, answer: Answer, most_merges: int) -> None:
             if answer["merges_done"] > most_merges:
                 raise ValueError(f"{answer['merges_done']} merges, and {most_merges} are the most")
             content = content_of(output / "merges", LONGEST_MERGES_BYTES)
-            merges = len(merges_from_bytes(content, most_merges))
+            merges = len(unpacked(content, most_merges))
             if merges != answer["merges_done"]:
                 raise ValueError(f"{merges} merges, not {answer['merges_done']}")
         if "words_done" in answer:

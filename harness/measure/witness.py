@@ -28,7 +28,7 @@ WITHOUT_AN_ACCOUNT_OF_WAITING = 0.25
 SHARE_THAT_MAY_DIFFER = 0.02
 # Writing the answer, and giving memory back.
 CPU_SECONDS_TO_ANSWER = 0.1
-CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE = 2e-6
+CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE = 1e-6
 CPU_SECONDS_TO_WRITE_A_BYTE = 4e-9
 CPU_SECONDS_TO_GIVE_BACK_A_BYTE = 1e-9
 # A trainer that reads the file says afterwards how it was fed.

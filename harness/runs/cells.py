@@ -29,7 +29,7 @@ from harness.measure.process import Answer, Limits
 from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
 from harness.runs.settings import affinity_of, threads_of
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_from_bytes
+from harness.worker.merges_bytes import unpacked
 from variants.contract import Corpus, Merge, TieBreak
 
 SHARE_OF_FREE_MEMORY = 0.8
@@ -380,4 +380,4 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
 
 def read_merges(output: Path, answer: Answer) -> list[Merge] | None:
     """The merges that a process left; without an answer that names them, half of them may be there, which are none."""
-    return merges_from_bytes((output / "merges").read_bytes()) if "merges_done" in answer else None
+    return unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None

@@ -30,17 +30,17 @@ from harness.worker.account import account, memory_status, since
 from harness.worker.calling import (
     OWN,
     arguments_for,
+    expect_merges,
     expect_word_counts,
     feeding_of,
     own_tie_break,
-    packed,
     prepare,
     reads_corpus,
     resolve,
     shortened,
 )
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY, Channel
-from harness.worker.merges_bytes import merges_from_bytes
+from harness.worker.merges_bytes import merges_from_bytes, packed
 from harness.worker.meters import PhasedMeter, StoppableMeter
 from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, TieBreak, Unavailable
@@ -189,8 +189,9 @@ class Measured:
         self.begin()
         merges = trainer(*positional, **keywords)
         self.mark()
-        content = packed(merges)  # before the clock is read: nothing is left to be done behind it
+        content = packed_or_refused(merges)  # before the clock is read: nothing is left to be done behind it
         answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
+        expect_merges(merges)
         answer["packed_merges"] = content
         answer["merges_done"] = len(merges)
         answer["feeding"] = self.feeding()
@@ -326,6 +327,7 @@ class Measured:
                 answer["feeding"] = self.feeding()
             merges = list(self.meter.followed)
             with contextlib.suppress(ValueError):  # it follows something else than merges: then there are none
+                expect_merges(merges)
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))
         return answer
 
@@ -338,6 +340,15 @@ class Measured:
             self.curve.append(point)
         if len(self.curve) >= CURVE_POINTS:
             del self.curve[1::2]
+
+
+def packed_or_refused(merges: Any) -> bytes:
+    """The merges as bytes. Raises ValueError, which says what is wrong, for what cannot be packed."""
+    try:
+        return packed(merges)
+    except ValueError:
+        expect_merges(merges)
+        raise
 
 
 def seconds_of(phase: str, spent: float) -> float:

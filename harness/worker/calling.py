@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Callable
 
-from harness.worker.merges_bytes import tokens_to_bytes
 from variants.contract import GREATEST_BYTES, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
@@ -107,18 +106,20 @@ def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywor
     return following.name == "meter" or (following.name not in keywords and following.default is following.empty)
 
 
-def packed(merges: Any) -> bytes:
-    """The merges as bytes, in the order and form of their digest. Raises ValueError if they are not pairs of bytes.
+def expect_merges(merges: Any) -> None:
+    """Raise ValueError unless a trainer has returned a plain list of plain tuples or lists of two plain bytes.
 
-    Only plain lists, tuples and bytes will do: what makes its merges when it is read would do its work after the clock.
+    What makes its merges when it is read would do its work after the clock.
     """
     if type(merges) is not list:
         raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
-    # All at once where everything is as it should be: this is in the trainer's time.
-    if set(map(type, merges)) <= {tuple, list} and set(map(len, merges)) <= {2}:
-        tokens = list(chain.from_iterable(merges))
-        if set(map(type, tokens)) <= {bytes}:
-            return tokens_to_bytes(tokens)
+    # All at once where everything is as it should be: it is done after every run.
+    if (
+        set(map(type, merges)) <= {tuple, list}
+        and set(map(len, merges)) <= {2}
+        and set(map(type, chain.from_iterable(merges))) <= {bytes}
+    ):
+        return
     number, wrong = next((place, merge) for place, merge in enumerate(merges, 1) if not is_pair_of_bytes(merge))
     raise ValueError(f"merge {number} is {complaint(wrong)}")
 
