@@ -1,6 +1,6 @@
 """Hydra's door: the command line made safe for it, its answers made sentences, and nothing else done inside it.
 
-Hydra only enumerates. Its task function adds what was composed to a list; when it has returned, the rest begins.
+Hydra only enumerates. In place of a job, what was composed goes on a list; when Hydra has returned, the rest begins.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import hydra
 import hydra.errors
+from hydra._internal import hydra as hydra_application
+from hydra._internal.core_plugins import basic_launcher
 from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
-from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
@@ -59,7 +62,9 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
     composed: list[Composed] = []
 
     def add(config: DictConfig) -> None:
-        said = [override.lstrip("+~").partition("=")[0] for override in HydraConfig.get().overrides.task]
+        said = [override.lstrip("+~").partition("=")[0] for override in config.hydra.overrides.task]
+        with open_dict(config):
+            del config["hydra"]
         composed.append(Composed(OmegaConf.to_container(config, resolve=True), said))  # type: ignore[arg-type]
 
     with (
@@ -215,6 +220,9 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             replaced(argparse.ArgumentParser, "error", refuse),
             # It composes every point beforehand, so that none is launched in vain; ours only go on a list.
             replaced(Sweeper, "validate_batch_is_legal", lambda *_: None),
+            # A job of its own copies the configuration five times, and has a folder and logs.
+            replaced(hydra_application, "run_job", run_job),
+            replaced(basic_launcher, "run_job", run_job),
         ):
             yield
     finally:
@@ -223,6 +231,12 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
             os.environ["HYDRA_FULL_ERROR"] = before[1]
+
+
+def run_job(task_function: Callable[[DictConfig], None], config: DictConfig, **_: Any) -> JobReturn:
+    """In place of Hydra's own: hand over what was composed, and nothing else."""
+    task_function(config)
+    return JobReturn(status=JobStatus.COMPLETED)
 
 
 @contextlib.contextmanager
@@ -267,8 +281,11 @@ def refuse(_: argparse.ArgumentParser, message: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def replaced(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None]:
-    """Another method of a class, for a while: Hydra makes its own parsers and sweepers, so there is no other way."""
+def replaced(kind: type | ModuleType, name: str, method: Callable[..., Any]) -> Iterator[None]:
+    """Another method of a class, or function of a module, for a while.
+
+    Hydra makes its own parsers and sweepers, so there is no other way.
+    """
     before = vars(kind).get(name)
     setattr(kind, name, method)
     try:
