@@ -18,6 +18,7 @@ import pytest
 from exploring import register_profiles
 from fetched import CONTENT
 from local_server import Server, serving
+from measured_once import MeasuredOnce, hand_out
 
 from harness.common import files
 from harness.corpora import python_files
@@ -39,11 +40,18 @@ class OnlyWhereDoctestsAre:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew."""
+    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew.
+
+    Where pytest has no cache (`-p no:cacheprovider`), it is kept as long as the tests run.
+    """
     config.pluginmanager.register(OnlyWhereDoctestsAre())
-    if sys.dont_write_bytecode and config.cache is not None:
-        kept = config.cache.mkdir("bytecode")
-        shutil.rmtree(kept.joinpath(*Path(tempfile.gettempdir()).parts[1:]), ignore_errors=True)
+    if sys.dont_write_bytecode:
+        if (cache := getattr(config, "cache", None)) is not None:
+            kept = cache.mkdir("bytecode")
+            shutil.rmtree(kept.joinpath(*Path(tempfile.gettempdir()).parts[1:]), ignore_errors=True)
+        else:
+            kept = Path(tempfile.mkdtemp())
+            config.add_cleanup(lambda: shutil.rmtree(kept, ignore_errors=True))
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(kept)
         sys.dont_write_bytecode = False
@@ -110,6 +118,18 @@ def logging_as_it_was() -> Iterator[None]:
     for handler in root.handlers[:]:
         if type(handler) is logging.StreamHandler and handler not in handlers:
             root.removeHandler(handler)
+
+
+@pytest.fixture(scope="session")
+def measurements(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
+    """What has been measured in this session."""
+    return MeasuredOnce(tmp_path_factory.mktemp("measurements"))
+
+
+@pytest.fixture
+def measured_once(measurements: MeasuredOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is done with measurements: the same is measured once."""
+    hand_out(measurements, monkeypatch)
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from harness.runs.settings import Preset
 from harness.worker import word_store
 from variants.contract import WordCounts
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 INCREMENTAL = VariantCard("incremental", "variants.incremental:train", family="indexed")
 runs = itertools.count()
 LIMITED = Limits(wall_seconds=60.0)

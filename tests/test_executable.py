@@ -26,6 +26,8 @@ from variants import naive
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
 from variants.executable import Lines, read_merges, train, write_words
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 PAGE = Path(__file__).parent.parent / "docs/how-to/executable.md"
 WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"\x00\xff", 3)])
 GREATEST = [TieBreak.GREATEST_BYTES]

@@ -26,7 +26,10 @@ from harness.tokenizers.reading import read_tokenizer
 from variants import naive, vetoes
 from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
 
-pytestmark = pytest.mark.xdist_group("extended")  # what is extended is made once
+pytestmark = [
+    pytest.mark.usefixtures("measured_once"),
+    pytest.mark.xdist_group("extended"),
+]  # what is extended is made once
 TEXT = "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n" * 9
 
 

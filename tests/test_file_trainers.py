@@ -19,6 +19,8 @@ from harness.runs.record import BY_ITSELF, Record
 from harness.runs.schedule import Run
 from harness.worker.calling import reads_corpus
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 BY_FILE = unruly("trains_from_a_file")
 SILENT = replace(BY_FILE, name="silent", params={"silent": True})
 

@@ -10,6 +10,8 @@ from harness.__main__ import main
 from harness.common.errors import OK
 from harness.corpora.hints import hints, shorter_than_asked
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),

@@ -27,6 +27,8 @@ from harness.worker.calling import OWN, feeding_of, own_tie_break
 from variants import heap, minbpe
 from variants.contract import Merge, TieBreak, WordCounts
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
 
 

@@ -24,6 +24,8 @@ from harness.runs.store import Reference
 from harness.runs.verdict import Claim, agreement, find_reference, first_divergence, verdict
 from variants.contract import Merge
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 RIGHT: list[Merge] = [(b"a", b"b"), (b"ab", b"c"), (b"\x00", b"\xff")]
 WRONG: list[Merge] = [(b"a", b"b"), (b"b", b"c"), (b"\x00", b"\xff")]
 OTHER: list[Merge] = [(b"z", b"z")]

@@ -11,6 +11,8 @@ from harness import run
 from harness.proof import compiled_replay
 from harness.runs import prove
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 ONE_WORD = ("pattern=document", "vocab_size=270", "data.path=text", "special_tokens=[]")
 
 

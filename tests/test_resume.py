@@ -39,7 +39,7 @@ from harness.runs.running import measured, record
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
 
-pytestmark = pytest.mark.xdist_group("one after the other")
+pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
 runs = itertools.count()
 OTHER_FAMILY = VariantCard("heap_again", "variants.heap:train", family="another")
 

@@ -15,6 +15,8 @@ from harness.results.run_records import Records
 from harness.runs.command_line import compose
 from harness.runs.keywords import overrides_of
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 REPOSITORY = Path(__file__).parent.parent
 
 

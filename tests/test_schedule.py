@@ -49,6 +49,8 @@ from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Merge, WordCounts
 from variants.counting.pretokenize import serial
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 runs = itertools.count()
 ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
 

@@ -22,6 +22,8 @@ from harness.corpora import prepare
 from harness.worker import word_store
 from variants.contract import WordCounts
 
+pytestmark = pytest.mark.usefixtures("measured_once")
+
 Items = list[tuple[bytes, int]]
 LARGEST = 2**63 - 1
 

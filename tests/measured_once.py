@@ -1,0 +1,67 @@
+"""What is measured of our own trainers and counters is measured once, and handed out again to whoever asks the same.
+
+Tests of what is done with measurements (blocks, proofs, records, runs taken up again) train the same few variants on
+the same few words some hundred times, in a process of its own each time. What these processes are and survive is
+tested elsewhere; here it is enough that each of them was real once.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure import instructions
+from harness.measure.process import Answer, Limits, OnProgress, measure
+from harness.runs import schedule
+from harness.worker import word_store
+
+
+class MeasuredOnce:
+    """In the place of `measure`: the answers of this session, with the files that each left in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.answers: dict[str, Answer] = {}
+
+    def __call__(
+        self, job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress = lambda _: None, **named: Any
+    ) -> Answer:
+        # Trainers that tests bring along may do anything, and whoever is run in another way is the test's subject.
+        if named or job.get("interpreter") or not job["target"].startswith("variants."):
+            return measure(job, output, limits, on_progress, **named)
+        key = asked(job, limits)
+        if key not in self.answers:
+            answer = measure(job, output, limits, on_progress)
+            if answer["status"] != "ok":
+                return answer
+            shutil.copytree(output, self.folder / key)
+            self.answers[key] = copy.deepcopy(answer)
+            return answer
+        shutil.copytree(self.folder / key, output)
+        return copy.deepcopy(self.answers[key])
+
+
+def asked(job: dict[str, Any], limits: Limits) -> str:
+    """All that a job says, by a digest: where files lie is replaced by what is in them."""
+    said = {**job, "limits": limits}
+    if job.get("corpus") is not None:
+        content = hashlib.sha256(Path(job["corpus"].path).read_bytes()).hexdigest()
+        said["corpus"] = {**dataclasses.asdict(job["corpus"]), "path": content}
+    if "words" in job:
+        columns = [(Path(job["words"]) / name).read_bytes() for name, _ in word_store.COLUMNS]
+        said["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
+
+
+def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:
+    """Let runs in this process have their measurements from there."""
+    patch.setattr(schedule, "measure", measured)
+    for kind in ("time", "proof"):
+        patch.setitem(instructions.RUN_TRAINER, kind, measured)
