@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,10 @@ from harness.proof.checks import Check, outcome_of
 
 TAKING_SECONDS = ("what begins late", "large files")
 """The groups of checks that a slow trainer or counter spends seconds on."""
+SEEDED = ("random words", "tie-breaks")
+"""Groups of checks that differ in their seed alone."""
+ONE_IN = 4
+"""Of so many seeds one is among the quick checks."""
 SHARING = ("what begins late", "searched words")
 """Groups of which one process of pytest takes all tests: what is wanted takes long to work out, once in each."""
 
@@ -21,11 +26,18 @@ def together(check: Check | None) -> list[pytest.MarkDecorator]:
 
 
 def quick_ones(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if check.group not in TAKING_SECONDS]
+    """Those that take a moment, of random words a sample. Every variant of the registry gets all of these besides."""
+    return [check for check in checks if is_quick(check)]
 
 
 def slow_ones(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if check.group in TAKING_SECONDS]
+    """All the others."""
+    return [check for check in checks if not is_quick(check)]
+
+
+def is_quick(check: Check) -> bool:
+    seed = re.search(r"(\d+)\]$", check.name) if check.group in SEEDED else None
+    return check.group not in TAKING_SECONDS and (seed is None or int(seed[1]) % ONE_IN == 0)
 
 
 def passing(checks: list[Check], subject: Callable[..., Any]) -> list[str]:

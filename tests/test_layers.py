@@ -11,6 +11,7 @@ import sys
 import tokenize
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -61,17 +62,31 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+class Named(NamedTuple):
+    """What stands anywhere in a file: modules that it imports, and texts."""
+
+    modules: tuple[str, ...]
+    texts: frozenset[str]
+
+
 @functools.cache
-def imported(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
+def names_in(path: Path) -> Named:
     modules: list[str] = []
+    texts = set()
     for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+        elif isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{named(path)} imports relatively"
             modules += [f"{node.module}.{alias.name}" for alias in node.names]
-    return tuple(modules)
+    return Named(tuple(modules), frozenset(texts))
+
+
+def imported(path: Path) -> tuple[str, ...]:
+    """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
+    return names_in(path).modules
 
 
 def packages(path: Path) -> set[str]:
@@ -205,8 +220,7 @@ def test_the_measured_process_starts_small() -> None:
 def test_the_harness_names_no_variant() -> None:
     names = set(registry.cards("variant"))
     for path in sources("harness/**/*.py"):
-        constants = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
-        assert names & {constant for constant in constants if isinstance(constant, str)} == set(), path
+        assert names & names_in(path).texts == set(), path
         modules = {module for module in imported(path) if not module.startswith(PARTS)}
         stages = {module.split(".")[1] for module in modules if module.startswith("variants")}
         assert stages <= {"contract", "words", "vetoes", "extending"}, path

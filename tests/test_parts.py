@@ -42,6 +42,8 @@ from variants.counting.pretokenize import serial
 END = "<|endoftext|>"
 OWN_PATTERN = r"\w+|\W"  # none that is compiled in
 PATTERNS = [*COMPILED, OWN_PATTERN]
+MOST_PARTS = 30
+"""Of a random text: each has files of its own."""
 parquet: Any = importlib.import_module("pyarrow.parquet")  # without types of its own
 pyarrow: Any = importlib.import_module("pyarrow")
 
@@ -88,7 +90,8 @@ def test_the_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: 
     text = folder / "text.txt"
     text.write_bytes(content)
     read = how(special_tokens=special_tokens, pattern=pattern, errors=errors, partial=True)
-    parts = divided([member(text)], read, chance.randint(1, 200), None)
+    least = 1 + len(content) // MOST_PARTS
+    parts = divided([member(text)], read, chance.randint(least, least + 200), None)
     want = definition(read.corpus(str(text)))
     if isinstance(want, InvalidText):
         failed = [outcome.failed for part in parts if (outcome := count_part(part, str(folder))).failed]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from drawn import Drawing
 from measured import Record, measured, stopped, wrong
+from workbench import first_fast
 
 from harness.common.errors import Refusal
 from harness.plot import draw
@@ -421,7 +422,7 @@ def test_a_picture_says_what_was_measured_on_what_and_when(kind: str, tmp_path: 
     assert any(text.startswith(("stdlib", "big_txt")) for text in texts)
 
 
-@pytest.mark.parametrize("name", ["forms", "repeats", "counting", "sweep"])
+@pytest.mark.parametrize("name", first_fast(["forms", "repeats", "counting", "sweep"], fast=2))
 def test_whatever_the_records_are_there_is_a_picture_or_a_sentence(name: str) -> None:
     records = read_records([CHECKOUT / "tests/records" / f"{name}.jsonl"])
     told = {}

@@ -13,6 +13,7 @@ import pytest
 from drawn import Drawing
 from matplotlib.colors import to_hex
 from measured import measured
+from workbench import first_fast
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.plot import draw, main
@@ -114,7 +115,7 @@ def test_counting_alone_is_drawn_by_counter(tmp_path: Path) -> None:
 
 def test_equal_records_give_equal_bytes_without_a_date(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg", "one.png", "two.png"):
-        save(draw(SWEEP), tmp_path / name)
+        save(draw(SWEEP[:3]), tmp_path / name)
     svg = (tmp_path / "one.svg").read_bytes()
     assert svg == (tmp_path / "two.svg").read_bytes()
     assert b"<dc:date>" not in svg
@@ -193,7 +194,7 @@ def test_a_kind_that_cannot_be_drawn_leaves_nothing(tmp_path: Path, capsys: pyte
     assert not picture.exists()
 
 
-@pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK)])
+@pytest.mark.parametrize(("name", "code"), first_fast([("forms", MISMATCH), ("sweep", OK)]))
 def test_the_command_says_where_it_wrote(
     name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
