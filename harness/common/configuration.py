@@ -197,10 +197,10 @@ def register(arguments: Sequence[str]) -> None:
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
         store.store(name="schema", node=HarnessConfig)
-    without_a_file = dict(registry.presets())
-    listed = set(registry.cards("variant"))
-    for name, card in registry.variants().items():
-        if name not in listed:
+    variants = registry.cards("variant")
+    without_a_file = registry.presets()
+    for name, card in registry.announced().items():
+        if name not in variants:
             known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
             without_a_file[name] = known
     said = " ".join(arguments)

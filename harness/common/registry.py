@@ -131,9 +131,21 @@ def variants() -> dict[str, VariantCard]:
     found = [_variant(name, card) for name, card in cards("variant").items()]
     found.sort(key=lambda card: (OUTSIDE in card.tags, card.part is None, card.part or 0, card.rank, card.name))
     listed = {card.name: card for card in found}
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        listed.setdefault(entry.name, VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",)))
-    return listed
+    return listed | {name: card for name, card in announced().items() if name not in listed}
+
+
+def variant(name: str) -> VariantCard | None:
+    """One variant, without a look at the cards of the others; None if none is called so."""
+    known = cards("variant")
+    return _variant(name, known[name]) if name in known else announced().get(name)
+
+
+def announced() -> dict[str, VariantCard]:
+    """The trainers that other packages announce by an entry point, by name."""
+    return {
+        entry.name: VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",))
+        for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
+    }
 
 
 def variant_at(conf: Path, name: str) -> VariantCard | None:

@@ -91,11 +91,12 @@ def training_columns(
     columns = [merges_made(rows)] if merges_differ(rows, legend) else []
     baseline = Baseline(rows, relative_to) if relative_to is not None else None
     counted = any(row.instructions is not None for row in rows)
+    from_outside = outside(rows)
     # Where instructions were counted and nothing timed, columns of times would be dashes.
     if any(row.seconds or row.extrapolated for row in rows) or not counted:
         # A trainer that takes the counts as they are converts nothing, and few copy: columns where one does.
         # Outside trainers tell none of them.
-        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not outside(rows)]
+        always = [phase for phase in PHASES if phase not in ("convert", "copy") and not from_outside]
         columns += seconds_columns(rows, always, every_run)
         columns += ratio_columns(baseline) if baseline is not None else []
         columns.append(memory_column(rows))
@@ -107,7 +108,7 @@ def training_columns(
     if counted:
         columns.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
         columns += [instructions_ratio(baseline)] if baseline is not None else []
-    columns += [identity_column(rows)] if outside(rows) else []
+    columns += [identity_column(rows)] if from_outside else []
     return [*columns, proof_column(rows)]
 
 

@@ -136,7 +136,7 @@ class MergesAsked(NamedTuple):
 
 def is_variant(name: str) -> bool:
     """Whether it names a variant by its card or its target; else it must be a file of merges that is there."""
-    if name in registry.variants():
+    if registry.variant(name) is not None:
         return True
     if Path(name).exists():
         return False
@@ -161,7 +161,7 @@ def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merg
     `own` are overrides of its own; `num_merges` is the number to ask for where vocab_size is not said. Where tie_break
     is not said either, it is the one that is the trainer's own by default. Raises Refusal if it comes to no merges.
     """
-    card = registry.variants().get(name)
+    card = registry.variant(name)
     said = [*words.said, *own]
     keys = {override.partition("=")[0] for override in said}
     if "tie_break" not in keys:

@@ -228,7 +228,7 @@ def refuse_what_counting_takes(name: str, config: Mapping[str, Any], keys: Seque
 def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
     """The variants a configuration selects, each with those of the given parameters that it takes."""
     composed, names = config["variant"], config["variants"]
-    listed = registry.variants().get(composed["name"])
+    listed = registry.variant(composed["name"])
     if listed is None:
         raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
     given = {

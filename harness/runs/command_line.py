@@ -161,7 +161,7 @@ def check_names(argument: str) -> None:
     if key not in GROUPS or not equals or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
-        if name not in existing(key):
+        if not (registry.variant(name) if key == "variant" else name in registry.cards(key)):
             raise Refusal(_unknown(key, name))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,13 @@ def class_of_own_words(trained: Trained, count_words: CountWords) -> str | None:
 _own_classes: dict[tuple[str, str, int], str] = {}
 
 
+def judges_of(cell: TrainCell) -> Iterator[VariantCard]:
+    """The variants to ask for a reference of a cell; their cards are read when the first is wanted."""
+    for judge in registry.judges():
+        if not cell.extension.is_asked or EXTENDS in judge.tags:
+            yield judge
+
+
 def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, replays: Replays | None) -> list[str]:
     """Hold the cells that answer one question against its reference, which is made if need be.
 
@@ -128,9 +135,7 @@ def prove_group(group: Sequence[Trained], tie_break: str, run_judge: RunJudge, r
     needed = max(map(reach, claims))
     disagreements = []
     if reference is None or not reference.covers(needed):
-        judges = [] if replays is None else registry.judges()
-        if cell.extension.is_asked:
-            judges = [judge for judge in judges if EXTENDS in judge.tags]
+        judges = judges_of(cell) if replays is not None else ()
         heard = claims if replays is None else [*claims, *replayed_claims(group, tie_break, replays)]
         made, disagree = find_reference(heard, judges, lambda judge, size: run_judge(cell, judge, size))
         if made is not None:

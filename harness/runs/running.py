@@ -16,6 +16,7 @@ from harness.common.streams import say
 from harness.common.units import duration_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
+from harness.measure.process import Answer
 from harness.runs import journal as resume
 from harness.runs.cells import CountCell, TrainCell, cells_of, count_key
 from harness.runs.command_line import Composed, compose
@@ -132,7 +133,8 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent
             try:
                 run.measure_all()
                 run.prove()
-                tell_of_stale_build(run.records())
+                counted = [measurement.counted.answer for measurement in run.counted]
+                tell_of_stale_build(counted + [trained.answer for trained in run.trained])
             except BaseException:
                 run.prove(interrupted=True)
                 append_once(store, run.records(), run.run_id)
@@ -142,9 +144,9 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent
             journal.close()
 
 
-def tell_of_stale_build(records: Sequence[Record]) -> None:
+def tell_of_stale_build(answers: Sequence[Answer]) -> None:
     """Say how to mend a compiled part that is older than its sources, where something crashed as it then would."""
-    if any(record["status"] == "error" and CALLED_AMISS.search(record["reason"] or "") for record in records):
+    if any(answer["status"] == "error" and CALLED_AMISS.search(answer["reason"] or "") for answer in answers):
         from harness.common.stale_build import REMEDY, is_outdated
 
         if is_outdated():

@@ -57,15 +57,12 @@ def words_of(reading: Reading) -> Path | None:
 
 def manifest_of(words: Path) -> dict[str, Any]:
     """How many words and pre-tokens there are, and their digest; remembered, for the cache may go during a run."""
-    try:
-        told = word_store.read(words)[1]
-    except word_store.BrokenWords:
-        if words not in _told:
-            raise
+    if words in _told:
         return _told[words]
-    if words not in _told and words_are_named_by_content(words):
+    told = word_store.read(words)[1]
+    if words_are_named_by_content(words):
         _told[words] = told
-    return _told.get(words, told)
+    return told
 
 
 def words_are_named_by_content(words: Path) -> bool:

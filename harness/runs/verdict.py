@@ -7,7 +7,7 @@ neither is right and everybody hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,25 +45,26 @@ Rerun = Callable[[VariantCard, int], Claim | None]
 
 
 def find_reference(
-    claims: Sequence[Claim], judges: Sequence[VariantCard], rerun: Rerun
+    claims: Sequence[Claim], judges: Iterable[VariantCard], rerun: Rerun
 ) -> tuple[Reference | None, bool]:
     """A reference for as many merges as the longest of `claims` made, and whether families were seen to disagree.
 
-    `judges` are variants fit to be run for it, fastest first; `rerun` runs one and returns its claim, None if it fails.
+    `judges` are variants fit to be run for it, fastest first, and looked at only where claims do not suffice; `rerun`
+    runs one and returns its claim, None if it fails.
     """
     longest = max((reach(claim) for claim in claims), default=0)
     if not longest and not any(claim.whole for claim in claims):
         return None, False
     compared = [replace(claim, num_merges=longest, whole=True) for claim in claims if reach(claim) == longest]
     agreed = agreement(compared)
-    for judge in judges:
-        if agreed is not None:
-            break
+    for judge in judges if agreed is None else ():
         if judge.family not in {claim.family for claim in compared}:
             claim = rerun(judge, longest)
             if claim is not None:
                 compared.append(claim)
                 agreed = agreement(compared)
+        if agreed is not None:
+            break
     disagreed = len({tuple(claim.merges) for claim in compared}) > 1
     return agreed, disagreed
 
