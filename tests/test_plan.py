@@ -34,6 +34,7 @@ LISTED = {
 def listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry of three, so that the rules show without the variants there happen to be."""
     monkeypatch.setattr(registry, "variants", lambda: LISTED)
+    monkeypatch.setattr(registry, "variant", LISTED.get)
 
 
 def composed_variant(name: str, names: Any = None, **changed: Any) -> dict[str, Any]:
