@@ -1,6 +1,6 @@
 """Hydra's door: the command line made safe for it, its answers made sentences, and nothing else done inside it.
 
-Hydra only enumerates. In place of a job, what was composed goes on a list; when Hydra has returned, the rest begins.
+Hydra only enumerates. Its task function adds what was composed to a list; when it has returned, the rest begins.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, NoReturn
 import hydra
 import hydra.errors
 from hydra._internal import hydra as hydra_application
-from hydra._internal.core_plugins import basic_launcher
 from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
@@ -62,9 +62,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
     composed: list[Composed] = []
 
     def add(config: DictConfig) -> None:
-        said = [override.lstrip("+~").partition("=")[0] for override in config.hydra.overrides.task]
-        with open_dict(config):
-            del config["hydra"]
+        said = [override.lstrip("+~").partition("=")[0] for override in HydraConfig.get().overrides.task]
         composed.append(Composed(OmegaConf.to_container(config, resolve=True), said))  # type: ignore[arg-type]
 
     with (
@@ -220,9 +218,8 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
             replaced(argparse.ArgumentParser, "error", refuse),
             # It composes every point beforehand, so that none is launched in vain; ours only go on a list.
             replaced(Sweeper, "validate_batch_is_legal", lambda *_: None),
-            # A job of its own copies the configuration five times, and has a folder and logs.
+            # The job that is no sweep's copies the configuration five times, and has a folder and logs.
             replaced(hydra_application, "run_job", run_job),
-            replaced(basic_launcher, "run_job", run_job),
         ):
             yield
     finally:
@@ -235,6 +232,9 @@ def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
 
 def run_job(task_function: Callable[[DictConfig], None], config: DictConfig, **_: Any) -> JobReturn:
     """In place of Hydra's own: hand over what was composed, and nothing else."""
+    HydraConfig.instance().set_config(config)
+    with open_dict(config):
+        del config["hydra"]
     task_function(config)
     return JobReturn(status=JobStatus.COMPLETED)
 
