@@ -57,6 +57,17 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode = False
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """pytest 9.2 does not look at the names that xdist 3.8 gives to tests of a group, so that no group would hold."""
+    for item in items:
+        of_its_group = vars(item).get("_nodeid")
+        if of_its_group is not None and of_its_group != item.nodeid:
+            from _pytest.nodeid import coerce_node_id
+
+            item._id = coerce_node_id(of_its_group)
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays: to look through all of it for garbage, time and again, takes long."""
     gc.collect()
