@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graphlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -132,3 +133,11 @@ def test_the_page_says_what_the_walks_count(name: str) -> None:
     told, counted = walks.Walk(*map(int, row)), walks.walk(name)
     assert counted.crossings == pytest.approx(told.crossings, rel=0.1)
     assert counted.modules == pytest.approx(told.modules, rel=0.1)
+
+
+def test_a_test_of_a_group_bears_its_name_where_several_processes_share_the_tests(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Else each of them would make what the group is to make once, and nobody would notice."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith("@sources")
