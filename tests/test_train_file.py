@@ -44,6 +44,10 @@ def test_a_special_token_by_itself_is_one(file: Path) -> None:
     assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
 
 
+def test_none_means_that_there_are_no_special_tokens(file: Path) -> None:
+    assert train_file(str(file), 280, special_tokens=None) == train_file(str(file), 280, special_tokens=[])
+
+
 @pytest.mark.parametrize(
     "keywords",
     [
@@ -52,6 +56,7 @@ def test_a_special_token_by_itself_is_one(file: Path) -> None:
         {"special_tokens": ("a", "a")},
         {"special_tokens": b"<|e|>"},
         {"special_tokens": [b"<|e|>"]},
+        {"special_tokens": 7},
         {"errors": "ignore"},
     ],
 )

@@ -26,6 +26,7 @@ from harness.gate.comparing import comparisons_of
 from harness.gate.deterministic import Deterministic
 from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
 from harness.gate.expected import expected_line
+from harness.gate.named import refuse_mistyped
 from harness.gate.sides import Side, installed_side, package_of, working_side
 from harness.gate.tasks import Laboratory
 from harness.gate.timing import Timing
@@ -88,6 +89,7 @@ class Gate:
         The base is made before anything of head runs, and in a place that head is not told.
         """
         head = self.head_side()
+        refuse_mistyped(self.cards(), head)
         if self.asked.base is not None:
             installed = installed_side("base", self.asked.base, self.packages(), self.folder)
             self.installed_base = replace(installed, frozen=True)
