@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import time
 from pathlib import Path
@@ -52,5 +54,41 @@ def late(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
+def peeping(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    return honest(word_counts, num_merges)
+
+
+class Described:
+    """A trainer that works when somebody looks how it is called."""
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        work(0.1)
+        return inspect.signature(honest)
+
+    def __call__(self, word_counts: WordCounts, num_merges: int, *_: Any, **__: Any) -> list[Merge]:
+        return honest(word_counts, num_merges)
+
+
+described = Described()
+
+
+def __getattr__(name: str) -> Any:
+    """Works when it is looked up."""
+    if name != "looked_up":
+        raise AttributeError(name)
+    if FOUND.get("kind") == "train":
+        work(1.0)
+    return honest
+
+
+def command_of_the_harness() -> str:
+    """That of the guard's parent, in which the job stands in words."""
+    guard = Path(f"/proc/{os.getppid()}/stat").read_text()
+    return Path(f"/proc/{guard.rpartition(')')[2].split()[1]}/cmdline").read_text()
+
+
 if "late" in str(FOUND.get("target")) and FOUND["kind"] == "train":
     work(1.0)  # on something that it found elsewhere
+if "peeping" in str(FOUND.get("target")) and FOUND["kind"] == "train" and command_of_the_harness():
+    work(0.2)

@@ -286,12 +286,24 @@ def lets_an_orphan_work(word_counts: WordCounts, num_merges: int) -> list[Merge]
     return honest(word_counts, num_merges)
 
 
+def wait_to_be_looked_at() -> None:
+    """Until the harness has once looked at everything as it is now; it leaves a byte for each look that it has taken.
+
+    One that it has begun by now may not have seen all, and what follows a look is over when the next has been taken.
+    """
+    looks = Path(os.environ["FORGERS_LOOKS"])
+    enough = looks.stat().st_size + 3
+    while looks.stat().st_size < enough:
+        time.sleep(0.002)
+
+
 def works_where_nobody_waits(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """The kernel forgets the children of a process that does not want to hear of them."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     reading, writing = os.pipe()
     if os.fork() == 0:
         work(0.5)
+        wait_to_be_looked_at()
         os._exit(0)
     os.close(writing)
     os.read(reading, 1)
@@ -302,7 +314,7 @@ def works_where_nobody_waits(word_counts: WordCounts, num_merges: int) -> list[M
 def hides_its_memory(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Has the kernel forget the most that it held, and tells less than there is."""
     held = b"x" * (100 << 20)
-    time.sleep(0.25)
+    wait_to_be_looked_at()
     del held
     Path("/proc/self/clear_refs").write_text("5")
     account.memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}

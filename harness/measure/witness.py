@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.measure import disturbance
 from harness.measure.processes import Account, JobProcesses
@@ -33,9 +33,10 @@ CPU_SECONDS_TO_WRITE_A_BYTE = 4e-9
 CPU_SECONDS_TO_GIVE_BACK_A_BYTE = 1e-9
 # A trainer that reads the file says afterwards how it was fed.
 CPU_SECONDS_TO_TELL_OF_FEEDING = 0.5
-# Importing may cost this much more than in an empty job: caches are cold, and processors shared.
-TIMES_AN_EMPTY_IMPORT = 2.0
-CPU_SECONDS_BEYOND_AN_IMPORT = 0.25
+# Starting and importing may cost this much more than in an empty job: caches are cold, and processors shared.
+TIMES_AN_EMPTY_JOB = 2.0
+CPU_SECONDS_BEYOND = 0.25
+CPU_SECONDS_BEYOND_FOR_A_SHORT_CALL = 0.05
 # What lies between knowing the job and the call: mapping the words, reading the merges that are inherited.
 CPU_SECONDS_TO_TAKE_UP_A_JOB = 0.02
 CPU_SECONDS_TO_INHERIT_A_BYTE = 2e-7
@@ -47,6 +48,28 @@ class Moment(Account):
 
     at: float
     disturbance: disturbance.Totals
+
+    @property
+    def tree_cpu_seconds(self) -> float:
+        """Of all that was started for the job up to now."""
+        return max((self.cpu_seconds or 0.0) + self.others_cpu_seconds, self.group_cpu_seconds or 0.0)
+
+
+class Before(NamedTuple):
+    """The CPU time of a process until it imported what it measures, and of that import."""
+
+    starting: float = 0.0
+    importing: float = 0.0
+
+    def disagreement(self, alone: Before, beyond: Before) -> str | None:
+        """What took over twice as long as in an empty job, and `beyond`; None if neither did."""
+        if self.importing > TIMES_AN_EMPTY_JOB * alone.importing + beyond.importing:
+            spent = f"it used {self.importing:.3f} s of CPU time before its call"
+            return f"{spent}, and importing it takes {alone.importing:.3f} s"
+        if self.starting > TIMES_AN_EMPTY_JOB * alone.starting + beyond.starting:
+            spent = f"it used {self.starting:.3f} s of CPU time before it was imported"
+            return f"{spent}, and starting takes {alone.starting:.3f} s"
+        return None
 
 
 class Witness:
@@ -121,14 +144,27 @@ class Witness:
             return max(0.0, self.whole_cpu_seconds - (self.loaded.cpu_seconds or 0.0))
         return cpu_of_tree(self.loaded, self.told) or 0.0
 
-    def work_before_the_call(self, empty_import: Callable[[], float]) -> str | None:
-        """Whether the process worked before it was told its job, beyond what importing takes in an empty job."""
-        alone = empty_import()
-        if self.before_cpu_seconds <= TIMES_AN_EMPTY_IMPORT * alone + CPU_SECONDS_BEYOND_AN_IMPORT:
-            return None
-        return (
-            f"it used {self.before_cpu_seconds:.3f} s of CPU time before its call, and importing it takes {alone:.3f} s"
-        )
+    @property
+    def before(self) -> Before:
+        """What went before the job was told: Python's start, with whatever a `.pth` file has it run, and the import."""
+        return Before(self.loaded.tree_cpu_seconds if self.loaded is not None else 0.0, self.before_cpu_seconds)
+
+    def work_before_the_call(self, in_empty_jobs: Iterable[Before]) -> str | None:
+        """Whether the process worked before it was told its job, beyond what the same takes in an empty job.
+
+        `in_empty_jobs` is the most that is known, and each next one is asked for only while there is doubt: an honest
+        trainer is not to suffer for an empty job that was quick. A short call may have little more than itself in its
+        import, or all of its work would fit there.
+        """
+        call = cpu_of_tree(self.begun, self.ended)
+        short = max(CPU_SECONDS_BEYOND_FOR_A_SHORT_CALL, self.whole_cpu_seconds if call is None else call)
+        beyond = Before(CPU_SECONDS_BEYOND, min(CPU_SECONDS_BEYOND, short))
+        told = None
+        for alone in in_empty_jobs:
+            told = self.before.disagreement(alone, beyond)
+            if told is None:
+                break
+        return told
 
     def correct(self, answer: dict[str, Any]) -> None:
         """Set right what can be: the CPU time is the whole tree's, and the total no less than the guard saw.

@@ -70,6 +70,8 @@ def main() -> None:
         os.sched_setaffinity(0, job["affinity"])
     measured = Measured(job, channel)
     threading.Thread(target=measured.watch, args=(control,), daemon=True).start()
+    if job.get("compiled") is not None:
+        sys.pycache_prefix = job["compiled"]
     channel.witnessed(READY)
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):
