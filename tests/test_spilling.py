@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import TEXT, cells, first_fast, reading_of
+from workbench import TEXT, cells, first_fast, reading_of, wait_until
 
 from harness.common.errors import Refusal
 from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
@@ -252,10 +251,7 @@ def test_nothing_is_left_of_a_counter_that_is_killed(tmp_path: Path, cache_folde
     source = KILLED.format(path=corpus.path)
     child = subprocess.Popen([sys.executable, "-c", source])
     try:
-        until = time.monotonic() + 20
-        while not open_runs(child.pid) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert open_runs(child.pid)
+        wait_until(lambda: bool(open_runs(child.pid)), "a counter that has spilled words")
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
