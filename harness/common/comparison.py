@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from variants.contract import COUNTING_PHASES
 
@@ -27,8 +27,7 @@ _OF_ONE_THREAD = 1.1
 """CPU seconds by wall seconds; over this, something ran beside the one thread that was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own.
 
     `training_seconds` are those of `wall_seconds` in which nothing was read or counted.
@@ -106,16 +105,26 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
     wall = seconds.get("total")
     if not wall:
         return None
-    training = wall - sum(seconds.get(phase) or 0.0 for phase in COUNTING_PHASES)
-    disturbance = record.get("disturbance") or {}
-    lasted = (record.get("witness") or {}).get("wall_seconds") or wall
-    pressure, steal = (_share(disturbance.get(name), lasted) for name in ("psi_cpu_seconds", "steal_seconds"))
-    block, threads = record.get("block") or 0, record.get("threads") or 1
-    return Sample(str(record.get("run_id")), block, wall, record.get("cpu_seconds"), threads, pressure, steal, training)
+    training = wall
+    for phase in COUNTING_PHASES:
+        training -= seconds.get(phase) or 0.0
+    disturbance = record.get("disturbance") or _UNDISTURBED
+    lasted = (record.get("witness") or _UNDISTURBED).get("wall_seconds") or wall
+    pressure, steal = disturbance.get("psi_cpu_seconds"), disturbance.get("steal_seconds")
+    return Sample(
+        str(record.get("run_id")),
+        record.get("block") or 0,
+        wall,
+        record.get("cpu_seconds"),
+        record.get("threads") or 1,
+        None if pressure is None else pressure / lasted,
+        None if steal is None else steal / lasted,
+        training,
+    )
 
 
-def _share(seconds: float | None, of: float) -> float | None:
-    return None if seconds is None else seconds / of
+_UNDISTURBED: Mapping[str, Any] = {}
+"""What stands for a mapping that a record does not have."""
 
 
 def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
@@ -185,12 +194,18 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     ((0, 5), None, (9, 20), None)
     """
     # Each end is beyond the median with half of what is left, and the outermost value with 2 ** -number.
-    if 2.0**-number > (1 - confidence) / 2:
+    beyond = (1 - confidence) / 2
+    if 2.0**-number > beyond:
         return None
-    from scipy.stats import quantile_test  # here: it takes a second, and most tables have nothing to compare
-
-    bounds = quantile_test(range(number), q=0, p=0.5).confidence_interval(confidence)
-    return int(bounds.low), int(bounds.high)
+    # How often of so many fair coins at most `rank` show heads, from where that is next to never.
+    rank = max(0, int(number / 2 - 8 * math.sqrt(number)))
+    ways = math.lgamma(number + 1) - math.lgamma(rank + 1) - math.lgamma(number - rank + 1)
+    share = so_far = math.exp(ways - number * math.log(2))
+    while so_far <= beyond:
+        share *= (number - rank) / (rank + 1)
+        rank += 1
+        so_far += share
+    return rank - 1, number - rank
 
 
 def spread(values: Sequence[float]) -> float | None:

@@ -9,7 +9,7 @@ runs is left out of further blocks, until more of them are wanted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def blocked(blocks: Sequence[Block], head: str, slower: float = 0.0) -> list[Blo
 
 def slowed(sample: Sample, share: float) -> Sample:
     cpu = None if sample.cpu_seconds is None else sample.cpu_seconds * (1 + share)
-    return replace(sample, wall_seconds=sample.wall_seconds * (1 + share), cpu_seconds=cpu)
+    return sample._replace(wall_seconds=sample.wall_seconds * (1 + share), cpu_seconds=cpu)
 
 
 class Stream:

@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -36,8 +36,8 @@ class Row:
     """One cell: what was asked (in `record`), what came of it, and the figures that may be shown.
 
     The figures are there only when the status is ok; each is the median over `runs` records, of which `samples` are
-    those that were timed and `each` their phases. `lost` says what became of the other records of the cell. `disputed`
-    holds the digests where rows that answer the same question differ.
+    those that were timed and `phases` what each of them spent. `lost` says what became of the other records of the
+    cell. `disputed` holds the digests where rows that answer the same question differ.
     """
 
     record: Record
@@ -50,7 +50,7 @@ class Row:
     memory_is_sampled: bool = False
     tallies: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
-    each: tuple[Mapping[str, float], ...] = ()
+    phases: tuple[Mapping[str, float | None], ...] = ()
     instructions: int | None = None
     counts_reused: bool = False
     proved: bool = False
@@ -97,6 +97,11 @@ class Row:
         """The sum of the phases, so that every row adds up; None where no time may be shown."""
         return math.fsum(self.seconds.values()) if self.seconds else None
 
+    @property
+    def each(self) -> tuple[Mapping[str, float], ...]:
+        """The phases of each sample, in their order, without what was not measured."""
+        return tuple(map(_phases, self.phases))
+
     @cached_property
     def cpu_seconds(self) -> float | None:
         """The median CPU time of the counter and the trainer together."""
@@ -126,7 +131,7 @@ class Row:
             self,
             seconds={phase: spent for phase, spent in self.seconds.items() if phase not in COUNTING_PHASES},
             samples=tuple(
-                replace(sample, wall_seconds=sample.training_seconds, cpu_seconds=None)
+                sample._replace(wall_seconds=sample.training_seconds, cpu_seconds=None)
                 for sample in self.samples
                 if sample.training_seconds
             ),
@@ -198,14 +203,26 @@ def rows(records: Sequence[Record]) -> list[Row]:
     records = [record for record in records if not record.get("warm_up") or _differs(record)]
     records = _confirmed_by_others(records)
     trained = [record for record in records if not counts_only(record)]
-    cells: dict[Key, list[Record]] = {}
-    for record in trained or records:
-        cells.setdefault(cell_of(record), []).append(record)
-    return _disputes([_row(cell, counted) for cell in cells.values()])
+    return _disputes([_row(cell, counted) for cell in _together(trained or records, cell_of)])
+
+
+def _together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) -> list[list[Record]]:
+    """The records of each key, in order of first appearance. Those that follow each other mostly have the same."""
+    groups: dict[Key, list[Record]] = {}
+    last: Key | None = None
+    group: list[Record] = []
+    for record in records:
+        key = key_of_record(record)
+        if key is not last:
+            last, group = key, groups.setdefault(key, [])
+        group.append(record)
+    return list(groups.values())
 
 
 def _counted_in_its_run(records: Sequence[Record]) -> set[Key]:
     """What was counted, by which counter, in which run: a block may use what another block of its run has counted."""
+    if not any(record.get("counts_reused") for record in records):
+        return set()  # nobody asks
     return {
         _counted(record)
         for record in records
@@ -269,8 +286,13 @@ def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
     A block that was cut short may have it from any cell, a whole one that was not proved yet from its own cell's later
     blocks.
     """
-    cut_short = {record.get("run_id") for record in records if record.get("block_whole") is False}
-    cut_short |= {record.get("run_id") for record in records if _proof_of(record).get("state") == "unconfirmed"}
+    cut_short = {
+        record.get("run_id")
+        for record in records
+        if record.get("block_whole") is False or (record.get("proof") or _NOTHING).get("state") == "unconfirmed"
+    }
+    if not cut_short:
+        return list(records)
     proofs: dict[Key, Record] = {}
     for record in records:
         if record.get("run_id") in cut_short and _proof_of(record).get("state") in _PROVED and record["status"] == "ok":
@@ -298,7 +320,10 @@ def _proof_id(record: Record) -> int:
 
 
 def _proof_of(record: Record) -> Mapping[str, Any]:
-    return record.get("proof") or {}
+    return record.get("proof") or _NOTHING
+
+
+_NOTHING: Mapping[str, Any] = {}
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
@@ -312,17 +337,16 @@ def latest(records: Sequence[Record]) -> list[Record]:
     ... ])]
     ['first', 'second', 'third']
     """
-    measured = [_measured(record) for record in records]
-    newest: dict[Key, Record] = {}
-    for key, record in zip(measured, records, strict=True):
-        kept = newest.setdefault(key, record)
-        if (record.get("started") or "") >= (kept.get("started") or ""):
-            newest[key] = record
-    return [
-        record
-        for key, record in zip(measured, records, strict=True)
-        if record.get("run_id") == newest[key].get("run_id")
-    ]
+    older: set[int] = set()
+    for cell in _together(records, cell_of):
+        newest: dict[str, Record] = {}
+        for record in cell:
+            what = _measured(record)
+            if (record.get("started") or "") >= (newest.setdefault(what, record).get("started") or ""):
+                newest[what] = record
+        runs = {what: record.get("run_id") for what, record in newest.items()}
+        older.update(id(record) for record in cell if record.get("run_id") != runs[_measured(record)])
+    return [record for record in records if id(record) not in older]
 
 
 def latest_run(records: Sequence[Record]) -> list[Record]:
@@ -350,14 +374,15 @@ def measured_phases(shown: Iterable[Row]) -> list[str]:
     return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
 
 
-def _measured(record: Record) -> Key:
-    """The cell and what was measured of it, as far as one does not replace the other."""
-    return cell_of(record), record.get("measure") if record.get("measure") in _UNTIMED else "time"
+def _measured(record: Record) -> str:
+    """What was measured of a cell, as far as one does not replace the other."""
+    measure = record.get("measure")
+    return measure if measure in _UNTIMED else "time"
 
 
 def _row(cell: Sequence[Record], counted: Set[Key]) -> Row:
     wrong = [record for record in cell if _differs(record)]
-    right = [record for record in cell if record["status"] == "ok" and not _differs(record)]
+    right = [] if wrong else [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
         first = _as_measured((wrong or cell)[0], counted)
         status = "mismatch" if wrong else first["status"]
@@ -379,28 +404,28 @@ def _differs(record: Record) -> bool:
 
 def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) -> Row:
     """The row of records whose merges are right; each is made as it was measured in turn, for there may be many."""
-    alone = any(_is_borrowed(record, counted) for record in right)
+    lent = any(record.get("counts_reused") for record in right)
+    alone = lent and any(_is_borrowed(record, counted) for record in right)
 
     def as_shown(record: Record) -> Record:
         known = _as_measured(record, counted)
         return without_counting(known) if alone else known
 
-    first = as_shown(max(right, key=_told))
-    samples, each, instructions = list[Sample](), list[Mapping[str, float]](), list[int]()
-    untimed = list[Mapping[str, float]]()
+    first = max(right, key=told)
+    first = as_shown(first) if lent else first
+    samples, timed, untimed = list[Sample](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
     reused = False
-    for record in map(as_shown, right):
+    for record in map(as_shown, right) if lent else right:
         if (sample := sample_of(record)) is not None:
             samples.append(sample)
-            each.append(_phases(record))
+            timed.append(record["seconds"])
         else:
-            untimed.append(_phases(record))
-        if record.get("instructions"):
-            instructions.append(record["instructions"]["count"])
+            untimed.append(record.get("seconds") or _NOTHING)
         # Of words that another counter lent, nothing is known but that nobody was measured.
         reused = reused or bool(record.get("counts_reused") and record.get("counting_kept"))
-    seconds = _columns([*each, *untimed])
-    tallies = _columns([record.get("tallies") or {} for record in right])
+    instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
+    seconds = _columns([*timed, *untimed])
+    tallies = _columns([record.get("tallies") or _NOTHING for record in right])
     proofs = [_proof_of(next(alike)) for _, alike in itertools.groupby(right, key=_proof_id)]
     by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or ())
     proved = all(proof.get("state") in _PROVED for proof in proofs)
@@ -408,11 +433,11 @@ def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) 
         first,
         "ok",
         "",
-        max(len(samples), len(instructions), 1),
+        max(len(timed), len(instructions), 1),
         lost=lost,
         agreeing=tuple(name for name in by if name != first.get("variant")),
         samples=tuple(samples),
-        each=tuple(each),
+        phases=tuple(timed),
         instructions=statistics.median_low(instructions) if instructions else None,
         seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
@@ -425,36 +450,24 @@ def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) 
     )
 
 
-def _told(record: Record) -> tuple[bool, bool]:
+def told(record: Record) -> tuple[bool, bool]:
     """How much a record says that is known only at the end of a run: one of before an interruption says none of it."""
     return bool(record.get("identity")), bool((record.get("precision") or {}).get("stopped"))
 
 
-def _columns(mappings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The measured values of mappings by their names; null is not a value.
-
-    Records that follow each other often share a mapping (record.py), which is then looked at once.
-    """
-    columns: dict[str, list[Any]] = {}
-    for _, group in itertools.groupby(mappings, key=id):
-        values, *further = group
-        times = 1 + len(further)
-        for name, value in values.items():
-            if value is not None:
-                column = columns.get(name)
-                if column is None:
-                    column = columns[name] = []
-                if further:
-                    column += [value] * times
-                else:
-                    column.append(value)
-    return columns
+def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The measured values of mappings by their names; null is not a value."""
+    columns = {
+        name: [value for values in mappings if (value := values.get(name)) is not None]
+        for name in dict.fromkeys(itertools.chain.from_iterable(mappings))
+    }
+    return {name: column for name, column in columns.items() if column}
 
 
-def _phases(record: Record) -> dict[str, float]:
+def _phases(seconds: Mapping[str, float | None]) -> dict[str, float]:
     """The seconds of one record by phase, without those that were not measured."""
-    seconds = record.get("seconds") or {}
-    return {name: seconds[name] for name in _phases_first(seconds) if name != "total" and seconds[name] is not None}
+    measured = {name: seconds[name] for name in _phases_first(seconds) if name != "total"}
+    return {name: spent for name, spent in measured.items() if spent is not None}
 
 
 def _phases_first(names: Iterable[str]) -> Sequence[str]:

@@ -16,7 +16,7 @@ import json
 import marshal
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -217,12 +217,16 @@ class Reader:
         """
         first, last = self.parts.get(beginning), self.parts.get(end)
         if first is not None or last is not None:
-            rest = line if first is None else b"{" + line[len(beginning) + 2 :]
-            rest = rest if last is None else rest[: -len(end)] + b"}"
+            start, stop = 0 if first is None else len(beginning) + 2, len(line) - (0 if last is None else len(end))
+            rest = b"".join((b"" if first is None else b"{", line[start:stop], b"" if last is None else b"}"))
             with contextlib.suppress(ValueError):
                 own = read_json(rest)
                 if type(own) is dict and own and (last is None or own.keys().isdisjoint(last)):
-                    return {**(first or {}), **own, **(last or {})}, own
+                    record = {} if first is None else first.copy()
+                    record.update(own)
+                    if last is not None:
+                        record.update(last)
+                    return record, own
         record = read_json(line)
         return record, record
 
@@ -249,11 +253,10 @@ class Reader:
     def leave_out(self, record: Record) -> None:
         """Take what nobody will ask for out of a record."""
         for name, kept in self.without.items():
-            value = record.get(name)
-            if type(value) is dict and kept:
+            if not kept:
+                record.pop(name, None)
+            elif type(value := record.get(name)) is dict:
                 record[name] = {inner: value[inner] for inner in kept if inner in value}
-            elif value is not None:
-                del record[name]
 
 
 def exactly(value: Any) -> bytes:
@@ -267,14 +270,23 @@ def report(line: Line) -> None:
     say(skipped)
 
 
-def read_records(paths: Sequence[Path | str], without: LeftOut = NOTHING_LEFT_OUT) -> list[Record]:
-    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
+def read_records(
+    paths: Sequence[Path | str],
+    without: LeftOut = NOTHING_LEFT_OUT,
+    shorten: Callable[[Record], None] | None = None,
+) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped.
+
+    Each may be shortened as soon as it has been read.
+    """
     records = []
     for given in map(Path, paths):
         for file in files_of(given) if given.is_dir() else [given]:
             for line in lines_of(file, without):
                 if line.record is None:
                     report(line)
-                else:
-                    records.append(line.record)
+                    continue
+                if shorten is not None:
+                    shorten(line.record)
+                records.append(line.record)
     return records

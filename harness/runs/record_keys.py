@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from variants import contract
@@ -79,6 +80,21 @@ def is_point(value: Any) -> bool:
     return type(value) is dict and finite(value.get("merges")) and is_seconds(value.get("seconds"))
 
 
+def is_curve(value: Any) -> bool:
+    return isinstance(value, list) and (are_plain_points(value) or all(map(is_point, value)))
+
+
+def are_plain_points(points: list[Any]) -> bool:
+    """Whether all are points of numbers, 0 or more, as nearly all curves are: told at once and not one by one."""
+    if not {dict}.issuperset(map(type, points)):
+        return False
+    merges = [point.get("merges") for point in points]
+    seconds = [point.get("seconds") for point in points]
+    if not {dict}.issuperset(map(type, seconds)):
+        return False
+    return are_small_numbers([*merges, *chain.from_iterable(map(dict.values, seconds))])
+
+
 def is_seconds(value: Any) -> bool:
     return isinstance(value, dict) and (
         are_small_numbers(value.values()) or all(spent is None or finite(spent) for spent in value.values())
@@ -109,7 +125,7 @@ SIGNED = Type("a number", finite)
 YES_OR_NO = Type("true or false", lambda value: isinstance(value, bool))
 TEXTS = Type("a list of texts", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value))
 CORES = Type("a list of cores", lambda value: isinstance(value, list) and all(type(each) is int for each in value))
-CURVE = Type("a list of points", lambda value: isinstance(value, list) and all(map(is_point, value)))
+CURVE = Type("a list of points", is_curve)
 MERGE = Type("a merge: two tokens in hexadecimal digits", is_merge)
 MAPPING = Type("a mapping", lambda value: isinstance(value, dict))
 SECONDS = Type("a mapping of seconds by phase", is_seconds)
@@ -290,6 +306,8 @@ def is_sound(record: Mapping[str, Any], fresh: Mapping[str, Any]) -> bool:
 
 
 def _is_sound_within(outer: str, values: Mapping[str, Any]) -> bool:
+    if outer and _are_sound_numbers(outer, values):
+        return True
     described = _TESTS[outer]
     for name, value in values.items():
         if (key := described.get(name)) is None:
@@ -304,6 +322,32 @@ def _is_sound_within(outer: str, values: Mapping[str, Any]) -> bool:
         elif not test(value) or not (outer or name not in _WITHIN or _is_sound_within(name, value)):
             return False
     return values.keys() >= _NEEDED.get(outer, _NONE)
+
+
+def _are_sound_numbers(outer: str, values: Mapping[str, Any]) -> bool:
+    """Whether only numbers, or what may stand for one, are in a mapping: told by keys, types, and how large all are."""
+    form = (outer, *values, *map(type, values.values()))
+    numeric = _FORMS.get(form)
+    if numeric is None:
+        if len(_FORMS) == MOST_FORMS:
+            _FORMS.clear()
+        described = _TESTS[outer]
+        numeric = _FORMS[form] = values.keys() >= _NEEDED.get(outer, _NONE) and all(
+            name in described and _is_of_numbers(value, *described[name]) for name, value in values.items()
+        )
+    return numeric and are_small([0, *filter(None, values.values())])
+
+
+def _is_of_numbers(value: Any, test: Callable[[Any], bool], kinds: tuple[type, ...], null: bool) -> bool:
+    """Whether a value is of a type that its key may have, and only its size is still to be asked."""
+    if value is None:
+        return null
+    numbers = kinds or ((int, float) if test is SIGNED.fits else (bool,) if test is YES_OR_NO.fits else ())
+    return type(value) in numbers
+
+
+_FORMS: dict[tuple[Any, ...], bool] = {}
+MOST_FORMS = 4096
 
 
 def _holds_together(record: Mapping[str, Any]) -> bool:

@@ -56,6 +56,8 @@ from harness.results.legend import REUSED, UNCONFIRMED, Legend, divergence_text,
 from harness.results.notes import ONE_RUN_CANNOT_TELL
 from harness.results.rows import Row, decimals_of, measured_phases, on_one_footing
 
+MOST_RUNS = 300
+"""Of more runs of a row nobody would tell one tick from the next."""
 TOO_WIDE = 8
 """From this ratio of the longest total to the shortest on, the shortest bar is too short to show what it is made of."""
 
@@ -194,11 +196,23 @@ def totals_with_runs(rows: Sequence[Row], labels: Sequence[str]) -> Panel:
     drawn = {id(mark.row) for mark in marks}
     for place, row in enumerate(rows):
         if len(row.samples) > 1:
-            seconds = [sample.wall_seconds for sample in row.samples]
+            seconds = some_of([sample.wall_seconds for sample in row.samples])
             marks.append(Dots(seconds, place, row_look(row).colour, row=row))
         elif id(row) not in drawn:
             marks.append(outcome(row, place))
     return Panel(panel.name, panel.title, panel.x, labels, marks)
+
+
+def some_of(seconds: Sequence[float]) -> Sequence[float]:
+    """All of them, or of very many so many that stand for them: from the shortest to the longest, evenly.
+
+    >>> some_of([3.0, 1.0]), some_of(range(10_000))[:3], some_of(range(10_000))[-1]
+    ([3.0, 1.0], [0, 33, 67], 9999)
+    """
+    if len(seconds) <= MOST_RUNS:
+        return seconds
+    ordered, last = sorted(seconds), len(seconds) - 1
+    return [ordered[round(place * last / (MOST_RUNS - 1))] for place in range(MOST_RUNS)]
 
 
 def _bars_to(marks: Sequence[Mark], low: float) -> Iterator[Bar]:

@@ -13,7 +13,7 @@ from harness.results.charts.costs import counting_panels, memory_panel, tally_pa
 from harness.results.charts.merging import PHASES, TRAINING, curves_of
 from harness.results.charts.merging import panels as curve_panels
 from harness.results.charts.questions import questions
-from harness.results.charts.seconds import far_apart, phases_panel, totals_with_runs
+from harness.results.charts.seconds import MOST_RUNS, far_apart, phases_panel, totals_with_runs
 from harness.results.charts.sizes import SIZES, series_of
 from harness.results.charts.sizes import panels as size_panels
 from harness.results.charts.values import value_of
@@ -63,6 +63,8 @@ def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[
         panel = ratios_panel("ratios", lines, "", "right / left")
         yield Figure("ratios", "Right against left", about, [panel])
     about = "From the fastest down. A tick is a single run; a dashed line is where an extrapolated total should lie."
+    if any(len(row.samples) > MOST_RUNS for row in rows):
+        about += f" Of more than {MOST_RUNS} runs so many have ticks, evenly from the shortest to the longest."
     yield Figure("totals", "Total seconds", about, [totals_with_runs(rows, page_rows.brief)])
     shares = [phases_panel(rows, page_rows.brief, shares=True), phases_panel(rows, page_rows.brief, shares=False)]
     about = "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of."

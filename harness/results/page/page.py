@@ -9,14 +9,19 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import json
+import itertools
+import operator
+import statistics
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness.common.comparison import Comparison
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import count_text
+from harness.results.charts.seconds import MOST_RUNS
+from harness.results.chosen import IN_NO_PICTURE
 from harness.results.fairness import given_sheet, identity_notes, outside, shown_by
 from harness.results.legend import Legend, status_text
 from harness.results.matches import Sets, comparison_of, comparison_sheet
@@ -35,7 +40,7 @@ from harness.results.page.sections import (
 from harness.results.page.table import TableColumn, columns_of
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS
-from harness.runs.record_keys import finite
+from harness.runs.record import exactly
 from harness.runs.reproduction import command_of
 
 Records = Sequence[Mapping[str, Any]]
@@ -77,7 +82,7 @@ def page(
             title=_title(page_rows, sets),
             on_corpora=caption[:corpora],
             caption=caption[corpora:],
-            digest=_digest(sets),
+            digest=_digest(sets, page_rows),
             policy=_policy(scripts),
             style=(HERE / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
@@ -166,34 +171,43 @@ def _title(page_rows: PageRows, sets: Mapping[str, Records]) -> str:
     return f"{subject} on {on}" if on else subject
 
 
-def _digest(sets: Mapping[str, Records]) -> str:
-    """Of the records, so that two pages can be told to be about the same."""
-    digest = hashlib.sha256()
-    for name in sorted(sets):  # record by record, for the text of all of them may be longer than memory
-        digest.update(json.dumps(name).encode())
-        known: dict[str, tuple[Any, str]] = {}
-        for record in sets[name]:
-            digest.update(_spelled(record, known).encode())
+def _digest(sets: Mapping[str, Records], page_rows: PageRows) -> str:
+    """Of what a page takes from its records, so that two pages can be told to be about the same.
+
+    Key by key for many records at a time: what all of them share is spelled once, and the curve is that of each row.
+    """
+    digest = hashlib.sha256(exactly([row.record.get("curve") for row in page_rows.rows]))
+    for name in sorted(sets):
+        digest.update(exactly(name))
+        for start in range(0, len(sets[name]), _AT_ONCE):
+            part = sets[name][start : start + _AT_ONCE]
+            for key in sorted({*chain.from_iterable(part)} - _NOT_IN_DIGEST):
+                digest.update(exactly(key))
+                digest.update(_in_turn([_shown_of(key, record.get(key)) for record in part]))
     return digest.hexdigest()
 
 
-def _spelled(record: Mapping[str, Any], known: dict[str, tuple[Any, str]]) -> str:
-    """A record as JSON, its keys sorted; what it shares with the one before it (record.py) is spelled once.
+_AT_ONCE = 1000
+_NOT_IN_DIGEST = {"curve", *(name for name, kept in IN_NO_PICTURE.items() if not kept)}
 
-    >>> _spelled({"b": {"y": 1, "x": None}, "a": "text"}, {})
-    '{"a": "text", "b": {"x": null, "y": 1}}'
+
+def _shown_of(key: str, value: Any) -> Any:
+    """What is shown of a record's value."""
+    kept = IN_NO_PICTURE.get(key)
+    return {inner: value[inner] for inner in kept if inner in value} if kept and value is not None else value
+
+
+def _in_turn(values: Sequence[Any]) -> bytes:
+    """The bytes of each, one after the other, made once where all are one.
+
+    >>> _in_turn([one := {"a": 1.5}, one]) == _in_turn([{"a": 1.5}, {"a": 1.5}]) == 2 * exactly(one)
+    True
     """
-    members = []
-    for name in sorted(record):
-        value, before = record[name], known.get(name)
-        if before is None or before[0] is not value:
-            text = repr(value) if finite(value) else _SPELLING.encode(value)  # which takes three times as long
-            before = known[name] = value, f"{_SPELLING.encode(name)}: {text}"
-        members.append(before[1])
-    return f"{{{', '.join(members)}}}"
+    alike = all(map(operator.is_, values, itertools.repeat(values[0])))
+    return exactly(values[0]) * len(values) if alike else exactly(values)[_HEAD_OF_A_LIST:]
 
 
-_SPELLING = json.JSONEncoder(sort_keys=True, default=str)
+_HEAD_OF_A_LIST = len(exactly([]))
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -234,7 +248,6 @@ def _details(page_rows: PageRows, place: int) -> dict[str, Any]:
     row = page_rows.rows[place]
     record, environment = row.record, row.record.get("environment") or {}
     tallies = [f"{name.replace('_', ' ')} {count_text(number)}" for name, number in row.tallies.items()]
-    runs = [f"{sample.wall_seconds:.4g}" for sample in row.samples] if len(row.samples) > 1 else []
     facts = {
         "task": page_rows.tasks[place],
         "outcome": status_text(row) + (f": {row.reason}" if row.reason else ""),
@@ -243,13 +256,22 @@ def _details(page_rows: PageRows, place: int) -> dict[str, Any]:
         "identity": shown_by(row) if row.identity.get("reason") else None,
         "corpus": f"{row.corpus.get('name')}, sha256 {row.corpus.get('sha256')}" if row.corpus else None,
         "parameters": ", ".join(f"{name}={value}" for name, value in (record.get("params") or {}).items()),
-        "runs": f"{' / '.join(runs)} s" if runs else None,
+        "runs": _runs(row),
         "work": ", ".join(tallies),
         "measured": ", ".join(filter(None, (record.get("started"), _beside(row)))),
         "code": _code(environment),
         "source": record.get("source_sha256"),
     }
     return {"command": command_of(record), "facts": [(name, str(text)) for name, text in facts.items() if text]}
+
+
+def _runs(row: Row) -> str | None:
+    """Every total; of very many the ends and the middle."""
+    seconds = [sample.wall_seconds for sample in row.samples]
+    if len(seconds) > MOST_RUNS:
+        low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
+        return f"{low:.4g} to {high:.4g} s, half of {count_text(len(seconds))} below {middle:.4g} s"
+    return f"{' / '.join(f'{each:.4g}' for each in seconds)} s" if len(seconds) > 1 else None
 
 
 def _beside(row: Row) -> str:

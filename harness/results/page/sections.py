@@ -79,7 +79,9 @@ def _best(page_rows: PageRows, ranked: Sequence[Row], group: Sequence[int]) -> B
         ordered[0],
         f"{least:,.{decimals_for([least])}f}{mark_of(first)}",
         [place for place in ordered[1:] if not told_apart(first, ranked[place])],
-        f"{page_rows.brief[ordered[-1]]}, {ratio_text(most / least)} times as long" if told_apart(first, last) else "",
+        f"{page_rows.brief[ordered[-1]]}, {ratio_text(most / least)} times as long"
+        if last is not first and told_apart(first, last)
+        else "",
     )
 
 
