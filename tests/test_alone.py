@@ -65,6 +65,13 @@ def test_a_lock_that_is_a_pipe_is_told_at_once(name: str) -> None:
         pytest.fail("it was not refused")
 
 
+@pytest.mark.parametrize("name", ["timing", "concurrent"])
+def test_a_lock_that_is_a_link_is_told_at_once(name: str) -> None:
+    lock.lock_file(name).symlink_to("elsewhere")
+    with pytest.raises(Refusal, match=r"symbolic links.*; set BPE_HARNESS_LOCKS to a folder"), lock.timing():
+        pytest.fail("it was not refused")
+
+
 def test_a_lock_that_somebody_keeps_for_himself_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "SECONDS_FOR_A_LOOK", 0)
     descriptor = lock.opened(lock.lock_file("concurrent"))

@@ -89,7 +89,14 @@ def test_a_card_cannot_place_its_file_outside_the_cache(server: Server, file: st
         check_source(asked)
     with pytest.raises(Refusal, match="it is a plain name, for the cache's own folder"):
         get(asked)
+    with pytest.raises(Refusal, match=r"name is .*; it is a plain name, for the cache's own folder"):
+        get(url(server) | {"name": file})  # by which what is on its way has a folder, which is removed in the end
     assert server.asked == []
+
+
+def test_a_card_whose_source_is_none_is_refused(server: Server) -> None:
+    with pytest.raises(Refusal, match="the card of known: source is 5; it is a mapping"):
+        check_source(url(server) | {"source": 5})
 
 
 def test_a_lock_that_is_a_pipe_is_told_at_once(server: Server, cache_folder: Path) -> None:

@@ -12,6 +12,7 @@ import yaml
 from omegaconf import OmegaConf, _utils
 
 from harness.common import registry
+from harness.common.errors import Refusal
 from harness.common.quick_yaml import quick_yaml
 
 FILES = [*registry.conf_folder().rglob("*.yaml"), *Path(hydra.__file__).parent.rglob("conf/**/*.yaml")]
@@ -44,6 +45,16 @@ def test_what_omegaconf_refuses_is_refused(wrong: str) -> None:
         read(wrong)
     with quick_yaml(), pytest.raises(yaml.YAMLError):
         read(wrong)
+
+
+def test_what_would_fill_the_memory_is_refused_at_once(tmp_path: Path) -> None:
+    """Ten times ten times ten and so on: OmegaConf would copy it all."""
+    levels = [f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 10)]
+    (tmp_path / "bomb.yaml").write_text("\n".join(["a0: &a0 [x]", *levels]))
+    with quick_yaml(), pytest.raises(Refusal, match=r"bomb\.yaml is not read: it has more than 10 aliases"):
+        OmegaConf.load(tmp_path / "bomb.yaml")
+    with quick_yaml():
+        assert read("a: &a [x]\nb: *a\nc: '*'") == {"a": ["x"], "b": ["x"], "c": "*"}
 
 
 def test_it_is_put_back_as_it_was_and_may_be_asked_for_twice() -> None:

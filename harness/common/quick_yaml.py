@@ -15,6 +15,9 @@ from omegaconf import _utils
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
+from harness.common.aliases import refuse_many_aliases
+from harness.common.errors import Refusal
+
 Loaders = Callable[[], Any]
 """What OmegaConf asks for the class of a loader."""
 
@@ -33,12 +36,23 @@ def _over_libyaml(loaders: Loaders) -> Loaders:
         return loaders
 
     def begin(loader: Any, stream: Any) -> None:
-        CParser.__init__(loader, stream)
+        CParser.__init__(loader, harmless(stream))
         SafeConstructor.__init__(loader)
         Resolver.__init__(loader)
 
     quick = type("QuickLoader", (CParser, ordinary), {"__init__": begin})
     return lambda: quick
+
+
+def harmless(stream: Any) -> str:
+    """The text of a stream. Raises Refusal for one that has many aliases, of each of which OmegaConf makes a copy."""
+    content = stream if isinstance(stream, str | bytes) else stream.read()
+    text = content.decode() if isinstance(content, bytes) else content
+    try:
+        refuse_many_aliases(text)
+    except ValueError as error:
+        raise Refusal(f"{getattr(stream, 'name', 'a configuration')} is not read: {error}") from error
+    return str(text)
 
 
 def read_yaml(text: str) -> Any:

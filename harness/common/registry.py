@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.common.aliases import refuse_many_aliases
 from harness.common.errors import Refusal
 from harness.worker import calling
 
-MOST_ALIASES = 10
 MOST_NAMES = 50
 """So many names are listed for who has mistaken one; of more only the likely one is named."""
 ENTRY_POINTS = "harness.variants"
@@ -246,16 +246,6 @@ def resolve(target: str) -> Callable[..., Any]:
 
 def _read(file: Path) -> dict[str, Any]:
     return _card(file, file.stat().st_mtime_ns)
-
-
-def refuse_many_aliases(content: str) -> None:
-    """Raise ValueError for YAML whose aliases could stand for more than any memory holds; a card needs none."""
-    if "*" not in content or "&" not in content:
-        return
-    import yaml  # only here: it takes its time, and no card of ours comes so far
-
-    if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content)) > MOST_ALIASES:
-        raise ValueError(f"it has more than {MOST_ALIASES} aliases, and a card needs none")
 
 
 @functools.cache

@@ -65,12 +65,16 @@ def fetched(card: Card) -> Path:
 def check_source(card: Card) -> None:
     """Raises Refusal for a card that does not say enough of its source."""
     source = card["source"]
+    if not isinstance(source, Mapping):
+        raise Refusal(f"the card of {card['name']}: source is {source!r}; it is a mapping that begins with its kind")
     kind, kinds = source.get("kind"), [*FIND, *YOURS]
     if kind not in kinds:
         raise Refusal(f"the card of {card['name']}: {registry.unknown('kind of source', str(kind), kinds)}")
-    file = source.get("file")
-    if kind in NEEDED and file is not None and (Path(file).name != file or file in (".", "..")):
-        raise Refusal(f"the card of {card['name']}: file is {file!r}; it is a plain name, for the cache's own folder")
+    for key, named in (("file", source.get("file")), ("name", card["name"])) if kind in NEEDED else ():
+        if named is not None and (Path(str(named)).name != str(named) or named in (".", "..")):
+            raise Refusal(
+                f"the card of {card['name']}: {key} is {named!r}; it is a plain name, for the cache's own folder"
+            )
     missing = [key for key in NEEDED.get(kind, ()) if key not in source]
     if missing:
         raise Refusal(f"the card of {card['name']}: a source of kind {kind} needs {', '.join(NEEDED[kind])}")

@@ -80,6 +80,15 @@ def is_concurrent() -> bool:
 @contextlib.contextmanager
 def timing(concurrent: bool = False) -> Iterator[None]:
     """Hold the machine for timed measurements. Raises Refusal if another run is being timed that this must not join."""
+    descriptor = held(concurrent)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def held(concurrent: bool) -> int:
+    """The descriptor of a lock that is held. Raises Refusal if it cannot be had."""
     descriptor = None
     try:
         descriptor = opened(lock_file("concurrent" if concurrent else "timing"))
@@ -91,13 +100,12 @@ def timing(concurrent: bool = False) -> Iterator[None]:
                 "or set concurrent=true (--concurrent, where a command has it): the records will say so",
                 UNMEASURED,
             )
-        yield
-    except OSError as error:
+    except BaseException as error:
         if descriptor is not None:
+            os.close(descriptor)
+        if not isinstance(error, OSError):
             raise
         raise Refusal(
             f"cannot lock {error.filename} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED
         ) from error
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+    return descriptor
