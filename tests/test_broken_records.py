@@ -26,6 +26,7 @@ from harness.results.legend import Legend
 from harness.results.page.page import page
 from harness.results.rows import rows
 from harness.results.tasks import sheets_of
+from harness.runs import record as record_module
 from harness.runs.record import LONGEST_LINE, Line, Reader, RecordFile, lines_of, read_records
 from harness.runs.record_keys import KEYS
 from harness.table import csv, markdown
@@ -232,8 +233,8 @@ def spelled(line: Line) -> str:
     return json.dumps([line.record, line.complaints])
 
 
-def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it() -> None:
-    """What two lines share is read and checked once: not what only looks as if it were shared."""
+def lines_alike_and_broken() -> list[str]:
+    """A record, and lines that begin or end as it does."""
     whole = next(record for record in WHOLE if record.get("tallies") and record.get("environment"))
     texts = [json.dumps(record) for record in (whole, {**whole, "block": 7}, {**whole, "tallies": {"x": 1}})]
     end = texts[0][texts[0].rindex(', "environment": {') :]
@@ -273,6 +274,12 @@ def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it()
         "[" + texts[0] + end,
         "3" + end,
     ]
+    return texts
+
+
+def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it() -> None:
+    """What two lines share is read and checked once: not what only looks as if it were shared."""
+    texts = lines_alike_and_broken()
     texts += texts[::-1]
     one = Reader(Path("of.jsonl"))
     for number, text in enumerate(texts, 1):
@@ -280,6 +287,76 @@ def test_a_line_is_read_as_it_is_alone_whatever_the_line_before_shares_with_it()
         assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line)), text[-200:]
         if one.before:
             assert spelled(one.line(number, line)) == spelled(Reader(Path("of.jsonl")).line(number, line))
+
+
+def repeated(record: dict[str, Any], number: int) -> dict[str, Any]:
+    """A further block of a cell, its figures others."""
+    seconds = {name: None if spent is None else spent + number for name, spent in record["seconds"].items()}
+    seconds["total"] = sum(spent or 0.0 for name, spent in seconds.items() if name != "total")
+    return {
+        **record,
+        "block": number,
+        "seconds": seconds,
+        "cpu_seconds": 1.5 * number,
+        "witness": {"wall_seconds": 0.5},
+    }
+
+
+SPOILT: list[dict[str, Any]] = [
+    {"seconds": {"total": 1.0}},
+    {"seconds": {"total": -1.0, "update": -1.0}},
+    {"seconds": {"total": 2.0, "other": 1.0, "update": 1.0, "mine": "text"}},
+    {"seconds": {"total": True}},
+    {"seconds": None},
+    {"block": 1.5},
+    {"block": True},
+    {"block": -1},
+    {"block": 2**70},
+    {"block": None},
+    {"cpu_seconds": "1"},
+    {"cpu_seconds": 10**400},
+    {"cpu_seconds": float("inf")},
+    {"witness": {"wall_seconds": -1.0}},
+    {"witness": {"whole_process": 1}},
+    {"witness": []},
+    {"witness": {}},
+    {"tallies": {"x": 1.0}},
+    {"tallies": {"y": 1}},
+    {"curve": [{"merges": 1, "seconds": {"update": "x"}}]},
+    {"curve": [{"merges": 1}]},
+    {"curve": [1]},
+    {"curve": [{"merges": -1, "seconds": {"update": -0.5}}]},
+    {"curve": [{"merges": 1, "seconds": {}}]},
+    {"identity": {"kind": "wrong"}},
+    {"extrapolated": {"total_seconds": 1.0}},
+    {"instructions": {}},
+    {"memory_is_sampled": 1},
+    {"counts_reused": None},
+    {"limits": {"wall_seconds": "x"}},
+    {"last_phase": 1},
+    {"started": "now"},
+    {"peak_rss_bytes": 1.0},
+    {"unheard_of": {"x": [1, {}]}},
+]
+
+
+@pytest.mark.parametrize("place", [3, 30])
+def test_lines_of_one_form_are_told_as_each_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """Many are checked together; one among them that is broken is told by its number, and no other is."""
+    monkeypatch.setattr(record_module, "MOST_TOGETHER", 16)
+    whole = next(record for record in WHOLE if record.get("tallies") and record.get("environment"))
+    sound = [repeated(whole, number) for number in range(60)]
+    texts = [json.dumps(record) for record in sound]
+    path = tmp_path / "of.jsonl"
+    for text in [*(json.dumps({**sound[place], **spoilt}) for spoilt in SPOILT), *lines_alike_and_broken()]:
+        written = [*texts[:place], text, *texts[place + 1 :], "", text, *texts[:20]]
+        path.write_text("".join(f"{each}\n" for each in written))
+        alone = [Reader(path).line(number, f"{each}\n".encode()) for number, each in enumerate(written, 1) if each]
+        told = list(lines_of(path))
+        assert [line.number for line in told] == [line.number for line in alone]
+        assert list(map(spelled, told)) == list(map(spelled, alone)), text[-200:]
 
 
 @pytest.mark.slow

@@ -26,8 +26,9 @@ from shown import explanations, to_csv, to_markdown
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import seconds_texts
 from harness.results.frame import frame_of
+from harness.results.latest import latest
 from harness.results.legend import KEPT, Legend
-from harness.results.rows import latest, rows
+from harness.results.rows import rows
 from harness.runs.record import BY_ITSELF, read_records
 from harness.runs.record_keys import PHASES
 from harness.table import exit_code, main, render

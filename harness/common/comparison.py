@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from harness.common.middle import median
 from variants.contract import COUNTING_PHASES
 
 CONFIDENCE = 0.95
@@ -136,7 +137,7 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison
     # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
     low, high = interval(log_ratios) if usable else (None, None)
     return Comparison(
-        math.exp(statistics.median(log_ratios)),
+        math.exp(median(log_ratios)),
         None if low is None else math.exp(low),
         None if high is None else math.exp(high),
         len(usable),
@@ -214,7 +215,7 @@ def spread(values: Sequence[float]) -> float | None:
     >>> spread([3.0, 4.0, 5.0]), spread([1.0])
     (0.5, None)
     """
-    return (max(values) - min(values)) / statistics.median(values) if len(values) > 1 else None
+    return (max(values) - min(values)) / median(values) if len(values) > 1 else None
 
 
 # Two lists of times of different runs, of which no block holds one each: their ratio, and how far it is known.

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.results.latest import latest, latest_run
 from harness.results.matches import NAMES
-from harness.results.rows import latest, latest_run, told
+from harness.results.rows import told
 from harness.runs.fields import Key, cell_of
 from harness.runs.record import LeftOut, Record, read_records
 

@@ -11,22 +11,31 @@ import functools
 import itertools
 import json
 import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from harness.common.comparison import Sample, sample_of, spread
+from harness.common.middle import median, median_low
 from harness.common.units import decimals_for
-from harness.runs.fields import COUNTED, WORK, InWords, Key, Record, asked_of, cell_of, counts_only, in_words, key_of
+from harness.runs.fields import (
+    COUNTED,
+    WORK,
+    InWords,
+    Key,
+    Record,
+    asked_of,
+    cell_of,
+    counts_only,
+    in_words,
+    key_of,
+    together,
+)
 from harness.runs.record import BY_ITSELF
 from harness.runs.record_keys import BY_DESIGN, PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
-
-_UNTIMED = ("proof", "instructions")
-"""The presets of conf/measure whose records hold no times."""
 
 _PROVED = ("reference", "confirmed", "replayed")
 
@@ -106,7 +115,7 @@ class Row:
     def cpu_seconds(self) -> float | None:
         """The median CPU time of the counter and the trainer together."""
         known = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
-        return statistics.median(known) if known else None
+        return median(known) if known else None
 
     @cached_property
     def spread(self) -> float | None:
@@ -203,20 +212,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     records = [record for record in records if not record.get("warm_up") or _differs(record)]
     records = _confirmed_by_others(records)
     trained = [record for record in records if not counts_only(record)]
-    return _disputes([_row(cell, counted) for cell in _together(trained or records, cell_of)])
-
-
-def _together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) -> list[list[Record]]:
-    """The records of each key, in order of first appearance. Those that follow each other mostly have the same."""
-    groups: dict[Key, list[Record]] = {}
-    last: Key | None = None
-    group: list[Record] = []
-    for record in records:
-        key = key_of_record(record)
-        if key is not last:
-            last, group = key, groups.setdefault(key, [])
-        group.append(record)
-    return list(groups.values())
+    return _disputes([_row(cell, counted) for cell in together(trained or records, cell_of)])
 
 
 def _counted_in_its_run(records: Sequence[Record]) -> set[Key]:
@@ -326,43 +322,6 @@ def _proof_of(record: Record) -> Mapping[str, Any]:
 _NOTHING: Mapping[str, Any] = {}
 
 
-def latest(records: Sequence[Record]) -> list[Record]:
-    """Those records of each cell that its latest run made; of times and of what is no time, the latest of each.
-
-    >>> [record["run_id"] for record in latest([
-    ...     {"variant": "a", "run_id": "first", "started": "2026-01-01T09:00:00+00:00"},
-    ...     {"variant": "b", "run_id": "first", "started": "2026-01-01T09:01:00+00:00"},
-    ...     {"variant": "a", "run_id": "second", "started": "2026-01-02T09:00:00+00:00"},
-    ...     {"variant": "a", "run_id": "third", "started": "2026-01-03T09:00:00+00:00", "measure": "instructions"},
-    ... ])]
-    ['first', 'second', 'third']
-    """
-    older: set[int] = set()
-    for cell in _together(records, cell_of):
-        newest: dict[str, Record] = {}
-        for record in cell:
-            what = _measured(record)
-            if (record.get("started") or "") >= (newest.setdefault(what, record).get("started") or ""):
-                newest[what] = record
-        runs = {what: record.get("run_id") for what, record in newest.items()}
-        older.update(id(record) for record in cell if record.get("run_id") != runs[_measured(record)])
-    return [record for record in records if id(record) not in older]
-
-
-def latest_run(records: Sequence[Record]) -> list[Record]:
-    """Those records that the run made which was begun last.
-
-    >>> [record["variant"] for record in latest_run([
-    ...     {"variant": "a", "run_id": "first", "started": "2026-01-01T09:00:00+00:00"},
-    ...     {"variant": "b", "run_id": "second", "started": "2026-01-02T09:00:00+00:00"},
-    ...     {"variant": "c", "run_id": "second", "started": "2026-01-02T09:01:00+00:00"},
-    ... ])]
-    ['b', 'c']
-    """
-    newest = max((str(record.get("run_id") or "") for record in records), default="")
-    return [record for record in records if str(record.get("run_id") or "") == newest]
-
-
 def decimals_of(shown: Iterable[Row]) -> int:
     """How many decimals the seconds of these rows are written with."""
     return decimals_for([row.total for row in shown if row.total is not None])
@@ -372,12 +331,6 @@ def measured_phases(shown: Iterable[Row]) -> list[str]:
     """The phases that any row has, in their usual order; any others come after."""
     measured = {phase: None for row in shown for phase in row.seconds}
     return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
-
-
-def _measured(record: Record) -> str:
-    """What was measured of a cell, as far as one does not replace the other."""
-    measure = record.get("measure")
-    return measure if measure in _UNTIMED else "time"
 
 
 def _row(cell: Sequence[Record], counted: Set[Key]) -> Row:
@@ -438,12 +391,12 @@ def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) 
         agreeing=tuple(name for name in by if name != first.get("variant")),
         samples=tuple(samples),
         phases=tuple(timed),
-        instructions=statistics.median_low(instructions) if instructions else None,
-        seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
+        instructions=median_low(instructions) if instructions else None,
+        seconds={name: median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
-        tallies={name: statistics.median_low(values) for name, values in tallies.items()},
+        tallies={name: median_low(values) for name, values in tallies.items()},
         counts_reused=reused,
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=proved or counts_only(first),
@@ -481,7 +434,7 @@ def _ordered(names: tuple[str, ...]) -> Sequence[str]:
 
 def _median_of(records: Sequence[Record], key: str) -> int | None:
     values = [record[key] for record in records if record.get(key) is not None]
-    return statistics.median_low(values) if values else None
+    return median_low(values) if values else None
 
 
 def _disputes(shown: Sequence[Row]) -> list[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -344,6 +344,19 @@ class _Keyed(NamedTuple):
 
 
 _last_cell = [_Keyed([object()], ())]
+
+
+def together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) -> list[list[Record]]:
+    """The records of each key, in order of first appearance. Those that follow each other mostly have the same."""
+    groups: dict[Key, list[Record]] = {}
+    last: Key | None = None
+    group: list[Record] = []
+    for record in records:
+        key = key_of_record(record)
+        if key is not last:
+            last, group = key, groups.setdefault(key, [])
+        group.append(record)
+    return list(groups.values())
 
 
 def asked_of(record: Record) -> Key:

@@ -19,12 +19,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
 from harness.common.quick_json import read_json
 from harness.common.streams import say
+from harness.runs.alike import all_sound, columns_of
 from harness.runs.record_keys import complaints, is_sound
 
 SCHEMA = 1
@@ -43,6 +44,9 @@ FIGURES, ENDING, SOURCE = b', "seconds": {', b', "environment": {', b', "source_
 That end may begin a little before the machine is described.
 """
 LITTLE = 400
+FEWEST_TOGETHER, MOST_TOGETHER = 8, 256
+"""So many lines of one form are checked at once."""
+_SHARED = frozenset((dict, list, str))
 MOST_PARTS, MOST_MET = 4096, 65_536
 BY_ITSELF = "itself"
 """What stands for the counter of a trainer that reads the file: how it counts, only it knows."""
@@ -116,16 +120,7 @@ def lines_of(path: Path, without: LeftOut = NOTHING_LEFT_OUT) -> Iterator[Line]:
     reader = Reader(path, without)
     try:
         with readable(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
-            for number in itertools.count(1):
-                text = file.readline(LONGEST_LINE)
-                if len(text) == LONGEST_LINE:
-                    while text and not text.endswith(b"\n"):
-                        text = file.readline(LONGEST_LINE)
-                    yield Line(path, number, None, (f"it is of over {LONGEST_LINE >> 20} MiB, and no record is",))
-                elif not text:
-                    return
-                elif text.strip():
-                    yield reader.line(number, text)
+            yield from reader.lines(texts_in(file))
     except OSError as error:
         told = error.strerror or error
         raise Refusal(f"cannot read records from {path} ({told}); python -m harness makes some", UNMEASURED) from error
@@ -133,9 +128,33 @@ def lines_of(path: Path, without: LeftOut = NOTHING_LEFT_OUT) -> Iterator[Line]:
         raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
 
 
+def texts_in(file: BinaryIO | gzip.GzipFile) -> Iterator[tuple[int, bytes | None]]:
+    """The lines that are not blank by their numbers; None in the place of one that is longer than any record."""
+    for number in itertools.count(1):
+        text = file.readline(LONGEST_LINE)
+        if len(text) == LONGEST_LINE:
+            while text and not text.endswith(b"\n"):
+                text = file.readline(LONGEST_LINE)
+            yield number, None
+        elif not text:
+            return
+        elif not text.isspace():
+            yield number, text
+
+
 def files_of(folder: Path) -> list[Path]:
     """The files of records in a folder, what is packed first; the name of the plain one where there is none."""
     return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
+
+
+class Held(NamedTuple):
+    """A line of a form that is known: what it shares with others at its beginning and end, and its own members."""
+
+    number: int
+    text: bytes
+    first: Record
+    own: Record
+    last: Record
 
 
 class Reader:
@@ -157,6 +176,71 @@ class Reader:
         """The hashes of those that have come."""
         self.beginning = self.end = b""
         """Those of the line before: the same object has its hash already."""
+        self.forms: dict[tuple[bytes, bytes], tuple[str, ...]] = {}
+        """The keys that stood between a beginning and an end, both known, in a sound record."""
+        self.shared: dict[bytes, Any] = {}
+        """Mappings and lists that came again and again, by their bytes."""
+
+    def lines(self, texts: Iterator[tuple[int, bytes | None]]) -> Iterator[Line]:
+        """What `line` says of each text. Those of one form that follow each other are checked together."""
+        held: list[Held] = []
+        try:
+            for number, text in texts:
+                one = None if text is None else self.of_known_form(number, text)
+                if one is None or len(held) == MOST_TOGETHER or (held and held[0].own.keys() != one.own.keys()):
+                    yield from self.together(held)
+                    held = []
+                if one is not None:
+                    held.append(one)
+                elif text is not None:
+                    yield self.line(number, text)
+                else:
+                    yield Line(self.path, number, None, (f"it is of over {LONGEST_LINE >> 20} MiB, and no record is",))
+        except (OSError, EOFError, zlib.error):
+            yield from self.together(held)  # what came before is told
+            raise
+        yield from self.together(held)
+
+    def of_known_form(self, number: int, text: bytes) -> Held | None:
+        """The line's parts, where it begins, ends and has the keys of a sound one that was met before."""
+        self.beginning, self.end = beginning, end = self.cut(text)
+        form = self.forms.get((beginning, end))
+        first, last = self.parts.get(beginning), self.parts.get(end)
+        if form is None or first is None or last is None:
+            return None
+        try:
+            own = read_json(b"".join((b"{", text[len(beginning) + 2 : len(text) - len(end)], b"}")))
+        except (ValueError, RecursionError):
+            return None
+        return Held(number, text, first, own, last) if type(own) is dict and tuple(own) == form else None
+
+    def together(self, held: Sequence[Held]) -> Iterator[Line]:
+        """The lines of one form; each by itself if there are few, or if not all are certainly sound."""
+        if len(held) >= FEWEST_TOGETHER:
+            columns = columns_of([one.own for one in held])
+            self.share(held, columns)
+            records = [{**one.first, **one.own, **one.last} for one in held]
+            if all_sound(records, columns):
+                self.before, self.exact = records[-1], {}
+                for one, record in zip(held, records, strict=True):
+                    self.leave_out(record)
+                    yield Line(self.path, one.number, record)
+                return
+        for one in held:
+            yield self.line(one.number, one.text)
+
+    def share(self, held: Sequence[Held], columns: Mapping[str, list[Any]]) -> None:
+        """Let records share the mappings, lists and texts that come again and again in them."""
+        for name, values in columns.items():
+            if _SHARED.isdisjoint(map(type, values)):
+                continue
+            if len(set(map(exactly, values[:FEWEST_TOGETHER]))) > FEWEST_TOGETHER // 2:
+                continue
+            if len(self.shared) > MOST_MET:
+                self.shared.clear()
+            values[:] = [self.shared.setdefault(exactly(value), value) for value in values]
+            for one, value in zip(held, values, strict=True):
+                one.own[name] = value
 
     def line(self, number: int, line: bytes) -> Line:
         """A record of our schema that is whole and holds together, or all reasons why the line is none."""
@@ -192,6 +276,10 @@ class Reader:
         if not is_sound(record, fresh):
             return Line(self.path, number, None, tuple(complaints(record, fresh)))
         self.before, self.exact = record, spelled
+        if own is not record and "schema" not in own and beginning in self.parts and end in self.parts:
+            if len(self.forms) == MOST_PARTS:
+                self.forms.clear()
+            self.forms[beginning, end] = tuple(own)
         self.note(beginning, beginning + b"}", record)
         self.note(end, b"{" + end[2:], record)
         self.leave_out(record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -106,7 +106,7 @@ def are_small_numbers(values: Collection[Any]) -> bool:
 
     What is not a number spoils the sum; one that is may do so too, and is then looked at by itself.
     """
-    return _PLAIN.issuperset(map(type, values)) and (not values or are_small(values))
+    return NUMBERS.issuperset(map(type, values)) and (not values or are_small(values))
 
 
 def are_small(numbers: Collection[float]) -> bool:
@@ -114,7 +114,7 @@ def are_small(numbers: Collection[float]) -> bool:
     return min(numbers) >= 0 and max(numbers) < LARGEST and sum(numbers) < LARGEST
 
 
-_PLAIN = frozenset((int, float))
+NUMBERS = frozenset((int, float))
 
 
 TEXT = Type("text", lambda value: isinstance(value, str))
@@ -286,6 +286,17 @@ _TESTS = {
 _NEVER_NULL = {outer: {name for name, key in keys.items() if not key.null} for outer, keys in _WITHIN.items()}
 
 
+def tests_within(outer: str) -> Mapping[str, tuple[Callable[[Any], bool], tuple[type, ...], bool]]:
+    """Of each key of a record, or of one of its mappings: its test, the types of which only the size is asked, if any,
+    and whether it may be null."""
+    return _TESTS.get(outer, {})
+
+
+def needed_within(outer: str) -> Set[str]:
+    """The keys that a mapping has if it is there at all."""
+    return _NEEDED.get(outer, _NONE)
+
+
 def complaints(record: Mapping[str, Any], fresh: Mapping[str, Any] | None = None) -> Iterator[str]:
     """Everything that is wrong with a record, a sentence each; `fresh` are its parts not yet known to be sound."""
     if fresh is None:
@@ -406,11 +417,15 @@ def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
 
 def unknown_keys(record: Mapping[str, Any]) -> list[str]:
     """The keys that are not described here, as those of a later program are."""
-    found = list(record.keys() - _WITHIN[""].keys() - _WITHIN.keys())
-    for outer, described in _WITHIN.items():
-        if outer not in OPEN and isinstance(values := record.get(outer), dict):
-            found += [f"{outer}.{name}" for name in values.keys() - described.keys()]
+    found = [] if record.keys() <= _KNOWN else list(record.keys() - _KNOWN)
+    for outer, described in _CLOSED.items():
+        if isinstance(values := record.get(outer), dict) and not values.keys() <= described:
+            found += [f"{outer}.{name}" for name in values.keys() - described]
     return sorted(found)
+
+
+_KNOWN = _WITHIN[""].keys() | _WITHIN.keys()
+_CLOSED = {outer: set(described) for outer, described in _WITHIN.items() if outer not in OPEN}
 
 
 def shown(value: Any) -> str:

@@ -269,18 +269,21 @@ def apart(wished: Sequence[float], step: float, low: float, high: float) -> list
     """
     order = sorted(range(len(wished)), key=lambda place: wished[place])
     step = min(step, (high - low) / max(1, len(order) - 1))
-    # Clusters of labels that touch, each as near to what its members wish as it can be.
-    clusters: list[tuple[float, list[int]]] = []
+    # Clusters of labels that touch, each as near to what its members wish as it can be: where it starts, its members,
+    # and the sum of where each of these would have it start.
+    clusters: list[tuple[float, list[int], float]] = []
     for place in order:
-        members = [place]
+        members, wishes = [place], wished[place]
         start = min(max(wished[place], low), high)
         while clusters and clusters[-1][0] + step * len(clusters[-1][1]) > start + 1e-12:
-            members = clusters.pop()[1] + members
-            middle = sum(wished[member] - step * number for number, member in enumerate(members)) / len(members)
-            start = min(max(middle, low), high - step * (len(members) - 1))
-        clusters.append((start, members))
+            _, before, of_those = clusters.pop()
+            wishes += of_those - step * len(before) * len(members)
+            before += members
+            members = before
+            start = min(max(wishes / len(members), low), high - step * (len(members) - 1))
+        clusters.append((start, members, wishes))
     places = [0.0] * len(order)
-    for start, members in clusters:
+    for start, members, _ in clusters:
         for number, place in enumerate(members):
             places[place] = round(start + step * number, 9)
     return places

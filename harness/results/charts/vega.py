@@ -23,6 +23,8 @@ MOST_POINTS = 48
 """Of a line: as many as are told apart on a page."""
 _FEW = 6
 """So many numbers have a tick each: there is no third of a thread."""
+MOST_APART = 300
+"""There is no room to move more names of a panel apart, and each that is added would be held against all others."""
 PANEL_HEIGHT = 340
 """Pixels of a panel whose rows have no line each."""
 _ABOVE = 8.0
@@ -288,6 +290,8 @@ def _apart_from_each_other(places: Sequence[tuple[float, float]]) -> list[float]
     [0.475, 0.525, 0.5]
     """
     ups = [up for _, up in places]
+    if len(places) > MOST_APART:
+        return ups
     for x in sorted({across for across, _ in places}):
         near = [place for place, (across, _) in enumerate(places) if abs(across - x) < _NEAR]
         for place, up in zip(near, apart([ups[place] for place in near], _NAME_STEP, 0.0, 1.0), strict=True):

@@ -183,7 +183,7 @@ def _digest(sets: Mapping[str, Records], page_rows: PageRows) -> str:
             part = sets[name][start : start + _AT_ONCE]
             for key in sorted({*chain.from_iterable(part)} - _NOT_IN_DIGEST):
                 digest.update(exactly(key))
-                digest.update(_in_turn([_shown_of(key, record.get(key)) for record in part]))
+                digest.update(_in_turn(_shown_of(key, [record.get(key) for record in part])))
     return digest.hexdigest()
 
 
@@ -191,13 +191,13 @@ _AT_ONCE = 1000
 _NOT_IN_DIGEST = {"curve", *(name for name, kept in IN_NO_PICTURE.items() if not kept)}
 
 
-def _shown_of(key: str, value: Any) -> Any:
-    """What is shown of a record's value."""
+def _shown_of(key: str, values: list[Any]) -> list[Any]:
+    """What is shown of records' values."""
     kept = IN_NO_PICTURE.get(key)
-    return {inner: value[inner] for inner in kept if inner in value} if kept and value is not None else value
+    return [value and {inner: value[inner] for inner in kept if inner in value} for value in values] if kept else values
 
 
-def _in_turn(values: Sequence[Any]) -> bytes:
+def _in_turn(values: list[Any]) -> bytes:
     """The bytes of each, one after the other, made once where all are one.
 
     >>> _in_turn([one := {"a": 1.5}, one]) == _in_turn([{"a": 1.5}, {"a": 1.5}]) == 2 * exactly(one)
