@@ -44,8 +44,8 @@ FIGURES, ENDING, SOURCE = b', "seconds": {', b', "environment": {', b', "source_
 That end may begin a little before the machine is described.
 """
 LITTLE = 400
-FEWEST_TOGETHER, MOST_TOGETHER = 8, 256
-"""So many lines of one form are checked at once."""
+FEWEST_TOGETHER, MOST_TOGETHER = 8, 48
+"""So many lines of one form are checked at once: with more, what they hold would not stay in a processor's cache."""
 _SHARED = frozenset((dict, list, str))
 MOST_PARTS, MOST_MET = 4096, 65_536
 BY_ITSELF = "itself"
