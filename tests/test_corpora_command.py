@@ -63,6 +63,15 @@ def test_a_card_that_says_too_little_is_refused(
         assert sentence.startswith(f"the card of mine: {told}")
 
 
+def test_a_card_that_is_broken_stands_in_no_other_s_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = registry.cards("data")["stdlib"]
+    monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": {}}, "stdlib": good})
+    assert [ran(capsys, name, "stdlib")[0] for name in ("info", "path")] == [OK, OK]
+    assert ran(capsys, "list")[0] == USAGE
+
+
 def test_cards_that_keep_their_files_in_one_place_are_slices_of_one_text() -> None:
     kept: dict[str, tuple[object, object]] = {}
     for known in cards().values():

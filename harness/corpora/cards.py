@@ -48,18 +48,21 @@ def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
 
 def cards() -> dict[str, Card]:
     """Every data set's card, by name. Raises Refusal for one that does not say where its file comes from."""
-    from harness.common.configuration import DataConfig  # late: Hydra is slow to import, and counting needs none
-
-    defaults = dataclasses.asdict(DataConfig())
-    known: dict[str, Card] = {name: {**defaults, "name": name, **card} for name, card in registry.cards("data").items()}
-    for card in known.values():
-        check_source(card)
-    return known
+    return {name: whole(name, card) for name, card in registry.cards("data").items()}
 
 
 def card_of(name: str) -> Card:
-    """The card of this name. Raises Refusal, with those that there are, if there is none."""
-    known = cards()
+    """The card of this name, whatever is wrong with others. Raises Refusal, with those there are, if there is none."""
+    known = registry.cards("data")
     if name not in known:
         raise Refusal(registry.unknown("data set", name, known))
-    return known[name]
+    return whole(name, known[name])
+
+
+def whole(name: str, said: Card) -> Card:
+    """A card with what it leaves out. Raises Refusal if it does not say where its file comes from."""
+    from harness.common.configuration import DataConfig  # late: Hydra is slow to import, and counting needs none
+
+    card = {**dataclasses.asdict(DataConfig()), "name": name, **said}
+    check_source(card)
+    return card
