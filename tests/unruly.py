@@ -273,7 +273,7 @@ returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xf
 
 
 def prints(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    print('{"status": "ok"}\n' * 1000)  # noqa: T201
+    print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
     os.write(1, b"\xff\xfe garbage " * 1000)
     sys.stderr.write("and on standard error\n")
     return honest(word_counts, num_merges)
