@@ -268,6 +268,7 @@ def test_a_likely_name_is_suggested() -> None:
         (["limits.wall=soon"], "limits.wall=soon"),
         (["threads=1,2"], "-m for a sweep"),
         (["variant=null"], "unknown variant 'null'"),
+        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours say variants=[mine:train]"),
         (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help has all "),
         (["data=book.txt"], "there is no data set 'book.txt'; for a file say data.path=book.txt"),
         (["vocab_size=1k"], "vocab_size=1k is no whole number; "),

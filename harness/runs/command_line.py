@@ -171,6 +171,8 @@ def existing(group: str) -> list[str]:
 def _unknown(group: str, name: str) -> str:
     if group == "data" and registry.looks_like_a_file(name):
         return f"there is no data set {name!r}; for a file say data.path={name}"
+    if group == "variant" and ":" in name:
+        return f"there is no variant {name!r}; for a trainer of yours say variants=[{name}]"
     return registry.unknown(group, name, existing(group))
 
 
