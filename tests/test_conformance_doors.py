@@ -274,7 +274,7 @@ def conformance_of(module: str, folder: Path) -> subprocess.CompletedProcess[str
     """Run the command on `mine:train` in a folder that holds only this module."""
     (folder / "mine.py").write_text(module, encoding="utf-8")
     command = [sys.executable, "-BP", "-m", "harness.conformance", "mine:train", "--tie-break", "greatest_bytes"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     del environment["HYPOTHESIS_STORAGE_DIRECTORY"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 

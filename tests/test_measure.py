@@ -334,7 +334,10 @@ def test_an_answer_of_another_form_is_an_error_that_shows_it(measured: Measure, 
         ("locks_its_folder", "its process ended without an answer, exit status 0"),
     ),
 )
-def test_garbage_in_the_place_of_an_answer_is_an_error(measured: Measure, trainer: str, reason: str) -> None:
+def test_garbage_in_the_place_of_an_answer_is_an_error(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch, trainer: str, reason: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # a process that cannot write what is buffered ends otherwise
     answer, output = measured(trainer)
     assert (answer["status"], answer["reason"]) == ("error", reason)
     shutil.rmtree(output)

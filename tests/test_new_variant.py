@@ -32,7 +32,7 @@ def checkout(tmp_path: Path) -> Path:
         else:
             shutil.copy(source, root / name)
     (root / "tests").mkdir()
-    for name in ("conftest.py", "exploring.py", "fetched.py", "local_server.py"):
+    for name in ("conftest.py", "exploring.py", "fetched.py", "local_server.py", "measured_once.py"):
         shutil.copy(REPOSITORY / "tests" / name, root / "tests" / name)
     return root
 

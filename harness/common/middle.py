@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 FEW = 5000
 """NumPy is not loaded for so few."""
@@ -26,6 +26,15 @@ def median_low(values: Sequence[int]) -> int:
     (2, 4999)
     """
     return statistics.median_low(values) if len(values) <= FEW else int(_at(values, (len(values) - 1) // 2))
+
+
+def medians(columns: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Of each column its own."""
+    return {name: median(values) for name, values in columns.items()}
+
+
+def medians_low(columns: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    return {name: median_low(values) for name, values in columns.items()}
 
 
 def _at(values: Sequence[float], rank: int) -> float:

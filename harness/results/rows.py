@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.common.comparison import Sample, sample_of, spread
-from harness.common.middle import median, median_low
+from harness.common.middle import median, median_low, medians, medians_low
 from harness.common.units import decimals_for
 from harness.runs.fields import (
     COUNTED,
@@ -392,11 +392,11 @@ def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) 
         samples=tuple(samples),
         phases=tuple(timed),
         instructions=median_low(instructions) if instructions else None,
-        seconds={name: median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
+        seconds=medians({name: seconds[name] for name in _phases_first(seconds) if name != "total"}),
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
-        tallies={name: median_low(values) for name, values in tallies.items()},
+        tallies=medians_low(tallies),
         counts_reused=reused,
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=proved or counts_only(first),
