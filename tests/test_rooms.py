@@ -128,9 +128,13 @@ def test_a_call_by_way_of_a_library_is_one_too(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", walks.COMMANDS)
 def test_the_page_says_what_the_walks_count(name: str) -> None:
-    """Within a tenth: another release of Python or of a library calls some functions once more or less."""
+    """Within a tenth: another release of Python or of a library calls some functions once more or less.
+
+    It is the shortest of three: on a busy machine some imports seem so long that they are made in an empty job too.
+    """
     (row,) = re.findall(rf"^\| {name} \| \d+ \| (\d+) \| \d+ \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
-    told, counted = walks.Walk(*map(int, row)), walks.walk(name)
+    told = walks.Walk(*map(int, row))
+    counted = min((walks.walk(name) for _ in range(3)), key=lambda walk: walk.crossings)
     assert counted.crossings == pytest.approx(told.crossings, rel=0.1)
     assert counted.modules == pytest.approx(told.modules, rel=0.1)
 
