@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -243,9 +242,7 @@ def compare_runs(samples: Sequence[Sample], baseline: Sequence[Sample]) -> Compa
     low, high = (None, None) if rank is None else (math.exp(log_ratios[rank]), math.exp(log_ratios[-1 - rank]))
     left_out = len(samples) + len(baseline) - len(ours) - len(theirs)
     fewer = min(len(ours), len(theirs))
-    return Comparison(
-        math.exp(statistics.median(log_ratios)), low, high, fewer, left_out, "CPU" if clock is cpu_time else "wall"
-    )
+    return Comparison(math.exp(median(log_ratios)), low, high, fewer, left_out, "CPU" if clock is cpu_time else "wall")
 
 
 def same_blocks(samples: Sequence[Sample], baseline: Sequence[Sample]) -> bool:
