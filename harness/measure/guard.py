@@ -185,19 +185,23 @@ def send(number: int, what: signal.Signals) -> None:
 
 
 def descendants() -> set[int]:
-    """The numbers of all processes below this one; where there is no /proc, none beside the measured process."""
-    parents = {}
+    """The numbers of all processes below this one; where there is no /proc, none beside the measured process.
+
+    One that has ended is none of them, but its children are: for a moment they are still said to be below it.
+    """
+    parents, ended = {}, set()
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib is slow to import
             if name.isdigit():
                 with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
                     fields = file.read().rpartition(b")")[2].split()
-                    if fields[0] not in (b"Z", b"X"):
-                        parents[int(name)] = int(fields[1])
+                    parents[int(name)] = int(fields[1])
+                    if fields[0] in (b"Z", b"X"):
+                        ended.add(int(name))
     found = {number for number, parent in parents.items() if parent == os.getpid()}
     while more := {number for number, parent in parents.items() if parent in found} - found:
         found |= more
-    return found
+    return found - ended
 
 
 def main() -> None:
