@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.measure import checkup
 from harness.measure.checkup import DISTURBS, GOOD, UNKNOWN, Finding, Machine, findings
 
 CPU = "sys/devices/system/cpu"
@@ -38,7 +39,7 @@ def looked_at(folder: Path, files: dict[str, str]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings(Machine(folder))}
 
 
-OF_THIS_MACHINE = {"processors", "perf", "valgrind"}
+OF_THIS_MACHINE = {"processors", "free memory", "perf", "valgrind"}
 
 
 def test_a_calm_machine_has_nothing_against_it(tmp_path: Path) -> None:
@@ -94,6 +95,23 @@ def test_a_machine_that_says_nothing_is_unknown_and_never_good(tmp_path: Path) -
     found = looked_at(tmp_path, {})
     known = {name for name, finding in found.items() if finding.state != UNKNOWN}
     assert known <= OF_THIS_MACHINE | {"other runs", "container's limits"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state", "what"),
+    [
+        ((0.512, 0.0256), DISTURBS, "1.91 s to touch a gigabyte, 0.10 s when it has just been freed"),
+        ((0.05, 0.0256), GOOD, "0.19 s to touch a gigabyte, 0.10 s when it has just been freed"),
+        (None, UNKNOWN, "cannot be tried"),
+    ],
+)
+def test_free_memory_that_the_host_has_to_give_first_disturbs(
+    seconds: tuple[float, float] | None, state: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkup, "seconds_to_touch", lambda _: seconds)
+    (finding,) = checkup.free_memory(Machine())
+    assert (finding.state, finding.what) == (state, what)
+    assert bool(finding.advice) == (state == DISTURBS)
 
 
 def test_missing_valgrind_comes_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,12 @@ from harness.common.comparison import MOST_PRESSURE
 from harness.common.units import bytes_text, share_text
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.environment import usable_cores
+from harness.measure.warm_memory import seconds_to_touch
 
 GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
 SECONDS_OF_STEAL = 0.5
+BYTES_TO_TOUCH = 256 << 20
+TIMES_AS_LONG = 3.0
 BUSY_LOAD = 0.25
 """Runnable processes by processors; an idle machine has next to none."""
 
@@ -62,7 +65,7 @@ def findings(machine: Machine) -> list[Finding]:
     """Everything there is to say about the machine, in the order in which it matters."""
     looks = (
         load, pressure, steal, timed_runs, cores, governor, turbo, siblings, hypervisor, container, swap, huge_pages,
-        clock, performance_counters, callgrind,
+        free_memory, clock, performance_counters, callgrind,
     )  # fmt: skip
     return [finding for look in looks for finding in look(machine)]
 
@@ -242,6 +245,20 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
     always = chosen[1] == "always"
     advice = "whether a large one is free is luck: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
     yield Finding("huge pages", DISTURBS if always else GOOD, chosen[1], advice if always else "")
+
+
+def free_memory(machine: Machine) -> Iterator[Finding]:
+    """What a virtual machine has given back to its host takes long to touch for the first time."""
+    seconds = seconds_to_touch(BYTES_TO_TOUCH) if machine.root == Path("/") else None
+    if seconds is None:
+        yield Finding("free memory", UNKNOWN, "cannot be tried")
+        return
+    found, again = seconds
+    per_gigabyte = [seconds * 1e9 / BYTES_TO_TOUCH for seconds in (found, again)]
+    what = f"{per_gigabyte[0]:.2f} s to touch a gigabyte, {per_gigabyte[1]:.2f} s when it has just been freed"
+    slow = found > TIMES_AS_LONG * again
+    advice = "the harness makes ready what a call may need; a clock of your own has to do so as well"
+    yield Finding("free memory", DISTURBS if slow else GOOD, what, advice if slow else "")
 
 
 def clock(machine: Machine) -> Iterator[Finding]:

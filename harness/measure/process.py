@@ -41,6 +41,7 @@ from harness.measure.kept import UntouchedReferences
 from harness.measure.page_cache import COLD, drop
 from harness.measure.private import PrivateFolders, leave_only
 from harness.measure.processes import MARK, JobProcesses
+from harness.measure.warm_memory import WarmMemory, expected_bytes, remember
 from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, Before, Witness
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY
 
@@ -162,6 +163,8 @@ def run(
             }
             processes = JobProcesses(guarded.leader, str(output), guard=guarded.process.pid, group=group)
             attended = Attended(guarded, processes, Witness(guarded.leader), full_job, stderr)
+            if not under:  # there is no time to be measured under a tool that counts
+                attended.expected_bytes = expected_bytes(job)
             if (extending := job.get("extending")) is not None:
                 attended.witness.inherited_bytes = Path(extending["merges"]).stat().st_size
             try:
@@ -183,6 +186,8 @@ def run(
             page_cache=job.get("page_cache"),
         )
     add_what_was_seen(answer, attended)
+    if attended.memory is not None and answer["peak_rss_bytes"] is not None:
+        remember(job, answer["peak_rss_bytes"] - attended.held_before)
     return answer, attended.witness
 
 
@@ -267,8 +272,12 @@ class Attended:
     witness: Witness
     job: dict[str, Any]
     stderr: BinaryIO
+    expected_bytes: int = 0
     stopped_by: str | None = None
     digest: bytes | None = None
+    memory: WarmMemory | None = None
+    held_before: int = 0
+    seconds_to_warm: float = 0.0
 
     def attend(self, limits: Limits, on_progress: OnProgress) -> None:
         """Wait for the process to end by itself, or return when it is over a limit and does not stop."""
@@ -290,11 +299,14 @@ class Attended:
             if self.processes.weigh(limits.memory_bytes):
                 self.stopped_by = "memory"
                 return
+            if self.memory is not None:
+                self.memory.free_ahead_of(self.processes.peak_bytes - self.held_before)
             halted_before, halted = halted, self.guarded.is_halted()
             if halted_before and halted:  # once may be while everything here goes on again that was halted together
                 self.stopped_by = "itself"
                 return
-            if asked_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
+            taken = now - started - self.seconds_to_warm
+            if asked_at is None and limits.wall_seconds is not None and taken > limits.wall_seconds:
                 self.stopped_by, asked_at = "wall", now
                 tell(self.guarded, "stop")
             if asked_at is not None and now - asked_at > SECONDS_TO_STOP:
@@ -304,6 +316,8 @@ class Attended:
         """End everything that is left of the job; the guard ends what this does not find, and tells the account."""
         leader = self.guarded.leader
         assert leader is not None
+        if self.memory is not None:
+            self.memory.close()
         if self.guarded.exit_code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGKILL)
@@ -347,11 +361,22 @@ class Attended:
                 rest = {name: value for name, value in self.job.items() if name not in TO_START}
                 tell(self.guarded, json.dumps(rest, default=asdict))
         elif moment == BEGIN:
+            self.warm_memory()
             self.witness.begin(self.processes)
         elif moment == END:
             self.witness.end(self.processes, at, waited)
             self.digest = digest
         self.guarded.say(b"go")
+
+    def warm_memory(self) -> None:
+        """Make ready the memory that the call may need; once, for a trainer can say as well that its call begins."""
+        if self.memory is None and self.expected_bytes:
+            started = time.perf_counter()
+            self.processes.weigh(None)
+            self.held_before = self.processes.peak_bytes
+            self.memory = WarmMemory(self.expected_bytes)
+            self.memory.free_ahead_of(0)
+            self.seconds_to_warm = time.perf_counter() - started
 
 
 def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool, most_merges: int) -> Answer:
