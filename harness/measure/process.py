@@ -41,7 +41,7 @@ from harness.measure.kept import UntouchedReferences
 from harness.measure.page_cache import COLD, drop
 from harness.measure.private import PrivateFolders, leave_only
 from harness.measure.processes import MARK, JobProcesses
-from harness.measure.warm_memory import WarmMemory, expected_bytes, remember
+from harness.measure.warm_memory import BYTES_FOR_AN_IMPORT, WarmMemory, expected_bytes, remember
 from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, Before, Witness
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY
 
@@ -186,7 +186,7 @@ def run(
             page_cache=job.get("page_cache"),
         )
     add_what_was_seen(answer, attended)
-    if attended.memory is not None and answer["peak_rss_bytes"] is not None:
+    if attended.held_before and answer["peak_rss_bytes"] is not None:
         remember(job, answer["peak_rss_bytes"] - attended.held_before)
     return answer, attended.witness
 
@@ -299,7 +299,7 @@ class Attended:
             if self.processes.weigh(limits.memory_bytes):
                 self.stopped_by = "memory"
                 return
-            if self.memory is not None:
+            if self.memory is not None and self.held_before:
                 self.memory.free_ahead_of(self.processes.peak_bytes - self.held_before)
             halted_before, halted = halted, self.guarded.is_halted()
             if halted_before and halted:  # once may be while everything here goes on again that was halted together
@@ -355,13 +355,14 @@ class Attended:
         """A moment that the process waits at. A trainer may say one as well: each has the effect it has, no other."""
         moment, _, digest = said.partition(b" ")
         if moment == READY:
+            self.warm_memory()
             self.witness.ready(self.processes)
         elif moment == IMPORTED:
             if self.witness.imported(self.processes):
                 rest = {name: value for name, value in self.job.items() if name not in TO_START}
                 tell(self.guarded, json.dumps(rest, default=asdict))
         elif moment == BEGIN:
-            self.warm_memory()
+            self.free_memory_for_the_call()
             self.witness.begin(self.processes)
         elif moment == END:
             self.witness.end(self.processes, at, waited)
@@ -369,14 +370,19 @@ class Attended:
         self.guarded.say(b"go")
 
     def warm_memory(self) -> None:
-        """Make ready the memory that the call may need; once, for a trainer can say as well that its call begins."""
+        """Make ready the memory that importing and the call may need; once, for a trainer can say READY as well."""
         if self.memory is None and self.expected_bytes:
             started = time.perf_counter()
+            self.memory = WarmMemory(self.expected_bytes + BYTES_FOR_AN_IMPORT)
+            self.memory.keep(self.expected_bytes)
+            self.seconds_to_warm = time.perf_counter() - started
+
+    def free_memory_for_the_call(self) -> None:
+        """The call begins: from now on memory is freed ahead of what it takes."""
+        if self.memory is not None and not self.held_before:
             self.processes.weigh(None)
             self.held_before = self.processes.peak_bytes
-            self.memory = WarmMemory(self.expected_bytes)
             self.memory.free_ahead_of(0)
-            self.seconds_to_warm = time.perf_counter() - started
 
 
 def judge(attended: Attended, output: Path, limits: Limits, memory_ran_out: bool, most_merges: int) -> Answer:

@@ -23,6 +23,8 @@ from harness.measure.environment import container, memory_bytes
 
 AHEAD_BYTES = 512 << 20
 """How much lies free for a process that asks for it; more is not taken between two looks at it."""
+BYTES_FOR_AN_IMPORT = 16 << 20
+"""What a process takes between its start and its call; one that waits for the host would seem to work meanwhile."""
 BYTES_BEFORE_ANY = 8 << 20
 BYTES_FOR_A_BYTE = 16
 MOST_BEFORE_ANY = 1 << 30
