@@ -145,12 +145,20 @@ def test_the_digest_of_the_merges_can_be_made_by_anyone(records: list[dict[str, 
         ('File "/opt/odd/module.py", line 3', 'File "module.py", line 3'),
         (f"{CHECKOUT}/variants/heap.py failed", "./variants/heap.py failed"),
         (f"{sys.prefix}/lib/thing.py", "<python>/lib/thing.py"),
+        (f"there is no {sys.prefix}.", "there is no <python>."),
         ("see https://example.org/a/b and and/or 1/2/3", "see https://example.org/a/b and and/or 1/2/3"),
         (None, None),
     ],
 )
 def test_places_become_names(tmp_path: Path, told: str | None, kept: str | None) -> None:
     assert without_paths(told, reading_of(tmp_path)) == kept
+
+
+@pytest.mark.parametrize("prefix", ["v", "variants/heap"])
+def test_a_place_is_no_part_of_a_longer_name(prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", f"{CHECKOUT}/{prefix}")
+    told = f"{CHECKOUT}/variants/heap.py, {CHECKOUT}/variants/heap-old, {CHECKOUT}/{prefix}/lib"
+    assert without_paths(told, reading_of(tmp_path)) == "./variants/heap.py, ./variants/heap-old, <python>/lib"
 
 
 def test_the_place_of_the_corpus_becomes_its_name(tmp_path: Path) -> None:

@@ -246,5 +246,6 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
     }
     for place in sorted(places, key=len, reverse=True):
         if len(place) > 1:
-            text = text.replace(place, places[place])
+            whole = re.escape(place) + r"(?![\w-]|\.\w)"  # another folder's name may begin with the place's
+            text = places[place].join(re.split(whole, text))
     return FOLDERS.sub("", text)
