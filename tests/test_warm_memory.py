@@ -127,7 +127,7 @@ def test_a_call_begins_with_as_much_as_it_took_before(
     monkeypatch.setattr(process, "WarmMemory", warm)
     answers = [measure(job, tmp_path / str(number), Limits()) for number in range(2)]
     assert [answer["status"] for answer in answers] == ["ok", "ok"]
-    first, second = (size - warm_memory.BYTES_FOR_AN_IMPORT for size in asked)
+    first, second = (size - warm_memory.BYTES_BESIDES for size in asked)
     assert first == warm_memory.expected_bytes({**job, "num_merges": 3})
     assert 0 <= second < answers[0]["peak_rss_bytes"] - 5 * MEGABYTE, "what Python itself takes is not the call's"
 
