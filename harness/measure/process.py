@@ -41,7 +41,7 @@ from harness.measure.kept import UntouchedReferences
 from harness.measure.page_cache import COLD, drop
 from harness.measure.private import PrivateFolders, leave_only
 from harness.measure.processes import MARK, JobProcesses
-from harness.measure.warm_memory import BYTES_BESIDES, WarmMemory, expected_bytes, remember
+from harness.measure.warm_memory import WarmMemory, bytes_besides, expected_bytes, remember
 from harness.measure.witness import CLOCK_TOLERANCE_SECONDS, Before, Witness
 from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY
 
@@ -373,7 +373,7 @@ class Attended:
         """Make ready the memory that importing and the call may need; once, for a trainer can say READY as well."""
         if self.memory is None and self.expected_bytes:
             started = time.perf_counter()
-            self.memory = WarmMemory(self.expected_bytes + BYTES_BESIDES)
+            self.memory = WarmMemory(self.expected_bytes + bytes_besides(self.job))
             self.memory.keep(self.expected_bytes)
             self.seconds_to_warm = time.perf_counter() - started
 

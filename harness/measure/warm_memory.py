@@ -23,14 +23,13 @@ from harness.measure.environment import container, memory_bytes
 
 AHEAD_BYTES = 512 << 20
 """How much lies free for a process that asks for it; more is not taken between two looks at it."""
-BYTES_BESIDES = 256 << 20
-"""What is touched besides, and freed at once: for the import, which would seem to work while it waits for the host, and
-because the kernel does not always give out first what was freed last. With 16 or 80 MB every third run of 30 ms had to
-wait for a large page all the same, with this one in ten."""
-BYTES_BEFORE_ANY = 8 << 20
-BYTES_FOR_A_BYTE = 16
-MOST_BEFORE_ANY = 1 << 30
-"""What is touched for a call of which no earlier run is known: so much, and so much for each byte of its corpus."""
+LEAST_BESIDES, FOR_A_BYTE_BESIDES, MOST_BESIDES = 16 << 20, 32, 256 << 20
+"""What is touched besides, so much and so much for each byte of the corpus, and freed at once: for the import, which
+would seem to work while it waits for the host, and because the kernel does not always give out first what was freed
+last. With 16 or 80 MB every third run of 10 MB of text (30 ms) had to wait for a large page all the same, with 256 one
+in ten."""
+LEAST_BEFORE_ANY, FOR_A_BYTE_BEFORE_ANY, MOST_BEFORE_ANY = 8 << 20, 16, 1 << 30
+"""What is expected of a call of which no earlier run is known: so much, and so much for each byte of its corpus."""
 MOST_BYTES = 4 << 30
 SHARE_OF_ROOM = 0.25
 
@@ -99,11 +98,12 @@ def expected_bytes(job: Mapping[str, Any]) -> int:
     """What a job's call took when it ran before, in this process; else what one of its size may take."""
     if (known := taken_before.get(identity(job))) is not None:
         return known
-    size = 0
-    if (path := path_of(job)) is not None:
-        with contextlib.suppress(OSError):
-            size = Path(path).stat().st_size
-    return min(BYTES_BEFORE_ANY + BYTES_FOR_A_BYTE * size, MOST_BEFORE_ANY)
+    return min(LEAST_BEFORE_ANY + FOR_A_BYTE_BEFORE_ANY * size_of(job), MOST_BEFORE_ANY)
+
+
+def bytes_besides(job: Mapping[str, Any]) -> int:
+    """What is touched besides what the call is expected to take."""
+    return min(LEAST_BESIDES + FOR_A_BYTE_BESIDES * size_of(job), MOST_BESIDES)
 
 
 def remember(job: Mapping[str, Any], taken: int) -> None:
@@ -115,6 +115,14 @@ def identity(job: Mapping[str, Any]) -> str:
     """What a job is, by what decides how much memory it takes."""
     asked = [job.get(name) for name in ("kind", "target", "params", "threads", "num_merges", "interpreter")]
     return repr((asked, path_of(job)))
+
+
+def size_of(job: Mapping[str, Any]) -> int:
+    """The bytes of what a job reads; none where it is not there, which is for others to say."""
+    path = path_of(job)
+    with contextlib.suppress(OSError):
+        return Path(path).stat().st_size if path is not None else 0
+    return 0
 
 
 def path_of(job: Mapping[str, Any]) -> str | None:
