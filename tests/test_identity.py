@@ -16,6 +16,8 @@ from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 from harness.common.errors import MISMATCH, OK
 from harness.common.registry import VariantCard
 from harness.proof.true_counts import replay
+from harness.runs import prove
+from harness.runs.cells import TrainCell
 from harness.runs.identity import Identity, identity_of
 from harness.runs.record import Record
 from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG, complaints
@@ -200,6 +202,25 @@ def test_wrong_merges_of_an_unknown_tie_break_are_a_mismatch_without_a_time(tmp_
     assert smallest["merge"] == 1
     assert len(smallest["text"]) <= 4
     assert exit_code([wrong], run.disagreements) == MISMATCH
+
+
+def test_the_smallest_text_is_looked_for_once_however_many_blocks_were_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def search_noted(cell: TrainCell) -> dict[str, Any]:
+        asked.append(cell.variant.name)
+        return {"text": "ab", "merge": 1}
+
+    monkeypatch.setattr(prove, "smallest_text", search_noted)
+    (_, wrong), run = trained(tmp_path, "takes_the_rarest")
+    first = next(each for each in run.trained if each.cell.variant.name == "takes_the_rarest")
+    second = replace(first, identity=None)
+    run.trained.append(second)
+    run.prove()
+    assert asked == ["takes_the_rarest"] * 2, "once each time that all is proved"
+    assert [each.identity.smallest for each in (first, second)] == [wrong["identity"]["smallest"]] * 2
 
 
 def test_merges_that_are_different_by_design_are_neither_confirmed_nor_a_mismatch(tmp_path: Path) -> None:

@@ -79,7 +79,11 @@ def count_tokens(trained: Sequence[Trained]) -> None:
 
 
 def identify_all(trained: Sequence[Trained], replays: Replays, count_words: CountWords) -> None:
-    """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has."""
+    """Say of outside trainers how far their merges are those that are defined; the verdict where nothing else has.
+
+    The smallest text on which a trainer is wrong is looked for once, however often it was wrong: that takes seconds.
+    """
+    smallest: dict[str, dict[str, Any] | None] = {}
     for each in filter(is_asked, trained):
         if store.words_of(each.cell.reading) is None:
             continue  # the cache was emptied meanwhile: there is nothing to replay on
@@ -87,7 +91,10 @@ def identify_all(trained: Sequence[Trained], replays: Replays, count_words: Coun
         if each.identity.kind == BY_DESIGN:
             each.identity = replace(each.identity, of_own_words=class_of_own_words(each, count_words))
         if each.identity.kind == WRONG and each.answer.get("from_file"):
-            each.identity = replace(each.identity, smallest=smallest_text(each.cell))
+            key = each.cell.key()
+            if key not in smallest:
+                smallest[key] = smallest_text(each.cell)
+            each.identity = replace(each.identity, smallest=smallest[key])
         if each.tie_break is None:
             each.verdict = verdict_of(each.identity, each.verdict)
 
