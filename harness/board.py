@@ -29,6 +29,7 @@ from harness.results.charts.files import alike, save
 from harness.results.chosen import records_of
 from harness.results.legend import Legend
 from harness.results.rows import Row, rows
+from harness.runs.fields import FIELD
 from harness.runs.reproduction import command_of, overrides_of
 
 PAGE = "README.md"
@@ -113,7 +114,14 @@ def commits(measured: Sequence[Row]) -> list[str]:
 
 def section_parts(section: Section) -> list[str]:
     picture = f"![Seconds of each trainer on {section.corpus}]({section.picture})"
-    return [f"## {section.title}", sheet_text(sheet_of(section)), picture]
+    return [f"## {section.title}", measured_on(section.rows), sheet_text(sheet_of(section)), picture]
+
+
+def measured_on(measured: Sequence[Row]) -> str:
+    """When and on what machine: tables of one board may be of several."""
+    told = (FIELD["host"].in_words(row.record) for row in measured)
+    machines = dict.fromkeys(words.said for words in told if words is not None)
+    return markdown_text(f"Measured {' and '.join(days(measured))} on {' and '.join(machines)}.")
 
 
 def sheet_text(sheet: Any) -> str:

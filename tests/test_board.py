@@ -151,7 +151,7 @@ def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
     place.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
     assert main([str(tmp_path)]) == OK
     page = (tmp_path / "README.md").read_text()
-    assert "## stdlib, 1,000 tokens" in page
+    assert "## stdlib, 1,000 tokens\n\nMeasured 2026-11-21 on AMD EPYC (2 cores).\n" in page
     assert "![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
