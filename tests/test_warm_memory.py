@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from harness.measure import process, warm_memory
 from harness.measure.process import Answer, Limits, measure
+from harness.measure.processes import resident_bytes
 from harness.measure.warm_memory import MOST_BEFORE_ANY, WarmMemory, bytes_besides, expected_bytes, remember
 from harness.worker import word_store
 from variants.contract import Corpus, WordCounts
@@ -28,22 +30,18 @@ def of_no_earlier_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     warm_memory.limit_of_container.cache_clear()
 
 
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
-
-
 def test_it_is_touched_and_freed_piece_by_piece() -> None:
-    before = resident_bytes()
+    before = resident_bytes(os.getpid())
     memory = WarmMemory(64 * MEGABYTE)
     assert memory.held == 64 * MEGABYTE
-    assert resident_bytes() - before > 60 * MEGABYTE
+    assert resident_bytes(os.getpid()) - before > 60 * MEGABYTE
     memory.keep(20 * MEGABYTE)
-    assert 16 * MEGABYTE < resident_bytes() - before < 30 * MEGABYTE
+    assert 16 * MEGABYTE < resident_bytes(os.getpid()) - before < 30 * MEGABYTE
     memory.keep(40 * MEGABYTE)
     assert memory.held == 20 * MEGABYTE
     memory.close()
     memory.close()
-    assert resident_bytes() - before < 8 * MEGABYTE
+    assert resident_bytes(os.getpid()) - before < 8 * MEGABYTE
 
 
 def test_what_is_freed_lies_ahead_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
