@@ -52,8 +52,8 @@ def asked(job: dict[str, Any], limits: Limits) -> str:
     """All that a job says, by a digest: where files lie is replaced by what is in them."""
     said = {**job, "limits": limits}
     if job.get("corpus") is not None:
-        content = hashlib.sha256(Path(job["corpus"].path).read_bytes()).hexdigest()
-        said["corpus"] = {**dataclasses.asdict(job["corpus"]), "path": content}
+        content = hashlib.sha256(Path(job["corpus"]["path"]).read_bytes()).hexdigest()
+        said["corpus"] = {**job["corpus"], "path": content}
     if "words" in job:
         columns = [(Path(job["words"]) / name).read_bytes() for name, _ in word_store.COLUMNS]
         said["words"] = [hashlib.sha256(column).hexdigest() for column in columns]

@@ -16,7 +16,7 @@ from workbench import HEAP, TESTS, cell_of, reading_of, settings_for
 from harness.common.errors import MISMATCH, OK
 from harness.common.registry import VariantCard
 from harness.proof.true_counts import replay
-from harness.runs import prove
+from harness.runs import prove, smallest
 from harness.runs.cells import TrainCell
 from harness.runs.identity import Identity, identity_of
 from harness.runs.record import Record
@@ -221,6 +221,16 @@ def test_the_smallest_text_is_looked_for_once_however_many_blocks_were_wrong(
     run.prove()
     assert asked == ["takes_the_rarest"] * 2, "once each time that all is proved"
     assert [each.identity.smallest for each in (first, second)] == [wrong["identity"]["smallest"]] * 2
+
+
+def test_a_text_that_is_still_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = outside("takes_the_rarest")
+    cell = cell_of(reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy"), card, 6, tie_break=OWN)
+    found = smallest.smallest_text(cell)
+    assert found is not None
+    for longest, kept in ((len(found["text"]), found), (len(found["text"]) - 1, None)):
+        monkeypatch.setattr(smallest, "LONGEST", longest)
+        assert smallest.smallest_text(cell) == kept
 
 
 def test_merges_that_are_different_by_design_are_neither_confirmed_nor_a_mismatch(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ its code has been imported. Nothing it says of itself is believed that the witne
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -18,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -137,7 +136,7 @@ def run(
         if job.get("corpus") is not None:
             private.give_tables()
             if job.get("page_cache") == COLD:
-                drop(corpus_of(job)["path"])
+                drop(job["corpus"]["path"])
         usual = filter(None, [PACKAGES, os.environ.get("PYTHONPATH")])
         environment = {
             **os.environ,
@@ -231,17 +230,10 @@ def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     if str(job.get("words", "")).startswith(os.pardir):
         named["words"] = os.path.abspath(job["words"])  # noqa: PTH100
-    if job.get("corpus") is not None:
-        known = corpus_of(job)
-        if known["path"].startswith(os.pardir):
-            named["corpus"] = {**known, "path": os.path.abspath(known["path"])}  # noqa: PTH100
+    known = job.get("corpus")
+    if known is not None and known["path"].startswith(os.pardir):
+        named["corpus"] = {**known, "path": os.path.abspath(known["path"])}  # noqa: PTH100
     return named
-
-
-def corpus_of(job: dict[str, Any]) -> Mapping[str, Any]:
-    """The corpus of a job that has one, by its fields' names."""
-    corpus = job["corpus"]
-    return corpus if isinstance(corpus, Mapping) else dataclasses.asdict(corpus)
 
 
 def import_from() -> list[str]:
@@ -360,7 +352,7 @@ class Attended:
         elif moment == IMPORTED:
             if self.witness.imported(self.processes):
                 rest = {name: value for name, value in self.job.items() if name not in TO_START}
-                tell(self.guarded, json.dumps(rest, default=asdict))
+                tell(self.guarded, json.dumps(rest))
         elif moment == BEGIN:
             self.free_memory_for_the_call()
             self.witness.begin(self.processes)

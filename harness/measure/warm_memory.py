@@ -128,8 +128,7 @@ def size_of(job: Mapping[str, Any]) -> int:
 def path_of(job: Mapping[str, Any]) -> str | None:
     """Where what a job reads lies, if it reads a file."""
     corpus = job.get("corpus")
-    path = job.get("words") if corpus is None else corpus["path"] if isinstance(corpus, Mapping) else corpus.path
-    return cast("str | None", path)
+    return cast("str | None", job.get("words") if corpus is None else corpus["path"])
 
 
 def seconds_to_touch(size: int) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -374,7 +374,7 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
         "threads": cell.threads,
         "affinity": None if cell.affinity is None else list(cell.affinity),
         "page_cache": cell.page_cache,
-        "corpus": None if cell.reading.file.table else cell.reading.corpus,
+        "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
     }
 
 

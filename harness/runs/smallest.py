@@ -46,7 +46,7 @@ def smallest_text(cell: TrainCell, seconds: float = SECONDS) -> dict[str, Any] |
     job = {
         "target": cell.variant.target,
         "params": dict(cell.variant.params),
-        "corpus": cell.reading.corpus,
+        "corpus": asdict(cell.reading.corpus),
         "num_merges": cell.num_merges,
         "tie_break": cell.tie_break,
         "seconds": seconds,
@@ -62,7 +62,7 @@ def smallest_text(cell: TrainCell, seconds: float = SECONDS) -> dict[str, Any] |
             env={**os.environ, "RAYON_NUM_THREADS": "1"},
         )
         try:
-            searching.communicate(json.dumps(job, default=asdict).encode(), timeout=seconds + 10)
+            searching.communicate(json.dumps(job).encode(), timeout=seconds + 10)
         except subprocess.TimeoutExpired:
             pass
         finally:
