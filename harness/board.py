@@ -40,7 +40,9 @@ way that its authors document. It runs in a process of its own, in interleaved b
 trainer is known precisely enough or the number of blocks reaches its limit; each verdict gives the interval. Why this
 does not bias the result: {measuring}. What could favour us: {fairness}.
 
-- Times cover everything from the file to the merges, counting included. `>`: at least, because a limit ended the run.
+- Times cover everything from the file to the merges, counting included.
+- A trainer that was stopped at the limit is run on beginnings of the text, and what all of it would take follows from
+  these (`~`). `>`: at least, where they do not show it.
 - `identical (RULE)`: the same merges as ours under that tie-break. `identical up to ties`: each merge was of a pair as
   frequent as any other.
 - `different by design`: other merges on purpose. Such a trainer is ranked only if its merges are identical on the words

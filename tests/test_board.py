@@ -73,6 +73,33 @@ def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> N
     assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
 
 
+def test_what_was_stopped_is_told_with_what_all_of_it_would_take() -> None:
+    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0, "from": "slices"}
+    before = {"total_seconds": 90.0, "low_seconds": 90.0, "high_seconds": 90.0, "from": "measured"}
+    records = [
+        *timed("ours", 1.0),
+        stopped("a", 60.0),
+        stopped("b", 60.0, extrapolated=told),
+        stopped("c", 60.0, extrapolated=before),
+    ]
+    (section,) = sections(rows(records))
+    assert [(place.first.name, verdict(place)) for place in section.places][1:] == [
+        ("c", "it was stopped at 60 s; an earlier run took 90 s, 90.0 times the time of ours"),
+        (
+            "b",
+            "it was stopped at 60 s; all of it would take about 3 min (2 min to 5 min), 180 times the time of ours",
+        ),
+        ("a", "it was stopped at 60 s: at least 60.0 times the time of ours"),
+    ]
+    ratios = ratios_sheet([section]).columns
+    assert dict(zip(ratios[0].cells, ratios[1].cells, strict=True)) == {
+        "ours": "1.00",
+        "c": "~90.0",
+        "b": "~180",
+        "a": ">60.0",
+    }
+
+
 def test_only_an_interval_of_the_boards_own_reference_is_told() -> None:
     elsewhere = {**SPAN, "blocks": 3, "low": 1.0, "high": 1.0, "reference": "late"}
     apart = [{**record, "run_id": "another", "precision": elsewhere} for record in timed("apart", 4.0)]

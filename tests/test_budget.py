@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from exploring import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from workbench import BRIEF, HEAP, TESTS, TEXT, cell_of, limits_wait, reading_of, settings_for, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
 from harness.runs import costs as budget
-from harness.runs import costs as kept_costs
 from harness.runs.cells import TrainCell
-from harness.runs.costs import Slices, expected_cost, keep_cost, of_stopped, predicted
-from harness.runs.extrapolation import Estimate
+from harness.runs.costs import (
+    Part,
+    Slices,
+    beginning,
+    expected_cost,
+    keep_cost,
+    of_stopped,
+    predicted,
+    predicted_from_beginnings,
+)
+from harness.runs.extrapolation import MEASURED, Estimate
+from harness.runs.record_keys import complaints
 from harness.runs.running import exit_code
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
@@ -135,7 +148,7 @@ def test_what_smaller_slices_took_says_what_one_would_take_that_tells_nothing_on
     for times in (1, 2):
         (tmp_path / str(times)).mkdir()
         smaller = cell_of(reading_of(tmp_path / str(times), TEXT * times), unruly("hangs"), limits=BRIEF)
-        keep_cost(smaller, run.machine, Estimate(10.0 * times, 10.0 * times, 10.0 * times, None, kept_costs.MEASURED))
+        keep_cost(smaller, run.machine, Estimate(10.0 * times, 10.0 * times, 10.0 * times, None, MEASURED))
     run.measure_all()
     (trained,) = run.trained
     assert trained.answer["status"] == "extrapolated"
@@ -168,6 +181,9 @@ def test_slices_that_the_clock_has_proved_wrong_say_nothing() -> None:
     certain = of_stopped(answer, 200, estimated(3.0, 2.0, 12.0))
     assert certain is not None
     assert (certain.low, certain.seconds, certain.high) == (10.0, 10.0, 12.0)
+    silent = {"status": "timeout", "limits": {"wall_seconds": 10.0}}
+    assert of_stopped(silent, 200, estimated(3.0, 2.0, 9.9)) is None
+    assert of_stopped(silent, 200, estimated(3.0, 2.0, 12.0)) == certain
 
 
 # Slices.
@@ -177,7 +193,7 @@ def test_a_slice_is_every_kth_word_with_its_count(tmp_path: Path) -> None:
     words = tmp_path / "words"
     word_store.write(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"def", 3), (b"g", 4), (b"hi", 5)]))
     part = Slices(tmp_path / "slices").every(words, 2)
-    assert dict(word_store.read(part.words)[0]) == {b"a": 1, b"def": 3, b"hi": 5}
+    assert dict(word_store.read(part.path)[0]) == {b"a": 1, b"def": 3, b"hi": 5}
     assert part.size == 6
 
 
@@ -244,13 +260,76 @@ def test_a_slice_that_runs_out_of_pairs_says_nothing(tmp_path: Path) -> None:
     assert predicted(always, words, Slices(tmp_path / "others"), exhausted) is None
 
 
+# Beginnings.
+
+
+@examples(60)
+@given(st.text("ab\u00e9\u8a9e\U0001f600\n", max_size=12), st.integers(0, 40))
+def test_a_beginning_ends_with_a_whole_character(text: str, size: int) -> None:
+    content = text.encode()
+    size = min(size, len(content))
+    with tempfile.TemporaryDirectory() as folder:
+        whole, path = Path(folder) / "whole", Path(folder) / "text"
+        whole.write_bytes(content)
+        part = beginning(whole, size, path)
+        assert part.path.read_bytes() == content[: part.size]
+    assert size - 3 <= part.size <= size
+    assert content[: part.size].decode() == content[:size].decode(errors="ignore")
+
+
+def test_of_bytes_that_are_no_characters_hardly_any_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(b"\x80" * 100)
+    part = beginning(tmp_path / "whole", 50, tmp_path / "part")
+    assert part == Part(tmp_path / "part", 47)
+    assert part.path.read_bytes() == b"\x80" * 47
+
+
+def test_beginnings_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path, MANY_WORDS), limits=Limits(wall_seconds=10.0))
+    whole = len(MANY_WORDS)
+    spent: list[float] = []
+
+    def reads(_: TrainCell, part: Path, limits: Limits) -> dict[str, Any]:
+        wall = limits.wall_seconds
+        assert wall is not None
+        assert MANY_WORDS.startswith(part.read_text())
+        took = (part.stat().st_size / whole) ** 1.5 * 40
+        spent.append(min(took, wall))
+        return {"status": "ok" if took < wall else "timeout", "total": spent[-1], "curve": [], "merges_done": 10}
+
+    estimate = predicted_from_beginnings(cell, tmp_path / "beginnings", reads)
+    assert len(spent) > 2
+    assert sum(spent) <= 10.0
+    assert estimate is not None
+    assert estimate.exponent == pytest.approx(1.5, abs=0.25)
+    assert estimate.low <= 40 <= estimate.high
+    assert list((tmp_path / "beginnings").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tags"), [("reads_slowly", ()), ("reads_slowly_without_letting_go", ("from_file",))])
+def test_a_trainer_that_reads_the_file_and_is_stopped_is_run_on_beginnings_of_it(
+    tmp_path: Path, name: str, tags: tuple[str, ...]
+) -> None:
+    card = VariantCard(name, f"unruly:{name}", family=name, tags=tags)
+    reading = reading_of(tmp_path, MANY_WORDS)
+    seconds = reading.file.bytes / 4000
+    cell = cell_of(reading, card, limits=Limits(wall_seconds=seconds / 2))
+    run = run_of(tmp_path, [cell, cell_of(reading)], repeat=2)
+    (record,) = [each for each in run.records() if each["variant"] == name]
+    assert (record["status"], record["extrapolated"]["from"]) == ("extrapolated", "slices")
+    assert record["extrapolated"]["low_seconds"] <= seconds + 0.5
+    assert record["extrapolated"]["high_seconds"] >= seconds
+    assert list(complaints(record)) == []
+
+
 # Kept costs.
 
 
 def test_what_was_measured_is_kept_and_not_given_up_for_a_guess(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path))
     keep_cost(cell, "m", estimated(5.0))
-    keep_cost(cell, "m", Estimate(3.0, 3.0, 3.0, None, kept_costs.MEASURED))
+    keep_cost(cell, "m", Estimate(3.0, 3.0, 3.0, None, MEASURED))
     keep_cost(cell, "m", estimated(7.0))
     known = expected_cost(cell, "m")
     assert known is not None
@@ -262,7 +341,7 @@ def test_what_was_measured_is_kept_and_not_given_up_for_a_guess(tmp_path: Path) 
 def test_other_slices_say_what_a_corpus_would_cost_and_other_corpora_do_not(tmp_path: Path) -> None:
     for size in (1000, 2000, 4000):
         cell = cell_of(reading_of(tmp_path, "x" * size))
-        keep_cost(cell, "m", Estimate(size**1.5, size**1.5, size**1.5, None, kept_costs.MEASURED))
+        keep_cost(cell, "m", Estimate(size**1.5, size**1.5, size**1.5, None, MEASURED))
     assert expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000, "another")), "m") is None
     known = expected_cost(cell_of(reading_of(tmp_path, "x" * 16_000)), "m")
     assert known is not None

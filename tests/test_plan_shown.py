@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from workbench import HEAP, NAIVE, cell_of, reading_of, settings_for
 from harness.measure.process import Limits
 from harness.runs import schedule
 from harness.runs.cells import TrainCell
-from harness.runs.costs import MEASURED, keep_cost
-from harness.runs.extrapolation import Estimate
+from harness.runs.costs import keep_cost
+from harness.runs.extrapolation import MEASURED, Estimate
 from harness.runs.plan_shown import show_plan
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
@@ -41,10 +42,14 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path) -> None:
 
 def test_limits_bound_what_nobody_knows(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    limited = [cell_of(reading, variant, limits=Limits(wall_seconds=20)) for variant in (HEAP, NAIVE)]
+    limited = [cell_of(reading, variant, limits=Limits(wall_seconds=60)) for variant in (HEAP, NAIVE)]
     blocks = {"repeat": 2, "measure": Preset("paired", warm_up=1)}
-    # For each cell three blocks of 20 seconds, and 2 seconds of slices.
-    assert "time unknown, trainers at most 2 min by limits.wall;" in shown(tmp_path, limited, **blocks)[-1]
+    # For each cell three blocks of a minute, and 6 seconds of slices.
+    assert "time unknown, trainers at most 6 min by limits.wall;" in shown(tmp_path, limited, **blocks)[-1]
+    # One that reads the file can be run on beginnings of it, for a minute more.
+    reader = replace(NAIVE, tags=("from_file",))
+    limited[1] = cell_of(reading, reader, limits=Limits(wall_seconds=60))
+    assert "time unknown, trainers at most 7 min by limits.wall;" in shown(tmp_path, limited, **blocks)[-1]
     unlimited = [limited[0], cell_of(reading, NAIVE)]
     assert "at most" not in shown(tmp_path, unlimited, **blocks)[-1]
 

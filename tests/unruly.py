@@ -140,6 +140,18 @@ def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
+def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
+    """Right, and a second for each 4,000 bytes."""
+    time.sleep(Path(corpus.path).stat().st_size / 4000)
+    return honest(serial(corpus), num_merges)
+
+
+def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Merge]:
+    """The same, but holds the interpreter's lock, so that it cannot say what it is when it is stopped."""
+    ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
+    return honest(serial(corpus), num_merges)
+
+
 def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Holds the interpreter's lock, as compiled code may: nothing else in the process can run."""
     ctypes.PyDLL(None).sleep(int(A_LONG_TIME))

@@ -6,6 +6,7 @@ what is wrong first, the merges, and then where the time goes. What made other m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from harness.results.charts.race import name_of
 from harness.results.fairness import class_text, given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row, alike
+from harness.runs.extrapolation import MEASURED
 from harness.runs.record_keys import IDENTICAL
 
 UNRANKED = NOT_MEASURED
@@ -50,9 +52,9 @@ class Place:
 
     @property
     def order(self) -> tuple[bool, bool, float]:
-        """Ranked by time, then those of other merges, then what has no time."""
-        seconds = self.best.total if self.best is not None else None
-        return self.best is None, not self.is_ranked, seconds or 0.0
+        """Ranked by time, then those of other merges, then what has no time, what is extrapolated first."""
+        seconds = self.best.total if self.best is not None else self.first.extrapolated.get("total_seconds")
+        return self.best is None, not self.is_ranked, math.inf if seconds is None else seconds
 
 
 @dataclass(frozen=True)
@@ -188,11 +190,16 @@ def without_time(place: Place) -> str:
     """Why nothing is known of its time, or what is."""
     row = place.first
     reference, limit = place.references.get(threads_of(row)), limit_of(row)
-    least = row.extrapolated.get("low_seconds") or (limit if row.status in ("timeout", "extrapolated") else None)
-    if least and reference is not None and reference.total:
-        ratio = ratio_text(least / reference.total)
-        return f"it was stopped at {duration_text(limit or least)}: at least {ratio} times the time of {reference.name}"
-    return one_line(row.reason) or row.status
+    if row.status not in ("timeout", "extrapolated") or limit is None or reference is None or not reference.total:
+        return one_line(row.reason) or row.status
+    stopped, seconds = f"it was stopped at {duration_text(limit)}", row.extrapolated.get("total_seconds")
+    if seconds is None:
+        return f"{stopped}: at least {ratio_text(limit / reference.total)} times the time of {reference.name}"
+    took = f"an earlier run took {duration_text(seconds)}"
+    if row.extrapolated.get("from") != MEASURED:
+        low, high = (duration_text(row.extrapolated[f"{end}_seconds"]) for end in ("low", "high"))
+        took = f"all of it would take about {duration_text(seconds)} ({low} to {high})"
+    return f"{stopped}; {took}, {ratio_text(seconds / reference.total)} times the time of {reference.name}"
 
 
 def compared(row: Row, reference: Row | None) -> str:
@@ -281,9 +288,10 @@ def ratio_cell(place: Place) -> str:
     if reference is None or not reference.total:
         return NOT_MEASURED
     if row.total is None:
-        least = row.extrapolated.get("low_seconds") or limit_of(row)
-        stopped = row.status in ("timeout", "extrapolated") and least
-        return f">{ratio_text(least / reference.total)}" if stopped and least else time_text(row)
+        sign, seconds = "~", row.extrapolated.get("total_seconds")
+        if seconds is None and row.status in ("timeout", "extrapolated"):
+            sign, seconds = ">", limit_of(row)
+        return time_text(row) if seconds is None else f"{sign}{ratio_text(seconds / reference.total)}"
     return ratio_text(ratio_to(reference, row)[0]) + ("*" if row.by_design else "")
 
 

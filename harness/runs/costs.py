@@ -4,13 +4,18 @@ It tells a plan what it would cost and a budgeted run in which order to go; no r
 limits.wall asks for a budget, a cell that was never seen is predicted from slices of its words: every k-th word with
 its count, so that the same pairs are frequent in it, trained for as many merges as the whole. Slices grow until what
 they take would pass a tenth of limits.wall, or half a minute.
+
+A trainer that reads the file by itself has no words to slice. When limits.wall ends it, it is run on beginnings of its
+text, each twice as long as the one before, for as many seconds again at most.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +25,11 @@ from harness.common import files
 from harness.measure.process import Answer, Limits
 from harness.measure.source_digest import source_sha256
 from harness.runs.cells import TrainCell
-from harness.runs.extrapolation import Estimate, from_curve, from_slices
+from harness.runs.extrapolation import MEASURED, Estimate, from_curve, from_slices
 from harness.worker import word_store
 from variants.contract import WordCounts
 
 MOST_KEPT = 64
-MEASURED = "measured"
 SHARE_OF_LIMIT = 0.1
 MOST_SECONDS = 30.0
 SECONDS_TO_START = 0.25
@@ -36,7 +40,14 @@ MOST_SLICES = 6
 SHARE_OF_SLICE = 0.4
 """The share of what is left that one slice may take, so that the first is not the last."""
 
-RunSlice = Callable[[TrainCell, Path, Limits], Answer]
+BEGINNINGS = tuple(2**power for power in range(10, 0, -1))
+"""Which parts of its text a trainer that reads the file is run on."""
+
+MOST_CONTINUED, UPPER_BITS, CONTINUES = 3, 0xC0, 0x80
+"""UTF-8: how many bytes may follow the first of a character, and what their two upper bits are."""
+BYTES_AT_ONCE = 1 << 22
+
+RunPart = Callable[[TrainCell, Path, Limits], Answer]
 
 
 def keep_cost(cell: TrainCell, machine: str, estimate: Estimate) -> None:
@@ -107,10 +118,10 @@ def _file(cell: TrainCell, machine: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Slice:
-    """A part of a table of words; its size is the bytes of its distinct words."""
+class Part:
+    """A part of a table of words, whose size is the bytes of its distinct words, or of a text."""
 
-    words: Path
+    path: Path
     size: int
 
 
@@ -119,7 +130,7 @@ class Slices:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made: dict[tuple[Path, int], Slice] = {}
+        self.made: dict[tuple[Path, int], Part] = {}
 
     def steps(self, words: Path) -> list[int]:
         """Which k-th words to take, the smallest slice first: from some thousand bytes up to a half of the table."""
@@ -129,7 +140,7 @@ class Slices:
         places = [smallest + (largest - smallest) * place / (MOST_SLICES - 1) for place in range(MOST_SLICES)]
         return sorted({round(2**place) for place in places}, reverse=True)
 
-    def every(self, words: Path, step: int) -> Slice:
+    def every(self, words: Path, step: int) -> Part:
         """Every step-th word."""
         if (words, step) not in self.made:
             table, _ = word_store.read(words)
@@ -138,7 +149,7 @@ class Slices:
             spelled = [bytes(table.data[offsets[place] : offsets[place + 1]]) for place in chosen]
             folder = self.folder / f"slice{len(self.made)}"
             word_store.write(folder, WordCounts.from_columns(spelled, [counts[place] for place in chosen]))
-            self.made[words, step] = Slice(folder, sum(map(len, spelled)))
+            self.made[words, step] = Part(folder, sum(map(len, spelled)))
         return self.made[words, step]
 
 
@@ -146,22 +157,61 @@ def size_of(words: Path) -> int:
     return len(word_store.read(words)[0].data)
 
 
-def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunSlice) -> Estimate | None:
+def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunPart) -> Estimate | None:
     """What the trainer would take for the whole table; None if its slices do not show it.
 
     The merges of a slice are not proved: they are another question's.
     """
     wall = cell.limits.wall_seconds
     assert wall is not None, "without a limit there is no budget"
-    left = min(SHARE_OF_LIMIT * wall, MOST_SECONDS)
     whole = size_of(words)
+    parts = [(whole // step, functools.partial(slices.every, words, step)) for step in slices.steps(words)]
+    return from_parts(cell, whole, parts, min(SHARE_OF_LIMIT * wall, MOST_SECONDS), run_slice)
+
+
+def predicted_from_beginnings(cell: TrainCell, folder: Path, run_beginning: RunPart) -> Estimate | None:
+    """What a trainer that reads the file would take for all of it; None if beginnings of the text do not show it.
+
+    They are written into `folder`, one at a time.
+    """
+    wall = cell.limits.wall_seconds
+    assert wall is not None, "without a limit nothing is stopped"
+    text = Path(cell.reading.corpus.path)
+    whole = text.stat().st_size
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        sizes = [whole // share for share in BEGINNINGS]
+        parts = [(size, functools.partial(beginning, text, size, Path(place) / text.name)) for size in sizes]
+        return from_parts(cell, whole, parts, wall, run_beginning)
+
+
+def beginning(text: Path, size: int, path: Path) -> Part:
+    """Write the first so many bytes of a text; a character that they would cut in two is left out."""
+    with text.open("rb") as source, path.open("wb") as file:
+        for _ in range(min(size, MOST_CONTINUED)):
+            source.seek(size)
+            after = source.read(1)
+            if not after or after[0] & UPPER_BITS != CONTINUES:
+                break
+            size -= 1
+        source.seek(0)
+        for place in range(0, size, BYTES_AT_ONCE):
+            file.write(source.read(min(BYTES_AT_ONCE, size - place)))
+    return Part(path, size)
+
+
+def from_parts(
+    cell: TrainCell, whole: int, parts: Sequence[tuple[int, Callable[[], Part]]], seconds: float, run_part: RunPart
+) -> Estimate | None:
+    """What the whole would take by its parts, the smallest first, as far as they fit into so many seconds."""
+    left = seconds
     known: list[tuple[int, Estimate]] = []
-    for step in slices.steps(words):
-        if SECONDS_TO_START + next_cost(known, whole // step) > left:
+    for size, make in parts:
+        if SECONDS_TO_START + next_cost(known, size) > left:
             break
-        part = slices.every(words, step)
+        part = make()
         own = SHARE_OF_SLICE * left
-        answer = run_slice(cell, part.words, replace(cell.limits, wall_seconds=own + SECONDS_TO_START))
+        answer = run_part(cell, part.path, replace(cell.limits, wall_seconds=own + SECONDS_TO_START))
         left -= SECONDS_TO_START + min(answer.get("total") or 0.0, own)
         if answer["status"] == "rejected" or (answer["status"] == "ok" and answer["merges_done"] < cell.num_merges):
             continue  # its clocks disagreed, or it ran out of pairs, which the whole will not
@@ -188,7 +238,7 @@ def estimate_from_answer(answer: Answer, num_merges: int) -> Estimate | None:
 class Forecast:
     """What the cells of a run would take, each predicted once, from what is kept or from slices."""
 
-    def __init__(self, machine: str, folder: Path, run_slice: RunSlice) -> None:
+    def __init__(self, machine: str, folder: Path, run_slice: RunPart) -> None:
         self.machine = machine
         self.slices = Slices(folder)
         self.run_slice = run_slice
@@ -217,9 +267,10 @@ class Forecast:
 def of_stopped(answer: Answer, num_merges: int, from_parts: Estimate | None) -> Estimate | None:
     """The total of a cell that was stopped at the limit: the more certain of what its curve and its slices say.
 
-    Slices whose whole interval has passed by the time it was stopped have been proved wrong.
+    Slices whose whole interval has passed by the time it was stopped have been proved wrong. One that could not say how
+    long it had gone on was stopped at the limit.
     """
-    elapsed = answer.get("total") or 0.0
+    elapsed = answer.get("total") or (answer.get("limits") or {}).get("wall_seconds") or 0.0
     own = from_curve(answer["curve"], num_merges) if answer.get("curve") else None
     told = [each for each in (own, from_parts) if each is not None and each.high > elapsed]
     if not told:

@@ -37,9 +37,12 @@ HUNG_SHARE = 0.3
 HUNG_MERGES = 50
 
 
+MEASURED = "measured"
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds that something would take, with its interval; `source` is curve, slices or measured."""
+    """Seconds that something would take, with its interval; `source` is curve, slices, or measured: an earlier run."""
 
     seconds: float
     low: float

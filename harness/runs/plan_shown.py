@@ -12,6 +12,7 @@ from harness.runs import store
 from harness.runs.cells import CountCell, TrainCell
 from harness.runs.costs import MOST_SECONDS, SHARE_OF_LIMIT, expected_cost
 from harness.runs.extrapolation import Estimate
+from harness.runs.record_of import by_itself
 from harness.runs.settings import Settings
 
 UNKNOWN = "time unknown"
@@ -65,11 +66,12 @@ def cost_text(cell: TrainCell, cost: Estimate | None) -> str:
 
 
 def longest(cells: Sequence[TrainCell], settings: Settings) -> float | None:
-    """What all of it can take where every cell has a limit: slices to predict it, and then every block."""
+    """What all of it can take where every cell has a limit: slices to predict it, every block, and beginnings."""
     walls = [cell.limits.wall_seconds for cell in cells if cell.limits.wall_seconds is not None]
     if len(walls) < len(cells):
         return None
     predicting = sum(min(SHARE_OF_LIMIT * wall, MOST_SECONDS) for wall in walls)
+    predicting += sum(wall for cell, wall in zip(cells, walls, strict=True) if by_itself(cell, {}))
     return predicting + sum(walls) * (settings.measure.blocks(settings.repeat) + settings.measure.warm_up)
 
 

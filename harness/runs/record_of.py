@@ -14,7 +14,7 @@ from harness.measure import interpreters
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
 from harness.measure.source_digest import source_sha256
-from harness.runs.cells import Reading
+from harness.runs.cells import Reading, TrainCell
 from harness.runs.outcome import Counted, CountRun, Trained
 from harness.runs.record import BY_ITSELF, SCHEMA, Record
 from harness.runs.store import manifest_of
@@ -36,7 +36,7 @@ def train_record(trained: Trained, common: Record) -> Record:
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     reading = cell.reading
     mismatch = trained.verdict.state == "mismatch"
-    reads_itself = by_itself(trained)
+    reads_itself = by_itself(trained.cell, trained.answer)
     # Beside merges that were not timed, a counter's time would look like that of the whole.
     apart = not reads_itself and ("total" in answer or answer["status"] != "ok")
     counting = counted.answer if apart and not counted.reused else {}
@@ -110,9 +110,9 @@ def counting_kept(counted: Counted) -> Record | None:
     }
 
 
-def by_itself(trained: Trained) -> bool:
+def by_itself(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that was ended without an answer its card tells."""
-    return bool(trained.answer.get("from_file")) or "from_file" in trained.cell.variant.tags
+    return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
 
 
 def count_record(measured: CountRun, common: Record) -> Record:

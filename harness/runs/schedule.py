@@ -30,13 +30,20 @@ from harness.measure.interpreters import interpreter
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import store
 from harness.runs.cells import CountCell, Reading, TrainCell, count_job, count_key, read_merges, train_job
-from harness.runs.costs import MEASURED, Forecast, expected_cost, extrapolated, keep_cost, of_stopped
-from harness.runs.extrapolation import Estimate
+from harness.runs.costs import (
+    Forecast,
+    expected_cost,
+    extrapolated,
+    keep_cost,
+    of_stopped,
+    predicted_from_beginnings,
+)
+from harness.runs.extrapolation import MEASURED, Estimate
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
 from harness.runs.known import RatiosKnown
 from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
 from harness.runs.record import Record
-from harness.runs.record_of import count_record, train_record
+from harness.runs.record_of import by_itself, count_record, train_record
 from harness.runs.settings import Settings
 from harness.runs.spent import Spent
 from harness.runs.verdict import Claim
@@ -131,10 +138,21 @@ class Run:
     def run_slice(self, cell: TrainCell, words: Path, limits: Limits) -> Answer:
         """Run a trainer on a part of its words, to see what the whole would take."""
         job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
+        # Without the corpus: a trainer that reads the file by itself has no slices.
+        return self.run_to_predict(cell, {**job, "corpus": None}, limits)
+
+    def run_beginning(self, cell: TrainCell, text: Path, limits: Limits) -> Answer:
+        """Run a trainer that reads the file on a beginning of it, to see what the whole would take."""
+        words = self.counts[count_key(cell.count)].words
+        assert words is not None, "it was run on the whole"
+        job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
+        return self.run_to_predict(cell, {**job, "corpus": {**job["corpus"], "path": str(text)}}, limits)
+
+    def run_to_predict(self, cell: TrainCell, job: dict[str, Any], limits: Limits) -> Answer:
+        """Run a trainer on a part; nothing but what it took is kept."""
         output = self.next_folder()
         with self.spent.on("predicting"), bar(f"predicting {cell.variant.name}", 0, "merges") as on_progress:
-            # Without the corpus: a trainer that reads the file by itself has no slices.
-            answer = measure({**job, "corpus": None}, output, limits, on_progress)
+            answer = measure(job, output, limits, on_progress)
         shutil.rmtree(output)
         return answer
 
@@ -336,9 +354,11 @@ class Run:
     def reckon(self, cell: TrainCell, answer: Answer) -> None:
         """Extrapolate the total of a cell that was stopped at the limit, and keep what every cell took."""
         if answer["status"] == "timeout":
-            # Of a trainer that reads the file no slices are made; those of its corpus that were measured say as much.
             from_parts = self.forecast.known.get(cell.key()) or expected_cost(cell, self.machine)
             estimate = of_stopped(answer, cell.num_merges, from_parts)
+            if estimate is None and by_itself(cell, answer):
+                from_parts = predicted_from_beginnings(cell, self.folder / "beginnings", self.run_beginning)
+                estimate = of_stopped(answer, cell.num_merges, from_parts)
             if estimate is None:
                 return
             answer.update(status="extrapolated", extrapolated=extrapolated(estimate, answer))
