@@ -26,6 +26,7 @@ from harness.plot import draw
 from harness.results.board import Section, fed_sheet, headline, ratios_sheet, sections, sheet_of
 from harness.results.charts.chart import Request
 from harness.results.charts.files import alike, save
+from harness.results.charts.questions import unlike
 from harness.results.chosen import records_of
 from harness.results.legend import Legend
 from harness.results.rows import Row, rows
@@ -54,12 +55,14 @@ What was measured:
 
 
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
-    """The page in Markdown, and its sections, each of which has a picture. Raises Refusal where there is no trainer."""
+    """The page in Markdown, and its sections, each with a picture. Raises Refusal where nothing can be compared."""
     shown = rows(records)
     skipped = [row for row in shown if row.status == "skipped"]
     board = sections([row for row in shown if row.status != "skipped"])
     if not board:
         raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
+    for section in board:
+        require_one_question(section, folder)
     measured = [row for section in board for row in section.rows]
     parts = [
         "# The board",
@@ -76,6 +79,16 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         parts += ["## Not measured", absent]
     parts += ["## One cell again", reproduce(measured, folder)]
     return "\n\n".join(part.strip() for part in parts if part) + "\n", board
+
+
+def require_one_question(section: Section, folder: Path) -> None:
+    """Raises Refusal if the rows of a table were asked different things, or on different machines."""
+    found = unlike(section.rows, without=("tie_break", "counting"))
+    if found:
+        raise Refusal(
+            f"the records of {section.title} in {folder} are unlike in {' and '.join(found.values())}, and a ratio is "
+            "of one machine and one question; take out what is older, or keep each in a folder of its own"
+        )
 
 
 RATIOS = (

@@ -11,7 +11,7 @@ import pytest
 from measured import Record, measured, stopped, wrong
 
 from harness.board import main
-from harness.common.errors import MISMATCH, OK, UNMEASURED
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
 from harness.peers import BOARD
 from harness.results.board import Place, headline, ratios_sheet, sections, sheet_of, verdict
 from harness.results.rows import rows
@@ -192,6 +192,20 @@ def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
 def test_a_folder_without_records_is_told_how_to_get_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == UNMEASURED
     assert "python -m harness makes some" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"host": "another"}, "host"), ({"pattern": "gpt4"}, "pattern"), ({"min_count": 2}, "min_count")],
+)
+def test_a_table_is_of_one_machine_and_one_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], name: str
+) -> None:
+    records = [*timed("ours", 1.0), *timed("ours", 0.5, threads=2, **change)]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert main([str(tmp_path)]) == USAGE
+    assert f"are unlike in {name}, and a ratio is of one machine" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["records.jsonl"]
 
 
 @pytest.mark.slow

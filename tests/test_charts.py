@@ -125,8 +125,17 @@ def test_long_names_leave_room_for_everything_on_the_page(kind: str) -> None:
 
 def test_what_was_asked_different_things_is_no_race() -> None:
     shown = rows([*records("race"), measured("heap", 2.0, vocab_size=500)])
-    with pytest.raises(Refusal, match="one corpus and one vocabulary"):
+    with pytest.raises(
+        Refusal, match=r"one corpus and one vocabulary.* unlike in vocab size; .* --where vocab_size=\d+$"
+    ):
         KINDS["race"].describe(shown, Request())
+    asked_otherwise: list[tuple[str, dict[str, Any]]] = [
+        ("host", {"host": "another"}),
+        ("special tokens", {"special_tokens": ["<|end|>"]}),
+    ]
+    for name, change in asked_otherwise:
+        with pytest.raises(Refusal, match=f"unlike in {name}; choose, such as --where "):
+            KINDS["race"].describe(rows([*records("race"), measured("heap", 2.0, **change)]), Request())
 
 
 def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:

@@ -90,15 +90,29 @@ def grouped(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]
 
 def one_question(rows: Sequence[Row], kind: str, without: Sequence[str] = ()) -> list[Row]:
     """The rows, if all were asked the same, but for `without`. Raises Refusal if not."""
-    groups = questions(rows, without)
-    if len(groups) > 1:
-        first = groups[0][0]
-        choice = f"--where data={first.corpus.get('name')} --where vocab_size={first.record.get('vocab_size')}"
+    if found := unlike(rows, without):
+        choice = " ".join(f"--where {name}={CONDITIONS[name](rows[0])}" for name in found if name in CONDITIONS)
         raise Refusal(
-            f"{kind} is drawn of one corpus and one vocabulary, and these records have {len(groups)}; choose, such as "
-            f"{choice}"
+            f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records are unlike in "
+            f"{listed(list(found.values()))}; choose, such as {choice or f'--where variant={rows[0].name}'}"
         )
     return list(rows)
+
+
+def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> dict[str, str]:
+    """In what rows were asked differently, but for `without`: names of conditions, and what each is called."""
+    groups = questions(rows, without)
+    if len(groups) == 1:
+        return {}
+    asked = {FIELD["data"]: "corpus", FIELD["data.sha256"]: "corpus", FIELD["cell"]: "kind"}
+    asked.update((field, field.title) for field in (*DECISIVE, FIELD["host"]) if field.title)
+    values = {
+        field: {str(value_of(field)(group[0])) for group in groups} for field in asked if field.name not in without
+    }
+    found = {field.name.removeprefix("data."): asked[field] for field, told in values.items() if len(told) > 1}
+    if "data" in found:
+        found.pop("sha256", None)
+    return found
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
