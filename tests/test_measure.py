@@ -673,6 +673,29 @@ def test_work_while_python_starts_is_rejected(
     )
 
 
+WORKS_AT_THE_FIRST_START = """
+import os, pathlib, time
+seen = pathlib.Path(os.environ["PYTHONPATH"].split(os.pathsep)[-1], "seen")
+if not os.environ.get("BPE_HARNESS_JOB", "-import").endswith("-import") and not seen.exists():
+    seen.touch()
+    while time.process_time() < 1.0:
+        sum(range(1000))
+"""
+
+
+@pytest.mark.slow
+def test_what_started_slowly_once_is_run_again(
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "sitecustomize.py").write_text(WORKS_AT_THE_FIRST_START)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tmp_path / "planted", TESTS, tmp_path))))
+    answer, output = measured("variants.heap:train")
+    assert (tmp_path / "seen").exists()
+    assert answer["status"] == "ok"
+    assert unpacked((output / "merges").read_bytes()) == MERGES
+
+
 @pytest.mark.slow
 def test_code_planted_where_python_looks_at_its_start_is_not_run_in_a_later_block(
     measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -130,7 +130,7 @@ def test_a_call_by_way_of_a_library_is_one_too(monkeypatch: pytest.MonkeyPatch) 
 def test_the_page_says_what_the_walks_count(name: str) -> None:
     """Within a tenth: another release of Python or of a library calls some functions once more or less.
 
-    It is the shortest of three: on a busy machine some imports seem so long that they are made in an empty job too.
+    It is the shortest of three: on a busy machine what waits looks around more often.
     """
     (row,) = re.findall(rf"^\| {name} \| \d+ \| (\d+) \| \d+ \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
     told = walks.Walk(*map(int, row))
