@@ -337,13 +337,13 @@ def _row(cell: Sequence[Record], counted: Set[Key]) -> Row:
     wrong = [record for record in cell if _differs(record)]
     right = [] if wrong else [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
-        first = _as_measured((wrong or cell)[0], counted)
+        first = _as_measured(max(wrong or cell, key=told), counted)
         status = "mismatch" if wrong else first["status"]
         return Row(first, status, first.get("reason") or "", len(wrong or cell))
     digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
     if len(digests) > 1:
-        told = f"its own runs gave different merges ({', '.join(digests)})"
-        return Row(_as_measured(right[0], counted), "mismatch", told, len(right))
+        reason = f"its own runs gave different merges ({', '.join(digests)})"
+        return Row(_as_measured(right[0], counted), "mismatch", reason, len(right))
     lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
     # A block that was cut short has some of its cells and not the others, so it compares none of them.
     whole = [record for record in right if record.get("block_whole") is not False]
