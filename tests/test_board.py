@@ -81,7 +81,7 @@ def test_why_merges_are_wrong_is_told_though_blocks_before_an_interruption_do_no
 
 
 def test_what_was_stopped_is_told_with_what_all_of_it_would_take() -> None:
-    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0, "from": "slices"}
+    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0, "from": "beginnings"}
     before = {"total_seconds": 90.0, "low_seconds": 90.0, "high_seconds": 90.0, "from": "measured"}
     records = [
         *timed("ours", 1.0),

@@ -192,9 +192,9 @@ def test_slices_that_the_clock_has_proved_wrong_say_nothing() -> None:
 def test_a_slice_is_every_kth_word_with_its_count(tmp_path: Path) -> None:
     words = tmp_path / "words"
     word_store.write(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"def", 3), (b"g", 4), (b"hi", 5)]))
-    part = Slices(tmp_path / "slices").every(words, 2)
+    part = Slices(tmp_path / "slices").every(words, 2, 10)
     assert dict(word_store.read(part.path)[0]) == {b"a": 1, b"def": 3, b"hi": 5}
-    assert part.size == 6
+    assert (part.size, part.num_merges) == (6, 10)
 
 
 def test_slices_grow_up_to_a_half_and_no_further_than_is_of_use(
@@ -219,10 +219,11 @@ def test_a_prediction_stays_within_its_share_of_the_limit(tmp_path: Path) -> Non
     cell = cell_of(reading_of(tmp_path), limits=Limits(wall_seconds=10.0))
     spent: list[float] = []
 
-    def grows(_: TrainCell, part: Path, limits: Limits) -> dict[str, Any]:
+    def grows(_: TrainCell, part: Part, limits: Limits) -> dict[str, Any]:
         wall = limits.wall_seconds
         assert wall is not None
-        took = (budget.size_of(part) / 10_000) ** 2 * 0.05
+        assert part.num_merges == cell.num_merges
+        took = (budget.size_of(part.path) / 10_000) ** 2 * 0.05
         spent.append(min(took, wall))
         return {"status": "ok" if took < wall else "timeout", "total": spent[-1], "curve": [], "merges_done": 10}
 
@@ -249,8 +250,8 @@ def test_a_slice_that_runs_out_of_pairs_says_nothing(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path), limits=LIMITED)
     ran: list[int] = []
 
-    def exhausted(_: TrainCell, part: Path, __: Limits) -> dict[str, Any]:
-        ran.append(budget.size_of(part))
+    def exhausted(_: TrainCell, part: Part, __: Limits) -> dict[str, Any]:
+        ran.append(budget.size_of(part.path))
         return {"status": "ok", "total": 0.01, "merges_done": 9 if ran[-1] < 20_000 else 10}
 
     assert predicted(cell, words, Slices(tmp_path / "slices"), exhausted) is not None
@@ -271,7 +272,7 @@ def test_a_beginning_ends_with_a_whole_character(text: str, size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         whole, path = Path(folder) / "whole", Path(folder) / "text"
         whole.write_bytes(content)
-        part = beginning(whole, size, path)
+        part = beginning(whole, size, path, 10)
         assert part.path.read_bytes() == content[: part.size]
     assert size - 3 <= part.size <= size
     assert content[: part.size].decode() == content[:size].decode(errors="ignore")
@@ -279,29 +280,33 @@ def test_a_beginning_ends_with_a_whole_character(text: str, size: int) -> None:
 
 def test_of_bytes_that_are_no_characters_hardly_any_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "whole").write_bytes(b"\x80" * 100)
-    part = beginning(tmp_path / "whole", 50, tmp_path / "part")
-    assert part == Part(tmp_path / "part", 47)
+    part = beginning(tmp_path / "whole", 50, tmp_path / "part", 10)
+    assert part == Part(tmp_path / "part", 47, 10)
     assert part.path.read_bytes() == b"\x80" * 47
 
 
 def test_beginnings_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path) -> None:
-    cell = cell_of(reading_of(tmp_path, MANY_WORDS), limits=Limits(wall_seconds=10.0))
+    cell = cell_of(reading_of(tmp_path, MANY_WORDS), num_merges=1000, limits=Limits(wall_seconds=10.0))
     whole = len(MANY_WORDS)
     spent: list[float] = []
+    asked: list[int] = []
 
-    def reads(_: TrainCell, part: Path, limits: Limits) -> dict[str, Any]:
+    def reads(_: TrainCell, part: Part, limits: Limits) -> dict[str, Any]:
         wall = limits.wall_seconds
         assert wall is not None
-        assert MANY_WORDS.startswith(part.read_text())
-        took = (part.stat().st_size / whole) ** 1.5 * 40
+        assert MANY_WORDS.startswith(part.path.read_text())
+        asked.append(part.num_merges)
+        took = (part.size / whole) ** 1.5 * 40
         spent.append(min(took, wall))
-        return {"status": "ok" if took < wall else "timeout", "total": spent[-1], "curve": [], "merges_done": 10}
+        status = "ok" if took < wall else "timeout"
+        return {"status": status, "total": spent[-1], "curve": [], "merges_done": part.num_merges}
 
     estimate = predicted_from_beginnings(cell, tmp_path / "beginnings", reads)
     assert len(spent) > 2
     assert sum(spent) <= 10.0
+    assert asked[:4] == [1, 3, 7, 15]  # of 1,000; a 1,024th would be none
     assert estimate is not None
-    assert estimate.exponent == pytest.approx(1.5, abs=0.25)
+    assert (estimate.source, estimate.exponent) == ("beginnings", None)
     assert estimate.low <= 40 <= estimate.high
     assert list((tmp_path / "beginnings").iterdir()) == []
 
@@ -314,10 +319,10 @@ def test_a_trainer_that_reads_the_file_and_is_stopped_is_run_on_beginnings_of_it
     card = VariantCard(name, f"unruly:{name}", family=name, tags=tags)
     reading = reading_of(tmp_path, MANY_WORDS)
     seconds = reading.file.bytes / 4000
-    cell = cell_of(reading, card, limits=Limits(wall_seconds=seconds / 2))
-    run = run_of(tmp_path, [cell, cell_of(reading)], repeat=2)
+    cell = cell_of(reading, card, num_merges=100, limits=Limits(wall_seconds=seconds / 2))
+    run = run_of(tmp_path, [cell, cell_of(reading, num_merges=100)], repeat=2)
     (record,) = [each for each in run.records() if each["variant"] == name]
-    assert (record["status"], record["extrapolated"]["from"]) == ("extrapolated", "slices")
+    assert (record["status"], record["extrapolated"]["from"]) == ("extrapolated", "beginnings")
     assert record["extrapolated"]["low_seconds"] <= seconds + 0.5
     assert record["extrapolated"]["high_seconds"] >= seconds
     assert list(complaints(record)) == []

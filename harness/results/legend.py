@@ -191,13 +191,17 @@ def _smallest_text(row: Row) -> str:
     return f"; merge {smallest['merge']} on the text {smallest['text']!r} shows it" if smallest else ""
 
 
+SOURCES = {"beginnings": "beginnings of the text", "measured": "an earlier run"}
+"""What an extrapolation is from, where that is nothing of the stopped run's own."""
+
+
 def _extrapolation_text(row: Row) -> str:
     """What the whole would have taken, and whether the merges made so far were right."""
     expected = row.extrapolated
     if expected.get("total_seconds") is None:
         return ""
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
-    source = f", from its {expected['from']}" if expected.get("from") else ""
+    source = f", from {SOURCES.get(expected['from'], 'its ' + expected['from'])}" if expected.get("from") else ""
     exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges so far match the reference" if proved else ""

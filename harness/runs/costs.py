@@ -6,7 +6,8 @@ its count, so that the same pairs are frequent in it, trained for as many merges
 they take would pass a tenth of limits.wall, or half a minute.
 
 A trainer that reads the file by itself has no words to slice. When limits.wall ends it, it is run on beginnings of its
-text, each twice as long as the one before, for as many seconds again at most.
+text, each twice as long as the one before and for twice as many merges, for as many seconds again at most. So its
+merges are of pairs as rare as in the whole, and no part runs out of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from harness.common import files
 from harness.measure.process import Answer, Limits
 from harness.measure.source_digest import source_sha256
 from harness.runs.cells import TrainCell
-from harness.runs.extrapolation import MEASURED, Estimate, from_curve, from_slices
+from harness.runs.extrapolation import (
+    MEASURED,
+    Estimate,
+    from_beginnings,
+    from_curve,
+    from_slices,
+)
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -46,8 +53,6 @@ BEGINNINGS = tuple(2**power for power in range(10, 0, -1))
 MOST_CONTINUED, UPPER_BITS, CONTINUES = 3, 0xC0, 0x80
 """UTF-8: how many bytes may follow the first of a character, and what their two upper bits are."""
 BYTES_AT_ONCE = 1 << 22
-
-RunPart = Callable[[TrainCell, Path, Limits], Answer]
 
 
 def keep_cost(cell: TrainCell, machine: str, estimate: Estimate) -> None:
@@ -119,10 +124,15 @@ def _file(cell: TrainCell, machine: str) -> Path:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table of words, whose size is the bytes of its distinct words, or of a text."""
+    """A part of a table of words, whose size is the bytes of its distinct words, or of a text; and its merges."""
 
     path: Path
     size: int
+    num_merges: int
+
+
+RunPart = Callable[[TrainCell, Part, Limits], Answer]
+WholeOf = Callable[[Sequence[tuple[int, Estimate]], int], "Estimate | None"]
 
 
 class Slices:
@@ -130,7 +140,7 @@ class Slices:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made: dict[tuple[Path, int], Part] = {}
+        self.made: dict[tuple[Path, int], tuple[Path, int]] = {}
 
     def steps(self, words: Path) -> list[int]:
         """Which k-th words to take, the smallest slice first: from some thousand bytes up to a half of the table."""
@@ -140,8 +150,8 @@ class Slices:
         places = [smallest + (largest - smallest) * place / (MOST_SLICES - 1) for place in range(MOST_SLICES)]
         return sorted({round(2**place) for place in places}, reverse=True)
 
-    def every(self, words: Path, step: int) -> Part:
-        """Every step-th word."""
+    def every(self, words: Path, step: int, num_merges: int) -> Part:
+        """Every step-th word, for so many merges."""
         if (words, step) not in self.made:
             table, _ = word_store.read(words)
             offsets, counts = table.offsets, table.counts
@@ -149,8 +159,8 @@ class Slices:
             spelled = [bytes(table.data[offsets[place] : offsets[place + 1]]) for place in chosen]
             folder = self.folder / f"slice{len(self.made)}"
             word_store.write(folder, WordCounts.from_columns(spelled, [counts[place] for place in chosen]))
-            self.made[words, step] = Part(folder, sum(map(len, spelled)))
-        return self.made[words, step]
+            self.made[words, step] = folder, sum(map(len, spelled))
+        return Part(*self.made[words, step], num_merges)
 
 
 def size_of(words: Path) -> int:
@@ -165,8 +175,10 @@ def predicted(cell: TrainCell, words: Path, slices: Slices, run_slice: RunPart) 
     wall = cell.limits.wall_seconds
     assert wall is not None, "without a limit there is no budget"
     whole = size_of(words)
-    parts = [(whole // step, functools.partial(slices.every, words, step)) for step in slices.steps(words)]
-    return from_parts(cell, whole, parts, min(SHARE_OF_LIMIT * wall, MOST_SECONDS), run_slice)
+    parts = [
+        (whole // step, functools.partial(slices.every, words, step, cell.num_merges)) for step in slices.steps(words)
+    ]
+    return from_parts(cell, whole, parts, min(SHARE_OF_LIMIT * wall, MOST_SECONDS), run_slice, from_slices)
 
 
 def predicted_from_beginnings(cell: TrainCell, folder: Path, run_beginning: RunPart) -> Estimate | None:
@@ -180,13 +192,17 @@ def predicted_from_beginnings(cell: TrainCell, folder: Path, run_beginning: RunP
     whole = text.stat().st_size
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        sizes = [whole // share for share in BEGINNINGS]
-        parts = [(size, functools.partial(beginning, text, size, Path(place) / text.name)) for size in sizes]
-        return from_parts(cell, whole, parts, wall, run_beginning)
+        path = Path(place) / text.name
+        parts = [
+            (whole // share, functools.partial(beginning, text, whole // share, path, cell.num_merges // share))
+            for share in BEGINNINGS
+            if cell.num_merges >= share
+        ]
+        return from_parts(cell, whole, parts, wall, run_beginning, from_beginnings)
 
 
-def beginning(text: Path, size: int, path: Path) -> Part:
-    """Write the first so many bytes of a text; a character that they would cut in two is left out."""
+def beginning(text: Path, size: int, path: Path, num_merges: int) -> Part:
+    """Write the first so many bytes of a text, for so many merges; a character cut in two is left out."""
     with text.open("rb") as source, path.open("wb") as file:
         for _ in range(min(size, MOST_CONTINUED)):
             source.seek(size)
@@ -197,34 +213,39 @@ def beginning(text: Path, size: int, path: Path) -> Part:
         source.seek(0)
         for place in range(0, size, BYTES_AT_ONCE):
             file.write(source.read(min(BYTES_AT_ONCE, size - place)))
-    return Part(path, size)
+    return Part(path, size, num_merges)
 
 
 def from_parts(
-    cell: TrainCell, whole: int, parts: Sequence[tuple[int, Callable[[], Part]]], seconds: float, run_part: RunPart
+    cell: TrainCell,
+    whole: int,
+    parts: Sequence[tuple[int, Callable[[], Part]]],
+    seconds: float,
+    run_part: RunPart,
+    whole_of: WholeOf,
 ) -> Estimate | None:
     """What the whole would take by its parts, the smallest first, as far as they fit into so many seconds."""
     left = seconds
     known: list[tuple[int, Estimate]] = []
     for size, make in parts:
-        if SECONDS_TO_START + next_cost(known, size) > left:
+        if SECONDS_TO_START + next_cost(whole_of, known, size) > left:
             break
         part = make()
         own = SHARE_OF_SLICE * left
-        answer = run_part(cell, part.path, replace(cell.limits, wall_seconds=own + SECONDS_TO_START))
+        answer = run_part(cell, part, replace(cell.limits, wall_seconds=own + SECONDS_TO_START))
         left -= SECONDS_TO_START + min(answer.get("total") or 0.0, own)
-        if answer["status"] == "rejected" or (answer["status"] == "ok" and answer["merges_done"] < cell.num_merges):
+        if answer["status"] == "rejected" or (answer["status"] == "ok" and answer["merges_done"] < part.num_merges):
             continue  # its clocks disagreed, or it ran out of pairs, which the whole will not
-        estimate = estimate_from_answer(answer, cell.num_merges)
+        estimate = estimate_from_answer(answer, part.num_merges)
         if estimate is None:
             break
         known.append((part.size, estimate))
-    return from_slices(known, whole)
+    return whole_of(known, whole)
 
 
-def next_cost(costs: Sequence[tuple[int, Estimate]], size: int) -> float:
+def next_cost(whole_of: WholeOf, costs: Sequence[tuple[int, Estimate]], size: int) -> float:
     """What a slice of this size would take; with less than two before it, nothing that would keep it from running."""
-    estimate = from_slices(costs[-2:], size)
+    estimate = whole_of(costs[-2:], size)
     return estimate.seconds if estimate is not None else 0.0
 
 

@@ -31,8 +31,10 @@ LEVEL_DOUBT = 0.18
 """How much faster or slower the machine may be later on, and other sizes than the power says."""
 SIZE_DOUBT = 0.1
 """How far the exponent over sizes may be from that of the slices."""
-SIZE_EXPONENT = (1.2, 0.6)
-"""What is taken for it, and the doubt, before slices have shown any."""
+SIZE_EXPONENT, EXPONENT_OF_BEGINNINGS = (1.2, 0.6), (1.6, 0.6)
+"""What is taken for it, and the doubt, before slices have shown any, or beginnings, whose merges are fewer too."""
+NEAR = 8
+"""Beginnings so many times smaller than the largest say more of a start than of what is to come."""
 HUNG_SHARE = 0.3
 HUNG_MERGES = 50
 
@@ -42,7 +44,7 @@ MEASURED = "measured"
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds that something would take, with its interval; `source` is curve, slices, or measured: an earlier run."""
+    """Seconds that something would take, with its interval, and from what: curve, slices, beginnings, or measured."""
 
     seconds: float
     low: float
@@ -180,14 +182,16 @@ def fitted(
     return slope, doubt, math.exp(height - slope * middle), scatter / math.sqrt(len(samples))
 
 
-def from_slices(slices: Sequence[tuple[int, Estimate]], size: int) -> Estimate | None:
+def from_slices(
+    slices: Sequence[tuple[int, Estimate]], size: int, exponent: tuple[float, float] = SIZE_EXPONENT
+) -> Estimate | None:
     """The whole of a table of `size`, from what slices of it take; None without two sizes."""
     usable = [(slice_size, estimate) for slice_size, estimate in slices if estimate.seconds > 0]
     if len({slice_size for slice_size, _ in usable}) < 2:
         return None
     largest, last = max(usable, key=lambda each: each[0])
     samples = [(float(each), estimate.seconds, float(each) / estimate.width) for each, estimate in usable]
-    slope, doubt, level, scatter = fitted(samples, largest, SIZE_EXPONENT, SLICE_NOISE)
+    slope, doubt, level, scatter = fitted(samples, largest, exponent, SLICE_NOISE)
     # The largest slice is the nearest to the whole: the line is drawn through it and the fit, half way.
     level = math.sqrt(level * last.seconds)
     doubt = math.hypot(doubt, SIZE_DOUBT)
@@ -200,3 +204,14 @@ def from_slices(slices: Sequence[tuple[int, Estimate]], size: int) -> Estimate |
 
     lower, upper = last.low / last.seconds, last.high / last.seconds
     return Estimate(grown(level, 0), grown(level * lower, -1), grown(level * upper, 1), slope, "slices")
+
+
+def from_beginnings(beginnings: Sequence[tuple[int, Estimate]], size: int) -> Estimate | None:
+    """The whole of a text of `size`, from what its later beginnings take, each for the same share of the merges.
+
+    The exponent is of size and merges at once, and not what a reader would take it for.
+    """
+    largest = max((each for each, _ in beginnings), default=0)
+    near = [each for each in beginnings if each[0] * NEAR >= largest]
+    estimate = from_slices(near, size, EXPONENT_OF_BEGINNINGS)
+    return estimate and replace(estimate, exponent=None, source="beginnings")

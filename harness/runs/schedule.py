@@ -32,6 +32,7 @@ from harness.runs import store
 from harness.runs.cells import CountCell, Reading, TrainCell, count_job, count_key, read_merges, train_job
 from harness.runs.costs import (
     Forecast,
+    Part,
     expected_cost,
     extrapolated,
     keep_cost,
@@ -135,18 +136,18 @@ class Run:
             return None
         return self.forecast.of(cell, self.counts[count_key(cell.count)].words)
 
-    def run_slice(self, cell: TrainCell, words: Path, limits: Limits) -> Answer:
+    def run_slice(self, cell: TrainCell, part: Part, limits: Limits) -> Answer:
         """Run a trainer on a part of its words, to see what the whole would take."""
-        job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
+        job = train_job(cell, cell.variant, part.num_merges, part.path, cell.interpreter)
         # Without the corpus: a trainer that reads the file by itself has no slices.
         return self.run_to_predict(cell, {**job, "corpus": None}, limits)
 
-    def run_beginning(self, cell: TrainCell, text: Path, limits: Limits) -> Answer:
+    def run_beginning(self, cell: TrainCell, part: Part, limits: Limits) -> Answer:
         """Run a trainer that reads the file on a beginning of it, to see what the whole would take."""
         words = self.counts[count_key(cell.count)].words
         assert words is not None, "it was run on the whole"
-        job = train_job(cell, cell.variant, cell.num_merges, words, cell.interpreter)
-        return self.run_to_predict(cell, {**job, "corpus": {**job["corpus"], "path": str(text)}}, limits)
+        job = train_job(cell, cell.variant, part.num_merges, words, cell.interpreter)
+        return self.run_to_predict(cell, {**job, "corpus": {**job["corpus"], "path": str(part.path)}}, limits)
 
     def run_to_predict(self, cell: TrainCell, job: dict[str, Any], limits: Limits) -> Answer:
         """Run a trainer on a part; nothing but what it took is kept."""
