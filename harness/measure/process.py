@@ -100,8 +100,8 @@ def measure(
     process runs `under` another program where one is given, with `variables` added to its environment. It imports from
     `places` and what is installed, and from nowhere else, where they are given; else also from here.
 
-    What used too much CPU time before its call is run once more: files that had to come from the disk, into memory that
-    the host had not given yet, make a start five times as long. No time is taken from a process that was rejected.
+    What used too much CPU time before its call is run once more: on a busy host a start has been seen to take six times
+    what the next one took. No time is taken from a process that was rejected.
     """
     answer, of_start = judged(job, output, limits, on_progress, under, variables, places)
     if of_start:
