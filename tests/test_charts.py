@@ -9,7 +9,7 @@ import matplotlib.text
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
-from measured import Record, measured
+from measured import Record, measured, stopped
 
 from harness.common.errors import Refusal
 from harness.results.charts.chart import Bar, Chart, Panel, Point, Request, Text
@@ -136,6 +136,17 @@ def test_what_was_asked_different_things_is_no_race() -> None:
     for name, change in asked_otherwise:
         with pytest.raises(Refusal, match=f"unlike in {name}; choose, such as --where "):
             KINDS["race"].describe(rows([*records("race"), measured("heap", 2.0, **change)]), Request())
+
+
+def test_dots_explain_the_marks_that_they_have() -> None:
+    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0, "from": "beginnings"}
+    marks = {
+        "A ring on a broken line": stopped("late", 60.0, extrapolated=told),
+        "An arrow": stopped("later", 60.0),
+    }
+    for asked, late in marks.items():
+        notes = KINDS["dots"].describe(rows([measured("heap", 2.0), late]), Request()).notes
+        assert [mark for mark in marks if any(note.startswith(mark) for note in notes)] == [asked]
 
 
 def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:

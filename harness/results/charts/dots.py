@@ -51,7 +51,10 @@ def dots(rows: Sequence[Row], request: Request) -> Chart:
         texts = " / ".join(dict.fromkeys(time_text(value) for _, value in last))
         marks.append(Text(place, texts, far, 8, 8.0, FAINT))
     notes = ["The whole way from the file, counting included; bars: the shortest and the longest run."]
-    if any(value.form in (ESTIMATED, AT_LEAST) for _, value in drawn):
+    forms = {value.form for _, value in drawn}
+    if ESTIMATED in forms:
+        notes.append("A ring on a broken line: a limit ended the run; its total is extrapolated, with an interval.")
+    if AT_LEAST in forms:
         notes.append("An arrow is where a limit ended a run: it takes longer.")
     if others := [name for name in ranked if lines[name][0][0].by_design]:
         notes.append(f"Makes other merges by design: {listed(others)}.")
