@@ -103,35 +103,22 @@ def measure(
     What used too much CPU time before its call is run once more: on a busy host a start has been seen to take six times
     what the next one took. No time is taken from a process that was rejected.
     """
-    answer, of_start = judged(job, output, limits, on_progress, under, variables, places)
-    if of_start:
+    start = (job["target"], job.get("interpreter"), tuple(places) if places is not None else None)
+    for last in (False, True):
+        answer, witness = run(job, output, limits, on_progress, under, variables, places)
+        if under or answer["status"] not in ("ok", "timeout") or "total" not in answer:
+            return answer
+        against, before = witness.disagreement(answer), None
+        if against is None:
+            against = before = witness.work_before_the_call(in_empty_jobs(*start, output))
+        if before is None or last:
+            break
         remove_tree(output)
-        answer, _ = judged(job, output, limits, on_progress, under, variables, places)
-    return answer
-
-
-def judged(
-    job: dict[str, Any],
-    output: Path,
-    limits: Limits,
-    on_progress: OnProgress,
-    under: Sequence[str],
-    variables: Mapping[str, str],
-    places: Sequence[str] | None,
-) -> tuple[Answer, bool]:
-    """Run one job: its answer, rejected if the witness is against it, and whether for what went before its call."""
-    answer, witness = run(job, output, limits, on_progress, under, variables, places)
-    if under or answer["status"] not in ("ok", "timeout") or "total" not in answer:
-        return answer, False
-    against, of_start = witness.disagreement(answer), None
-    if against is None:
-        start = (job["target"], job.get("interpreter"), tuple(places) if places is not None else None)
-        against = of_start = witness.work_before_the_call(in_empty_jobs(*start, output))
     if against:
         answer.update(status="rejected", reason=against)
     elif answer["status"] == "ok":
         witness.correct(answer)
-    return answer, of_start is not None
+    return answer
 
 
 def run(
