@@ -16,6 +16,7 @@ from harness.common.comparison import Comparison, compare
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, ratio_text, share_text
 from harness.results.charts.race import name_of
+from harness.results.charts.values import SIGNS, value_of
 from harness.results.fairness import class_text, given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row, alike
@@ -146,11 +147,9 @@ def time_text(row: Row | None) -> str:
         return NOT_MEASURED
     if row.total is not None:
         return f"{row.total:.3f} s" if row.total < 10 else duration_text(row.total)
-    if row.extrapolated.get("total_seconds") is not None:
-        return f"~{duration_text(row.extrapolated['total_seconds'])}"
-    limit = limit_of(row)
-    if row.status in ("timeout", "extrapolated") and limit is not None:
-        return f">{duration_text(limit)}"
+    value = value_of(row, "total")
+    if value.number is not None:
+        return f"{SIGNS[value.form]}{duration_text(value.number)}"
     return "wrong" if row.status == "mismatch" else row.status.replace("_", " ")
 
 
@@ -288,10 +287,10 @@ def ratio_cell(place: Place) -> str:
     if reference is None or not reference.total:
         return NOT_MEASURED
     if row.total is None:
-        sign, seconds = "~", row.extrapolated.get("total_seconds")
-        if seconds is None and row.status in ("timeout", "extrapolated"):
-            sign, seconds = ">", limit_of(row)
-        return time_text(row) if seconds is None else f"{sign}{ratio_text(seconds / reference.total)}"
+        value = value_of(row, "total")
+        if value.number is None:
+            return time_text(row)
+        return f"{SIGNS[value.form]}{ratio_text(value.number / reference.total)}"
     return ratio_text(ratio_to(reference, row)[0]) + ("*" if row.by_design else "")
 
 

@@ -13,7 +13,7 @@ from harness.results.charts.chart import Axis, Bar, Chart, Entry, Mark, Panel, R
 from harness.results.charts.drawing import text_width
 from harness.results.charts.layout import LABELS, WIDEST_LABEL
 from harness.results.charts.questions import failures, lacking, listed, one_question, panel_title
-from harness.results.charts.values import AT_LEAST, ESTIMATED, Value, log_range, value_of
+from harness.results.charts.values import AT_LEAST, ESTIMATED, SIGNS, Value, log_range, value_of
 from harness.results.colours import HUES, INK
 from harness.results.legend import Legend
 from harness.results.rows import Row
@@ -89,7 +89,7 @@ def time_text(value: Value) -> str:
     ('~25 h', '>5 min')
     """
     seconds = value.number or 0.0
-    sign = {ESTIMATED: "~", AT_LEAST: ">"}.get(value.form, "")
+    sign = SIGNS.get(value.form, "")
     return sign + (f"{seconds:.2g} s" if seconds < 100 else duration_text(seconds))
 
 

@@ -31,6 +31,8 @@ MANY = 24
 """From so many rows on, they stand closer."""
 PROVED = (MEASURED, UNCONFIRMED)
 """The forms of a time that was measured to the end."""
+SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
+"""What stands before a number that was not measured."""
 
 
 class Value(NamedTuple):
