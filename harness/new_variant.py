@@ -70,7 +70,7 @@ def test_its_merges_are_proved_in_a_run(tmp_path: Path) -> None:
 NEXT = """\
 python -m harness.conformance {name}
 python -m pytest tests/test_{name}.py
-python -m harness variants=[{name},heap]"""
+python -m harness variants={name},heap"""
 
 
 def parser() -> argparse.ArgumentParser:

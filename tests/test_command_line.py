@@ -209,6 +209,19 @@ def test_hydra_still_answers_what_only_it_knows(
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["variants=naive,heap"], ["variants=[naive,heap]"], ["variants=[naive, heap]"], ["variants=[naive,", "heap]"]],
+)
+def test_a_list_of_variants_needs_no_brackets(arguments: list[str]) -> None:
+    assert composed(*arguments)["variants"] == ["naive", "heap"]
+
+
+@pytest.mark.parametrize("size", ["10k", "1e4", "10_000", "0.01M"])
+def test_a_vocabulary_size_is_read_as_people_write_it(size: str) -> None:
+    assert composed(f"vocab_size={size}")["vocab_size"] == 10_000
+
+
 @pytest.mark.slow
 def test_globs_and_choices_enumerate_variants(book: str) -> None:
     found = compose(["-m", book, "variant=glob(heap*)", "tie_break=choice(greatest_bytes,raw_bytes)"])
@@ -250,6 +263,10 @@ def test_a_likely_name_is_suggested() -> None:
         (["heap"], "'heap' is not of the form NAME=VALUE; did you mean variant=heap?"),
         (["sotu"], "did you mean data=sotu?"),
         (["variant", "=", "naive"], "'variant' is not of the form NAME=VALUE"),
+        (["book.txt", "vocab_size=300"], "did you mean data.path=book.txt?"),
+        (["+vocab_sise=3"], "unknown override 'vocab_sise'; did you mean vocab_size?"),
+        (["++data.nonesuch=3"], "unknown override 'data.nonesuch'"),
+        (["variants=" + "[" * 500 + "a" + "]" * 500], "nested too deeply"),
         (["--variant=naive"], "there is no option --variant=naive"),
         (["-x"], "there is no option -x"),
         (["-m=1"], "-m"),
@@ -268,13 +285,13 @@ def test_a_likely_name_is_suggested() -> None:
         (["limits.wall=soon"], "limits.wall=soon"),
         (["threads=1,2"], "-m for a sweep"),
         (["variant=null"], "unknown variant 'null'"),
-        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours say variants=[mine:train]"),
+        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours say variants=mine:train"),
         (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help has all "),
         (["data=book.txt"], "there is no data set 'book.txt'; for a file say data.path=book.txt"),
-        (["vocab_size=1k"], "vocab_size=1k is no whole number; "),
+        (["vocab_size=1.0001k"], "vocab_size=1.0001k is no whole number; "),
+        (["vocab_size=few"], "vocab_size=few is no whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes"),
-        (["variants=naive,heap"], "-m for a sweep"),
-        (["variant=[naive,heap]"], "variants=[A,B]"),
+        (["variant=[naive,heap]"], "variants=A,B"),
         (["data=[owt,stdlib]"], "-m data=A,B"),
         (["-m", "variant=glob(nonesuch*)"], "there is nothing to measure"),
         (["~variant"], "nothing can be taken away"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from harness.common.errors import Refusal
-from harness.common.registry import _read
+from harness.common.registry import _read, conf_folder
 
 
 def test_aliases_that_stand_for_more_than_memory_holds_are_refused(tmp_path: Path) -> None:
@@ -17,3 +18,8 @@ def test_aliases_that_stand_for_more_than_memory_holds_are_refused(tmp_path: Pat
     card.write_text("\n".join(lines))
     with pytest.raises(Refusal, match="more than 10 aliases"):
         _read(card)
+
+
+@pytest.mark.parametrize("path", sorted(conf_folder().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_card_is_read_as_hydra_reads_it(path: Path) -> None:
+    assert _read(path) == OmegaConf.to_container(OmegaConf.load(path))

@@ -251,13 +251,14 @@ def _read(file: Path) -> dict[str, Any]:
 @functools.cache
 def _card(file: Path, _written: int) -> dict[str, Any]:
     """One file, read once for each time that it was written."""
-    from harness.common.quick_yaml import read_yaml  # late: OmegaConf is slow to import, and workers read no cards
+    import yaml  # late: workers read no cards
 
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         content = file.read_text("utf-8")
         if "&" in content:
             refuse_many_aliases(content)
-        card = read_yaml(content)
+        card = yaml.load(content, Loader=loader)
     except Exception as error:  # of PyYAML's or of decoding
         raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(card, dict):

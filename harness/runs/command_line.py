@@ -1,47 +1,48 @@
-"""Hydra's door: the command line made safe for it, its answers made sentences, and nothing else done inside it.
+"""The command line as configurations: Hydra's public `compose`, its override grammar, and one sentence for a mistake.
 
-Hydra only enumerates. Its task function adds what was composed to a list; when it has returned, the rest begins.
+Hydra only enumerates. What it composed is plain data; everything else is done outside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import io
+import itertools
 import os
 import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import hydra
 import hydra.errors
-from hydra._internal import hydra as hydra_application
-from hydra._internal.hydra import Hydra
-from hydra.core.config_store import ConfigStore
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from hydra.plugins.sweeper import Sweeper
-from omegaconf import DictConfig, OmegaConf, open_dict
+from hydra.types import RunMode
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
 from harness.common.choices import split_list
 from harness.common.errors import Refusal
-from harness.common.quick_yaml import quick_yaml
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = ("data.path", "data.column", "data.separator", "extend", "save", "results", "pattern.regex")
-# Hydra's own options: those that ask it for information, so that nothing is enumerated, and the others.
-ASKING = {"-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc"}
-OPTIONS = {"-m", "--multirun", "--run", "-r", "-p", "--package", "--resolve", "--config-dir", "-cd", *ASKING}
+SWEEP = ("-m", "--multirun")
+# Hydra's own questions: it prints the answer, and nothing is enumerated.
+QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc")
+# What belongs to a question.
+DETAILS = ("-p", "--package", "--resolve")
 # What completion is installed for: Hydra's script calls the command that it finds in sys.argv[0].
 PROGRAM = "bpe-harness"
 HELP = "python -m harness --help shows what can be said"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
+CONFIG, VERSION = "config", "1.3"
 
 
 class Composed(NamedTuple):
@@ -52,49 +53,111 @@ class Composed(NamedTuple):
 
 
 def compose(arguments: Sequence[str]) -> list[Composed] | None:
-    """Every configuration that the arguments enumerate; None if Hydra was asked for information and has given it.
+    """Return every configuration that the arguments enumerate; None if they were a question that Hydra answered.
 
-    Raises Refusal, with one sentence, for what Hydra does not understand.
+    Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
-    for argument in arguments:
-        check_names(argument)
-    arguments = prepared(arguments)
-    composed: list[Composed] = []
-
-    def add(config: DictConfig) -> None:
-        said = [override.lstrip("+~").partition("=")[0] for override in HydraConfig.get().overrides.task]
-        composed.append(Composed(OmegaConf.to_container(config, resolve=True), said))  # type: ignore[arg-type]
-
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        as_hydra_needs_it([PROGRAM, *arguments, *out_of_the_way(folder)]),
-        without_asking_for_the_mode(arguments),
-    ):
-        configuration.register(arguments)
-        configured = hydra.main(version_base="1.3", config_path=str(registry.conf_folder()), config_name="config")
-        enumerate_with = configured(add)
-        try:
-            enumerate_with()
-        except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-            raise Refusal(sentence(error, chosen_data(arguments))) from error
-    if not composed and not ASKING.intersection(argument.partition("=")[0] for argument in arguments):
+    options, values = divided(arguments)
+    for value in values:
+        check_names(value)
+    overrides = list(map(prepared_value, with_own_data(values)))
+    configuration.register([*options, *overrides])
+    try:
+        if any(option.partition("=")[0] in QUESTIONS for option in options):
+            ask_hydra(options, overrides)
+            return None
+        with loaded() as loader:
+            points = enumerated(overrides, any(option in SWEEP for option in options), loader)
+            composed = [composed_point(point) for point in points]
+    except RecursionError as error:
+        raise Refusal(f"the arguments are nested too deeply; {HELP}") from error
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
+        raise Refusal(sentence(error, chosen_data(arguments))) from error
+    if not composed:
         raise Refusal(f"there is nothing to measure, no name matches; {HELP}")
-    return composed or None
+    return composed
 
 
-def out_of_the_way(folder: str) -> list[str]:
-    """Hydra writes folders and a copy of the sweep; we keep records of our own, so these go where they vanish."""
-    return [f"hydra.run.dir={quoted(folder)}", f"hydra.sweep.dir={quoted(folder)}"]
+def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options for Hydra with what belongs to them, and the overrides; a list that blanks cut in two is joined."""
+    options: list[str] = []
+    values: list[str] = []
+    question = any(argument.partition("=")[0] in QUESTIONS for argument in arguments)
+    for argument in arguments:
+        if argument.startswith("-"):
+            check_option(argument, question)
+            options.append(argument)
+        elif values and values[-1].startswith("variants=[") and not values[-1].endswith("]"):
+            values[-1] += argument
+        elif question and "=" not in argument:
+            options.append(argument)
+        else:
+            values.append(argument)
+    return options, values
 
 
-def prepared(arguments: Sequence[str]) -> list[str]:
-    """The arguments, options first, with literal values quoted, `data=file` understood, and any parameter let in."""
-    values = [argument for argument in arguments if "=" in argument and not argument.startswith("-")]
-    options = [argument for argument in arguments if argument not in values]
-    said = dict(argument.lstrip("+").partition("=")[::2] for argument in values)
-    if "data.path" in said and "data" not in said and not chooses_data(said.get("experiment", "")):
-        values.insert(0, "data=file")
-    return [*options, "--", *map(prepared_value, values)]
+def check_option(option: str, question: bool) -> None:
+    if option not in SWEEP and option.partition("=")[0] not in (QUESTIONS + DETAILS if question else ()):
+        raise Refusal(f"there is no option {option}; {HELP}")
+
+
+@contextlib.contextmanager
+def loaded() -> Iterator[ConfigLoader]:
+    """Hydra with conf/ as its configuration, for a while."""
+    folder = str(registry.conf_folder())
+    with quiet_migration(), hydra.initialize_config_dir(config_dir=folder, version_base=VERSION):
+        yield GlobalHydra.instance().config_loader()
+
+
+def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> list[list[str]]:
+    """The overrides of each point: without a sweep one, else all combinations, the last override changing fastest."""
+    chosen = [override for override in overrides if override.lstrip("+").startswith(("experiment=", "hydra."))]
+    params: dict[str, Any] = {}
+    if chosen:  # an experiment may be a sweep by itself
+        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra
+        sweep = sweep or own.mode == RunMode.MULTIRUN
+        params = own.sweeper.params or {}
+    if not sweep:
+        return [list(overrides)]
+    swept = [f"{key}={value}" for key, value in params.items()]
+    choices: dict[str, list[str]] = {}
+    for override in OverridesParser.create(config_loader=loader).parse_overrides([*swept, *overrides]):
+        values = (
+            override.sweep_string_iterator() if override.is_sweep_override() else [override.get_value_element_as_str()]
+        )
+        key = override.get_key_element()
+        choices[key] = [f"{key}={value}" for value in values]
+    return [list(point) for point in itertools.product(*choices.values())]
+
+
+def composed_point(overrides: Sequence[str]) -> Composed:
+    """Compose one configuration."""
+    config = OmegaConf.to_container(hydra.compose(CONFIG, list(overrides)), resolve=True)
+    keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
+    return Composed(config, [key for key in keys if not key.startswith("hydra.")])  # type: ignore[arg-type]
+
+
+def ask_hydra(options: Sequence[str], overrides: Sequence[str]) -> None:
+    """Let Hydra's own command print what only it knows: the configuration, its searches, completions."""
+    run = hydra.main(version_base=VERSION, config_path=str(registry.conf_folder()), config_name=CONFIG)(lambda _: None)
+    before, complaint = sys.argv, io.StringIO()
+    sys.argv = [PROGRAM, *options, "--", *overrides]
+    try:
+        with lenient_help(), full_errors(), contextlib.redirect_stderr(complaint):
+            run()
+    except SystemExit as error:
+        if error.code:
+            raise Refusal(f"{complaint.getvalue().strip().rpartition('error: ')[2]}; {HELP}") from error
+    finally:
+        sys.argv = before
+
+
+def with_own_data(values: Sequence[str]) -> list[str]:
+    """The overrides; data.path alone is the card of a file."""
+    given = dict(value.lstrip("+").partition("=")[::2] for value in values)
+    if "data.path" in given and "data" not in given and not chooses_data(given.get("experiment", "")):
+        return ["data=file", *values]
+    return list(values)
 
 
 def chooses_data(experiments: str) -> bool:
@@ -106,19 +169,36 @@ def chooses_data(experiments: str) -> bool:
 
 
 def prepared_value(argument: str) -> str:
-    key, _, value = argument.partition("=")
-    name = key.lstrip("+")
-    if name in LITERAL and value != "null":
+    """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in digits."""
+    key, _, value = argument.lstrip("+").partition("=")
+    if key in LITERAL and value != "null":
         return f"{key}={quoted(value)}"
-    if name == "special_tokens":
+    if key == "special_tokens":
         return f"{key}=[{','.join(map(quoted, listed(value)))}]"
+    if key == "variants" and "," in value and not re.search(r"[(\[{]", value):
+        return f"{key}=[{value}]"
+    if key in ("vocab_size", "first_stage.vocab_size"):
+        return f"{key}={','.join(map(in_digits, value.split(',')))}"
     if key.partition(".")[0] == "vocab_size_at_most":
-        return f"++{argument}"  # its keys are data sets, of which the configuration names none
+        return f"++{key}={value}"  # its keys are data sets, of which the configuration names none
     if key.startswith(("variant.params.", "counting.params.")):
-        if "{" in value and value[0] not in "'\"[{":  # a command with places in braces, which Hydra takes for a mapping
-            return f"++{key}={quoted(value)}"
-        return f"++{argument}"  # whether the variant takes it is our question, and our answer names what it takes
-    return argument
+        # Whether the variant takes it is answered later, by what it takes. Hydra reads a command's {} as a mapping.
+        command = "{" in value and value[0] not in "'\"[{"
+        return f"++{key}={quoted(value) if command else value}"
+    return f"{key}={value}"
+
+
+def in_digits(size: str) -> str:
+    """A vocabulary size as people write it, in digits; anything else stays as it is.
+
+    >>> in_digits("10k"), in_digits("1e4"), in_digits("32_000"), in_digits("half")
+    ('10000', '10000', '32000', 'half')
+    """
+    match = re.fullmatch(r"\s*(\d[\d_]*(?:\.\d+)?(?:[eE]\d+)?)([kKmM]?)\s*", size)
+    if match is None:
+        return size
+    number = float(match[1].replace("_", "")) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]
+    return str(int(number)) if number.is_integer() else size
 
 
 def quoted(text: str) -> str:
@@ -146,21 +226,30 @@ def listed(value: str) -> list[str]:
 
 def check_names(argument: str) -> None:
     """Answer a name that does not exist with those that do, before Hydra answers at length."""
-    if argument.startswith("-") and argument.partition("=")[0] not in OPTIONS:
-        raise Refusal(f"there is no option {argument}; {HELP}")
     if argument.startswith("~"):
         raise Refusal(f"{argument}: nothing can be taken away; give it another value")
     key, equals, value = argument.partition("=")
+    if not equals:
+        raise Refusal(f"{key!r} is not of the form NAME=VALUE; {likely(key) or HELP}")
     if key in ("variant.params", "counting.params"):
         raise Refusal(f"{key} is said one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
-        several = "variants=[A,B]" if key == "variant" else f"-m {key}=A,B"
+        several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
-    if key not in GROUPS or not equals or re.search(r"[(\[{}'\"]", value):
+    if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
         if not (registry.variant(name) if key == "variant" else name in registry.cards(key)):
             raise Refusal(_unknown(key, name))
+
+
+def likely(argument: str) -> str:
+    """What somebody means who leaves out NAME=; empty if that cannot be guessed."""
+    if group := next((group for group in GROUPS if argument in existing(group)), None):
+        return f"did you mean {group}={argument}?"
+    if registry.looks_like_a_file(argument) or Path(argument).exists():
+        return f"did you mean data.path={argument}?"
+    return ""
 
 
 def existing(group: str) -> list[str]:
@@ -172,7 +261,7 @@ def _unknown(group: str, name: str) -> str:
     if group == "data" and registry.looks_like_a_file(name):
         return f"there is no data set {name!r}; for a file say data.path={name}"
     if group == "variant" and ":" in name:
-        return f"there is no variant {name!r}; for a trainer of yours say variants=[{name}]"
+        return f"there is no variant {name!r}; for a trainer of yours say variants={name}"
     return registry.unknown(group, name, existing(group))
 
 
@@ -191,11 +280,7 @@ def sentence(error: BaseException, data: str = "") -> str:
         return _unknown(match[1], match[2])
     if match := re.search(r"Could not override '([^']+)'", said):
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
-    if match := re.search(r"Error parsing override '(.*)': missing EQUAL", said):
-        said = f"{match[1]!r} is not of the form NAME=VALUE"
-        if group := next((group for group in GROUPS if match[1] in existing(group)), None):
-            return f"{said}; did you mean {group}={match[1]}?"
-    elif match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
+    if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
         said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
     elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", said):
         said = f"{match[1]} is no {'whole number' if match[2] == 'Integer' else 'number'}"
@@ -205,54 +290,21 @@ def sentence(error: BaseException, data: str = "") -> str:
 
 
 @contextlib.contextmanager
-def as_hydra_needs_it(argv: list[str]) -> Iterator[None]:
-    """Hydra reads sys.argv, ends the program unless told to raise its errors, and needs help with Python 3.14."""
-    before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = argv
+def full_errors() -> Iterator[None]:
+    """Have Hydra's command raise its errors, which it prints at length otherwise."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with (
-            lenient_help(),
-            without_migration_warnings(),
-            quick_yaml(),
-            # It copies all that was stored to keep it from changes that it does not make, once or twice a time.
-            replaced(ConfigStore, "__deepcopy__", lambda store, _: store),
-            replaced(argparse.ArgumentParser, "error", refuse),
-            # It composes every point beforehand, so that none is launched in vain; ours only go on a list.
-            replaced(Sweeper, "validate_batch_is_legal", lambda *_: None),
-            # The job that is no sweep's copies the configuration five times, and has a folder and logs.
-            replaced(hydra_application, "run_job", run_job),
-        ):
-            yield
+        yield
     finally:
-        sys.argv = before[0]
-        if before[1] is None:
+        if before is None:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
-            os.environ["HYDRA_FULL_ERROR"] = before[1]
-
-
-def run_job(task_function: Callable[[DictConfig], None], config: DictConfig, **_: Any) -> JobReturn:
-    """In place of Hydra's own: hand over what was composed, and nothing else."""
-    HydraConfig.instance().set_config(config)
-    with open_dict(config):
-        del config["hydra"]
-    task_function(config)
-    return JobReturn(status=JobStatus.COMPLETED)
+            os.environ["HYDRA_FULL_ERROR"] = before
 
 
 @contextlib.contextmanager
-def without_asking_for_the_mode(arguments: Sequence[str]) -> Iterator[None]:
-    """Hydra composes once only to see whether the configuration is a sweep by itself: here, only an experiment is."""
-    if any(argument.startswith(("experiment=", "+experiment=", "hydra", "+hydra", "-c")) for argument in arguments):
-        yield
-        return
-    with replaced(Hydra, "get_mode", lambda *_, **__: None):
-        yield
-
-
-@contextlib.contextmanager
-def without_migration_warnings() -> Iterator[None]:
+def quiet_migration() -> Iterator[None]:
     """Hydra 1.4 warns of what 1.5 will refuse and 1.3 has to be given: which `version_base`, stored in which way."""
     migration: type[Warning] | None = getattr(hydra.errors, "Hydra15MigrationWarning", None)
     with warnings.catch_warnings():
@@ -273,27 +325,8 @@ def lenient_help() -> Iterator[None]:
         if isinstance(action.help, str):
             check(parser, action)
 
-    with replaced(argparse.ArgumentParser, "_check_help", check_text):
-        yield
-
-
-def refuse(_: argparse.ArgumentParser, message: str) -> NoReturn:
-    """In place of argparse's answer, which is a screen of options."""
-    raise Refusal(f"{message}; {HELP}")
-
-
-@contextlib.contextmanager
-def replaced(kind: type | ModuleType, name: str, method: Callable[..., Any]) -> Iterator[None]:
-    """Another method of a class, or function of a module, for a while.
-
-    Hydra makes its own parsers and sweepers, so there is no other way.
-    """
-    before = vars(kind).get(name)
-    setattr(kind, name, method)
+    argparse.ArgumentParser._check_help = check_text  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        if before is None:
-            delattr(kind, name)
-        else:
-            setattr(kind, name, before)
+        argparse.ArgumentParser._check_help = check  # type: ignore[attr-defined]
