@@ -14,7 +14,7 @@ from test_word_tables import as_text, card_of
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
 from harness.corpora.__main__ import add_arguments, export
-from harness.corpora.exporting import write_parquet
+from harness.corpora.exporting import without_rare, write_parquet
 from harness.measure.process import Answer
 from harness.runs import store
 from harness.runs.asked import counted_words
@@ -57,6 +57,10 @@ def test_rare_words_can_be_left_out(tmp_path: Path, book: str, capsys: pytest.Ca
     assert words_in(file) == {b" low": 2}
     digest = word_store.digest(WordCounts.from_items([(b" low", 2)]))
     assert capsys.readouterr().out == f"{file}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
+
+
+def test_pruned_table_may_be_empty() -> None:
+    assert dict(without_rare(WordCounts.from_items([(b"low", 5), (b"er", 1)]), 9)) == {}
 
 
 def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from harness.common.streams import Parser, say, tell
 from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards
-from harness.corpora.exporting import write_parquet
+from harness.corpora.exporting import without_rare, write_parquet
 from harness.corpora.fetching import fetch
 from harness.corpora.listing import described, list_as_csv, list_as_markdown, print_list
 from harness.corpora.verifying import verify
@@ -119,8 +119,6 @@ def export(arguments: argparse.Namespace) -> int:
     word_counts, manifest = word_store.read(words)
     number, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
     if arguments.least > 1:
-        from harness.runs.drift import without_rare  # late: arrays of NumPy are slow to import
-
         word_counts = without_rare(word_counts, arguments.least)
         number, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
     write_parquet(arguments.parquet, word_counts, digest)

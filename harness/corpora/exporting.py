@@ -40,6 +40,22 @@ def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
             show(min(start + WORDS_IN_A_ROW_GROUP, number))
 
 
+def without_rare(word_counts: WordCounts, least: int) -> WordCounts:
+    """Return the table without the words that occur fewer than `least` times.
+
+    >>> dict(without_rare(WordCounts.from_items([(b"low", 5), (b"er", 1), (b"new", 2)]), 2))
+    {b'low': 5, b'new': 2}
+    """
+    import numpy as np  # slow to import, and only this needs it
+
+    data, offsets, counts = map(np.asarray, (word_counts.data, word_counts.offsets, word_counts.counts))
+    frequent, lengths = counts >= least, np.diff(offsets)
+    ends = np.concatenate([[0], np.cumsum(lengths[frequent])]).astype(np.int64)
+    content = data[: offsets[-1]][np.repeat(frequent, lengths)]
+    columns = [np.ascontiguousarray(column).data for column in (content, ends, counts[frequent])]
+    return WordCounts(columns[0], columns[1].cast("B").cast("q"), columns[2].cast("B").cast("Q"))
+
+
 @contextlib.contextmanager
 def placed(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to, renamed to it in the end; nothing is left if that does not come about."""
