@@ -41,7 +41,6 @@ def command(arguments: Sequence[str]) -> int:
     from harness.common.streams import say
     from harness.runs.running import plan_of, run_plan
     from harness.runs.stages import has_stages, run_stages
-    from harness.runs.submitting import is_submitted, submit
 
     console = PatientConsole()
 
@@ -52,8 +51,6 @@ def command(arguments: Sequence[str]) -> int:
         for note in notes:
             console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 
-    if is_submitted(composed):
-        return submit(arguments, composed, show, console)
     with temporary_folder() as folder:
         if has_stages(composed):
             code = run_stages(arguments, composed, folder, show, console, spent)

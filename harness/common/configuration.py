@@ -103,16 +103,6 @@ class LimitsConfig:
 
 
 @dataclass
-class JobConfig:
-    """What a job of `submit=` asks its scheduler for; `slurm` is passed on as it is: job.slurm.constraint=epyc."""
-
-    minutes: int = 240
-    partition: str | None = None
-    account: str | None = None
-    slurm: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
 class FirstStageConfig:
     """The stage before, where a command has two: its pattern, and its size (None: half of the whole)."""
 
@@ -131,8 +121,6 @@ class HarnessConfig:
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
-    job: JobConfig = field(default_factory=JobConfig)
-    submit: str | None = None
     variants: Any = None
     vocab_size: int | None = None
     vocab_size_at_most: dict[str, int] = field(default_factory=dict)
