@@ -83,7 +83,6 @@ COMMANDS = {
     "__main__": [["variant=" + QUOTED], ["data.path=" + QUOTED]],
     "conformance": [["no_such_module:" + HOSTILE], [HOSTILE], ["raises_when_imported:train"]],
     "corpora.__main__": [["info", HOSTILE], ["path", HOSTILE], [HOSTILE]],
-    "counting_benchmark": [[HOSTILE]],
     "divergence": [[HOSTILE, "heap", "--data", HOSTILE]],
     "doctor": [["--replay", HOSTILE]],
     "gate.__main__": [

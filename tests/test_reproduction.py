@@ -156,10 +156,7 @@ def test_how_often_and_under_which_limits_is_said() -> None:
     assert "limits.memory=2000000000" in overrides_of({**record, "status": "out_of_memory"})
 
 
-def test_a_counter_alone_is_measured_by_the_benchmark_of_counters() -> None:
+def test_a_counter_alone_is_measured_with_the_default_trainer() -> None:
     record = {"cell": "count", "counting": "native", "threads": 2, "repeat": 3, "data": {"name": "book.txt"}}
-    assert command_of(record) == (
-        "python -m harness.counting_benchmark book.txt --counters native --beside '' --threads 2 --blocks 3"
-    )
-    beside = command_of({**record, "counting": "wc -w"})
-    assert beside == "python -m harness.counting_benchmark book.txt --beside 'wc -w' --threads 2 --blocks 3"
+    assert command_of(record) == "python -m harness counting=native data.path=book.txt threads=2 repeat=3"
+    assert command_of({**record, "counting": "wc -w"}) == "wc -w book.txt"

@@ -33,7 +33,7 @@ def command_of(record: Record) -> str:
     'python -m harness variant._target_=my_package.trainer:train data=ties threads=2'
     """
     if record.get("cell") == "count":
-        return shlex.join(["python", "-m", "harness.counting_benchmark", *_of_counting(record)])
+        return _of_counting(record)
     return shlex.join(["python", "-m", "harness", *overrides_of(record)])
 
 
@@ -156,17 +156,14 @@ def _of_measuring(record: Record) -> Iterator[str]:
         yield f"affinity={_value(record['affinity'])}"
 
 
-def _of_counting(record: Record) -> Iterator[str]:
-    """The arguments of the benchmark of counters: a counter alone is no cell of a run."""
-    corpus, counting = record.get("data") or {}, str(record.get("counting"))
-    yield str(corpus.get("name"))
-    yield from ("--counters", counting, "--beside", "") if counting in registry.counters() else ("--beside", counting)
-    if record.get("threads"):
-        yield from ("--threads", str(record["threads"]))
-    if record.get("repeat"):
-        yield from ("--blocks", str(record["repeat"]))
-    for override in (*_slice(corpus, _card(corpus) or {}), *_of_reading(record)):
-        yield from ("--set", override)
+def _of_counting(record: Record) -> str:
+    """A counter is measured with any trainer; another program beside the counters is a command itself."""
+    counting, parts = str(record.get("counting")), (_of_corpus, _of_reading, _of_run, _of_measuring)
+    if counting not in registry.counters() and ":" not in counting:
+        return shlex.join([*counting.split(), str((record.get("data") or {}).get("name"))])
+    key = "counting" if counting in registry.counters() else "counting._target_"
+    overrides = [override for part in parts for override in part(record)]
+    return shlex.join(["python", "-m", "harness", f"{key}={counting}", *overrides])
 
 
 def _card(corpus: Record) -> Record | None:
