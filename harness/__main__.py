@@ -1,7 +1,8 @@
-"""python -m harness: measure trainers, prove their merges, print the series' table."""
+"""python -m harness: measure trainers, prove their merges, print the table; or one of the other commands by name."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,11 @@ from typing import Any
 from harness.common.errors import OK, guarded
 
 Record = dict[str, Any]
+COMMANDS = {
+    name: f"harness.{name}"
+    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "doctor", "records")
+} | {"corpora": "harness.corpora.__main__", "gate": "harness.gate.__main__", "new_variant": "harness.new_variant"}
+"""Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,10 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in COMMANDS:
+        return int(importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:]))
     if any(argument in ("-h", "--help") for argument in arguments):
-        from harness.runs.usage import usage
+        from harness.runs.usage import SHORT, usage
 
-        print(usage())  # noqa: T201
+        print(usage() if "all" in arguments else SHORT)  # noqa: T201
         return OK
     if "--version" in arguments:
         import harness

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import importlib.metadata
 import itertools
@@ -20,7 +21,7 @@ from hydra.core.config_store import ConfigStore
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
-from workbench import cells, first_fast
+from workbench import CHECKOUT, cells, first_fast
 
 from harness import __main__
 from harness.common import registry
@@ -335,16 +336,27 @@ def test_an_ablation_switches_one_idea_off_at_a_time() -> None:
     assert off == [[], *([name] for name, value in params[0].items() if value is True)]
 
 
-def test_help_is_one_screen_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["variant=naive", "--help"]) == 0
-    screen = capsys.readouterr().out
-    assert screen.strip() == usage()
-    assert len(screen.splitlines()) <= 45
-    assert max(map(len, screen.splitlines())) <= 88
+    page = capsys.readouterr().out.splitlines()
+    assert len(page) <= 20
+    assert sum(line.startswith("  python -m harness ") for line in page) == 3
+    assert __main__.main(["--help", "all"]) == 0
+    everything = capsys.readouterr().out
+    assert everything.strip() == usage()
+    assert max(map(len, [*page, *everything.splitlines()])) <= 88
     for group in ("data", "counting", "pattern", "experiment"):
-        assert all(name in screen for name in registry.cards(group))
+        assert all(name in everything for name in registry.cards(group))
     for name in registry.variants():
-        assert name in screen or f"{name.partition('_')[0]}_... (" in screen
+        assert name in everything or f"{name.partition('_')[0]}_... (" in everything
+
+
+@pytest.mark.parametrize("name", __main__.COMMANDS)
+def test_each_command_is_one_of_bpe_harness_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (CHECKOUT / "harness" / f"{name}.py").exists() or (CHECKOUT / "harness" / name / "__main__.py").exists()
+    with contextlib.suppress(SystemExit):
+        __main__.main([name, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: python -m harness.{name} ")
 
 
 def test_the_command_answers_with_a_sentence_and_a_number(tmp_path: Path) -> None:

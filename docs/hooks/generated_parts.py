@@ -24,7 +24,7 @@ from harness.proof import cases, file_cases
 from harness.results.charts.kinds import KINDS
 from harness.runs import record_keys
 from harness.runs.aa_study import FILE_NAME, read_study
-from harness.runs.usage import usage
+from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -218,7 +218,7 @@ def help_of(parser: argparse.ArgumentParser) -> list[str]:
 
 def commands() -> str:
     """The help of every command."""
-    parts = ["## python -m harness", f"```text\n{usage()}\n```"]
+    parts = ["## python -m harness", f"```text\n{SHORT}\n```", "`--help all`:", f"```text\n{usage()}\n```"]
     for program, module in programs().items():
         parts.append(f"## python -m {program}")
         parts += [f"```text\n{text}\n```" for text in help_of(parser_of(module))]

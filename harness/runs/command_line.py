@@ -40,7 +40,7 @@ QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion"
 DETAILS = ("-p", "--package", "--resolve")
 # What completion is installed for: Hydra's script calls the command that it finds in sys.argv[0].
 PROGRAM = "bpe-harness"
-HELP = "python -m harness --help shows what can be said"
+HELP = "see python -m harness --help all"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 CONFIG, VERSION = "config", "1.3"
 

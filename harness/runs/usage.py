@@ -1,4 +1,4 @@
-"""The one screen that teaches the command."""
+"""What --help prints: a short page, and with `--help all` every name and setting."""
 
 from __future__ import annotations
 
@@ -10,10 +10,27 @@ from harness.common.registry import OUTSIDE
 MOST_OF_A_FAMILY = 12
 """So many variants of one idea are named one by one; more are a grid of presets, named by what they have in common."""
 
+SHORT = """\
+bpe-harness [NAME=VALUE ...]        the same as python -m harness
+
+Trains byte-level BPE tokenizers, times the training and proves the merges.
+
+  python -m harness variants=naive,heap data.path=book.txt
+  python -m harness variant=flat vocab_size=10k data.path=book.txt save=my_tokenizer
+  python -m harness -m variant=heap,flat threads=1,2     every combination
+
+  variants      naive, heap, flat, ..., all, or package.module:function of yours
+  data          stdlib (the default), owt, ...; data.path=FILE, FOLDER or PATTERN
+  vocab_size    of the tokenizer, special tokens included
+  repeat        blocks; six or more give intervals
+  limits.wall   seconds for each process; what takes longer is estimated
+
+Then: bpe-harness table, plot, report, board, replay, conformance, tokenizer, gate,
+corpora, doctor, records, new_variant; each has --help.
+python -m harness --help all prints every name and setting."""
+
 TEXT = """\
 python -m harness [-m] [NAME=VALUE ...]
-
-Trains byte-level BPE tokenizers, times the training and checks that merges are right.
 
   python -m harness                                    heap on the standard library
   python -m harness variant=naive data.path=book.txt   one variant on a file of yours
@@ -40,13 +57,12 @@ Trains byte-level BPE tokenizers, times the training and checks that merges are 
   plan=true  rerun=true  concurrent=true  task_by_task=true  page_cache=cold
 
 Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
-not measure, 130 interrupted. Records: results/local. Then harness.table, .plot, .doctor
-Also: harness.tokenizer, .conformance, .corpora, .replay, .divergence. See --hydra-help
-bpe-harness is the same command; eval "$(bpe-harness -sc install=bash)" completes it."""
+not measure, 130 interrupted. Records: results/local.
+Completion in bash: eval "$(bpe-harness -sc install=bash)". Hydra's own: --hydra-help"""
 
 
 def usage() -> str:
-    """The screen, with the names that exist now."""
+    """Return every name and setting, with the names that exist now."""
     tags = sorted({tag for card in registry.variants().values() for tag in card.tags})
     names = {
         "variants": variant_names(),
