@@ -138,7 +138,7 @@ def checked_about(about: str) -> str:
 
 def files_of(name: str, about: str) -> dict[str, str]:
     """The three files by their places."""
-    definition = next(card for card in registry.variants().values() if "definition" in card.tags)
+    definition = next(card for card in registry.variants().values() if {"definition", "series"} <= set(card.tags))
     said = {
         "name": name,
         "title": name.replace("_", " ").capitalize(),

@@ -23,7 +23,7 @@ from harness.proof.checks import Check, CheckFailed, CheckSkipped, Outcome
 from harness.proof.counter import counter_checks
 from harness.proof.printed import report
 from harness.proof.trainer import worked_examples
-from variants import naive
+from variants import naive_extending
 from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 ROOT = Path(__file__).parent.parent
@@ -309,6 +309,6 @@ def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytes
 @pytest.mark.slow
 def test_a_trainer_of_keywords_gets_the_meter_by_its_name() -> None:
     def passes_on(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list[Merge]:
-        return naive.train(word_counts, num_merges, **keywords)
+        return naive_extending.train(word_counts, num_merges, **keywords)
 
     assert {outcome.status for outcome in check_trainer(passes_on, on_fail="collect")} == {"passed", "skipped"}

@@ -23,7 +23,7 @@ from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save
 from harness.tokenizers.merges_files import read_merges_file
 from harness.tokenizers.reading import read_tokenizer
-from variants import naive, vetoes
+from variants import naive_extending, vetoes
 from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
 
 pytestmark = [
@@ -55,18 +55,18 @@ def made(tmp_path_factory: pytest.TempPathFactory, tables: Path) -> Iterator[Pat
             "save=second",
             "measure=proof",
         ]
-        assert main(["variants=[heap,naive]", "data.path=book.txt", *extended]) == errors.OK
+        assert main(["variants=seg_status,naive_extending", "data.path=book.txt", *extended]) == errors.OK
         yield folder
 
 
 def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> None:
-    heap, by_definition = read_records([made / "results/local"])[-2:]
-    assert (heap["variant"], heap["proof"]["state"]) == ("heap", "reference")
-    assert heap["merges_sha256"] == by_definition["merges_sha256"]
-    assert (heap["extend_name"], heap["extend_merges"], heap["inherited"], heap["veto"]) == (
+    extended, by_definition = read_records([made / "results/local"])[-2:]
+    assert (extended["variant"], extended["proof"]["state"]) == ("seg_status", "reference")
+    assert extended["merges_sha256"] == by_definition["merges_sha256"]
+    assert (extended["extend_name"], extended["extend_merges"], extended["inherited"], extended["veto"]) == (
         "first", 23, "kept", "superbpe",
     )  # fmt: skip
-    assert {"extend=first", "veto=superbpe"} < set(overrides_of(heap))
+    assert {"extend=first", "veto=superbpe"} < set(overrides_of(extended))
 
 
 def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
@@ -74,7 +74,7 @@ def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
 ) -> None:
     monkeypatch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
     (cell,) = planned(
-        ["data.path=book.txt", "pattern=superbpe", "extend=first", "veto=superbpe", "vocab_size=295"]
+        ["variant=flat", "data.path=book.txt", "pattern=superbpe", "extend=first", "veto=superbpe", "vocab_size=295"]
     ).cells
     kept = store.reference(cell.reading, cell.tie_break, cell.min_count, cell.extension)
     monkeypatch.setattr(prove, "_believed", set())
@@ -86,17 +86,17 @@ def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
 
 
 def test_the_old_tokens_keep_their_ids_and_superwords_come_behind_them(made: Path) -> None:
-    old, new = (read_tokenizer(made / folder).learned for folder in ("first", "second/heap"))
+    old, new = (read_tokenizer(made / folder).learned for folder in ("first", "second/seg_status"))
     assert {number: new.vocab[number] for number in old.vocab} == old.vocab
     assert b" of the" in [token for number, token in new.vocab.items() if number not in old.vocab]
 
 
 def test_hugging_face_encodes_with_equal_ids(made: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    theirs = tokenizers.Tokenizer.from_file(str(made / "second/heap/tokenizer.json"))
+    theirs = tokenizers.Tokenizer.from_file(str(made / "second/seg_status/tokenizer.json"))
     from harness.tokenizer import load
 
-    ours = load(made / "second/heap")
+    ours = load(made / "second/seg_status")
     for text in (TEXT, "by the way: of the 12345 worlds  and\r\n\r\nmore!!\n", "x"):
         assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
 
@@ -111,6 +111,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     ours["model"]["vocab"] = {**vocab, "<|endoftext|>": len(vocab)}
     (tmp_path / "tokenizer.json").write_text(json.dumps(ours), encoding="utf-8")
     said = [
+        "variant=flat",
         "data.path=book.txt",
         "pattern=superbpe",
         "vocab_size=300",
@@ -127,8 +128,8 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (["variant=incremental", "extend=first"], "variant incremental cannot be asked to extend; these can: "),
-        (["variant=incremental", "veto=superbpe"], "variant incremental cannot be asked to veto; these can: "),
+        (["variant=incremental", "extend=first"], "variant=incremental does not support extend=; these do: "),
+        (["variant=incremental", "veto=superbpe"], "variant=incremental does not support veto=; these do: "),
         (["extend=first", "vocab_size=275"], "extend=first has 23 merges, and vocab_size leaves room for 18; set"),
         (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
         (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
@@ -149,7 +150,7 @@ def test_what_cannot_be_extended_is_refused_with_a_sentence(
 
 
 def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = [str(made / "second/heap"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
+    said = [str(made / "second/seg_status"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
     assert replay_command.main([*said, "veto=superbpe"]) == errors.OK
     assert "       23  there before training, and kept" in capsys.readouterr().out
     assert replay_command.main([*said, "veto=bytes:4"]) == errors.MISMATCH
@@ -163,7 +164,7 @@ def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:
         "inheriting": "met",
         "veto": vetoes.superbpe,
     }
-    right = naive.train(words, 20, **asked)
+    right = naive_extending.train(words, 20, **asked)
     assert [step.judgement for step in replay(words, right, **asked).steps][:2] == [INHERITED, INHERITED]
     assert replay(words, right, **asked).tie_breaks[0] is TieBreak.GREATEST_BYTES
     assert not replay(words, right, **asked).stops_too_early(20)

@@ -20,7 +20,7 @@ from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.gpt2_form import read_spelling
-from variants import flat, heap, naive, seg_status, vetoes
+from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -30,7 +30,7 @@ SHARED = next(
 )
 """A folder beside the checkout that holds texts, and lists which the original program made of them; few have it."""
 TRAINERS: dict[str, Train] = {
-    "naive": naive.train, "heap": heap.train, "seg_status": seg_status.train, "flat": flat.train,
+    "naive_extending": naive_extending.train, "seg_status": seg_status.train, "flat": flat.train,
 }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def learned_or_refused(train: Train, *arguments: Any, **keywords: Any) -> list[M
 @st.composite
 def learned_list(draw: st.DrawFn) -> list[Merge]:
     """Merges that were learned, of the same or other words; some are left out or stand elsewhere."""
-    merges = naive.train(WordCounts.from_items(draw(pieces).items()), draw(st.integers(0, 12)))
+    merges = naive_extending.train(WordCounts.from_items(draw(pieces).items()), draw(st.integers(0, 12)))
     left_out = draw(st.sets(st.integers(0, 11), max_size=2))
     merges = [merge for place, merge in enumerate(merges) if place not in left_out]
     return draw(st.permutations(merges)) if draw(st.booleans()) else merges
@@ -102,7 +102,7 @@ def test_extenders_come_to_the_definition_whatever_they_inherit(
     tie_break: TieBreak,
     data: st.DataObject,
 ) -> None:
-    train = extender(data.draw(st.sampled_from(["heap", "heap_opt", "seg_status", "flat"])))
+    train = extender(data.draw(st.sampled_from(["seg_status", "flat"])))
     asked: dict[str, Any] = {
         "tie_break": tie_break,
         "min_count": data.draw(st.sampled_from([1, 1, 3])),
@@ -113,7 +113,7 @@ def test_extenders_come_to_the_definition_whatever_they_inherit(
     num_merges = len(inherited) + data.draw(st.integers(0, 30))
     counts = WordCounts.from_items(words.items())
     assert learned_or_refused(train, counts, num_merges, **asked) == learned_or_refused(
-        naive.train, counts, num_merges, **asked
+        naive_extending.train, counts, num_merges, **asked
     )
 
 
@@ -123,9 +123,9 @@ def test_what_is_learned_in_two_parts_is_what_is_learned_at_once(
     words: dict[bytes, int], first: int, more: int, inheriting: str, tie_break: TieBreak
 ) -> None:
     counts = WordCounts.from_items(words.items())
-    half = naive.train(counts, first, tie_break=tie_break)
-    extended = heap.train(counts, first + more, tie_break=tie_break, inherited=half, inheriting=inheriting)
-    assert extended == naive.train(counts, first + more, tie_break=tie_break)
+    half = naive_extending.train(counts, first, tie_break=tie_break)
+    extended = seg_status.train(counts, first + more, tie_break=tie_break, inherited=half, inheriting=inheriting)
+    assert extended == naive_extending.train(counts, first + more, tie_break=tie_break)
 
 
 # ---- the lists that the original program made
@@ -216,7 +216,7 @@ def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str
 
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
     assert vetoes.named(f"{__name__}:swapped_words") is swapped_words
-    assert naive.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]
+    assert naive_extending.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]
 
 
 # ---- the checks themselves: each mistake is seen
@@ -260,7 +260,7 @@ def test_an_extender_that_refuses_nothing_is_caught() -> None:
 
 def test_an_extender_of_one_thread_only_is_caught() -> None:
     def loses_the_list(*arguments: Any, threads: int = 1, inherited: Any = (), **asked: Any) -> list[Merge]:
-        return naive.train(*arguments, inherited=inherited if threads == 1 else (), **asked)
+        return naive_extending.train(*arguments, inherited=inherited if threads == 1 else (), **asked)
 
     with pytest.raises(CheckFailed, match="asked with threads=2"):
         CHECKS["check_extends_at_any_width"](loses_the_list)

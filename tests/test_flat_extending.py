@@ -17,7 +17,7 @@ from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
 from test_flat import ALL_ON, HUGE_GUESS
 
 from harness.common import registry
-from variants import flat, flat_extending, flat_file, heap, naive, seg_status, vetoes
+from variants import flat, flat_extending, flat_file, heap, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, Meter, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -91,7 +91,7 @@ def random_pieces(dice: random.Random) -> dict[bytes, int]:
 def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Merge], str]:
     """Merges learned from these pieces or others; under `met` some are missing, out of order or there twice."""
     learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
-    inherited = naive.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
+    inherited = naive_extending.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
     if dice.random() < 0.5:
         return inherited, "kept"
     inherited = [merge for merge in inherited if dice.random() < 0.9]
@@ -120,7 +120,7 @@ def extend_at_random(seed: int) -> None:
         "veto": vetoes.named(dice.choice(VETOES)),
     }
     num_merges = len(inherited) + dice.choice((0, 5, 60, 1000))
-    expected = outcome(naive.train, words, num_merges, inherited=inherited, **asked)
+    expected = outcome(naive_extending.train, words, num_merges, inherited=inherited, **asked)
     for guess_scale in (1.0, 3.0, HUGE_GUESS):
         settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
         settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
@@ -145,9 +145,9 @@ def test_fuzzed_pieces_in_every_setting(seed: int) -> None:
 
 def test_a_guess_that_was_too_high_is_noticed_and_mended() -> None:
     words = WordCounts.from_items((bytes(random.Random(seed).choices(b"abcdef ", k=40)), 1) for seed in range(40))
-    inherited = naive.train(words, 30)
+    inherited = naive_extending.train(words, 30)
     meter = Meter()
-    assert learn(words, 200, inherited, guess_scale=HUGE_GUESS, meter=meter) == naive.train(words, 200)
+    assert learn(words, 200, inherited, guess_scale=HUGE_GUESS, meter=meter) == naive_extending.train(words, 200)
     assert meter.tallies["rescans"] > 0
 
 
@@ -156,7 +156,7 @@ def test_long_pieces_that_nothing_divides_are_encoded_as_short_ones_are(length: 
     """Up to forty bytes between two cuts are looked through for each merge, more have a queue."""
     dice = random.Random(length)
     words = WordCounts.from_items([(bytes(dice.choices(b"aab", k=length)), 1), (b"a" * length, 2), (b"ab" * length, 1)])
-    inherited = naive.train(WordCounts.from_items([(bytes(dice.choices(b"aab", k=500)), 1)]), 40)
+    inherited = naive_extending.train(WordCounts.from_items([(bytes(dice.choices(b"aab", k=500)), 1)]), 40)
     for inheriting in ("kept", "met"):
         asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
         assert flat.train(words, 60, **asked) == seg_status.train(words, 60, **asked)
@@ -188,7 +188,7 @@ def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(
         dice = random.Random(seed)
         inherited = ordered_at_random(dice, ALONE + merges)
         asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
-        expected = outcome(naive.train, words, 30, **asked)
+        expected = outcome(naive_extending.train, words, 30, **asked)
         assert outcome(flat.train, words, 30, **asked) == expected, inherited
         assert outcome(learn, words, 30, inherited, batches=2, inheriting=inheriting) == expected, inherited
 
@@ -247,7 +247,7 @@ def test_flat_file_extends_as_flat_does(tmp_path: Path) -> None:
     first = flat_file.train(Corpus(str(text), (), patterns["superbpe_words"]["regex"]), 30)
     corpus = Corpus(str(text), (), patterns["superbpe"]["regex"])
     asked: dict[str, Any] = {"inherited": first, "inheriting": "met", "veto": vetoes.superbpe}
-    assert flat_file.train(corpus, 80, **asked) == naive.train(native.native(corpus), 80, **asked)
+    assert flat_file.train(corpus, 80, **asked) == naive_extending.train(native.native(corpus), 80, **asked)
 
 
 def test_a_pipe_is_read_once_though_the_list_asks_first_what_is_met(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_pipe_is_read_once_though_the_list_asks_first_what_is_met(tmp_path: Pa
     merges = flat_file.train(Corpus(str(pipe), ()), 9, **asked)
     writing.join()
     (tmp_path / "text").write_bytes(text)
-    assert merges == naive.train(native.native(Corpus(str(tmp_path / "text"), ())), 9, **asked)
+    assert merges == naive_extending.train(native.native(Corpus(str(tmp_path / "text"), ())), 9, **asked)
 
 
 @pytest.mark.slow
@@ -295,7 +295,7 @@ def test_pieces_are_merged_beyond_sixteen_bits() -> None:
     dice = random.Random(1)
     words = WordCounts.from_items((dice.randbytes(4), dice.randint(1, 9)) for _ in range(30_000))
     inherited = heap.train(words, 100)
-    assert len(expected := heap.train(words, 2**20, inherited=inherited)) > 2**16
+    assert len(expected := seg_status.train(words, 2**20, inherited=inherited)) > 2**16
     assert learn(words, 2**20, inherited, batches=2) == expected
 
 
@@ -312,8 +312,8 @@ def test_a_file_is_extended_part_by_part(
     corpus = Corpus(str(text), ("::",), cards[pattern]["regex"] if pattern in cards else pattern, errors, True)
     counted = Meter()
     words = native.native(corpus, counted)
-    inherited = naive.train(words, 40)
-    expected = naive.train(words, 120, inherited=inherited, inheriting="met")
+    inherited = naive_extending.train(words, 40)
+    expected = naive_extending.train(words, 120, inherited=inherited, inheriting="met")
     monkeypatch.setattr(native, "BUFFER_BYTES", 64)
     monkeypatch.setattr(native, "SMALLEST_RANGE", 1)
     monkeypatch.setattr(native, "PART_BYTES", 1)
@@ -343,7 +343,7 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
     numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), 1, switches]
     numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), kind, longest, len(lefts)]
     numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
-    expected = naive.train(
+    expected = naive_extending.train(
         words, num_merges, tie_break=tie_break, inherited=inherited, inheriting=inheriting, veto=veto
     )
     return case_text(numbers, pieces), expected

@@ -15,7 +15,7 @@ from test_flat_extending import random_list, random_pieces
 from harness.proof import true_counts
 from harness.proof.compiled_replay import Held, compiled, hold, inherited_first, knows, tokens_left
 from harness.proof.true_counts import replay
-from variants import naive, vetoes
+from variants import naive_extending, vetoes
 from variants.contract import TieBreak, WordCounts
 
 pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
@@ -35,8 +35,8 @@ def held_at_random(seed: int) -> list[bool]:
     words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
     asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}
     min_count, num_merges = dice.choice((1, 1, 2)), len(inherited) + dice.choice((0, 5, 60))
-    merges = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count, **asked)
-    unvetoed = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count, inherited=inherited)
+    merges = naive_extending.train(words, num_merges, tie_break=tie_break, min_count=min_count, **asked)
+    unvetoed = naive_extending.train(words, num_merges, tie_break=tie_break, min_count=min_count, inherited=inherited)
     proved = []
     for claimed in (merges, spoilt(merges, dice), spoilt(merges, dice), merges[:-1], unvetoed):
         told = replay(words, claimed, tie_breaks=[tie_break], min_count=min_count, **asked)
@@ -84,7 +84,7 @@ def driver_case(seed: int) -> tuple[str, str]:
     words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
     asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}
     num_merges = len(inherited) + dice.choice((5, 60))
-    merges = naive.train(words, num_merges, tie_break=tie_break, **asked)
+    merges = naive_extending.train(words, num_merges, tie_break=tie_break, **asked)
     claimed, stays = inherited_first(merges, inherited, inheriting)
     new = claimed[len(stays) :]
     wrong = dice.random() < 0.5 and len(new) > 2 and len(set(new[:2])) == 2

@@ -10,26 +10,11 @@ held that byte strings cannot be inverted and used private functions; `contract.
 `python` is a heap in plain Python (v6); `max` are the public max functions of Python 3.14's heapq. `push` says which
 pairs a merge pushes: `all` that stand in a rewritten window (v6, v7) or only those that `grown`, which are exactly the
 new ones (the series' "opt").
-
-It can go on from merges that are already made (extending.py): those are made by the same updates, and a pair that is
-refused never gets an entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from variants.contract import (
-    GREATEST_BYTES,
-    NULL_METER,
-    Merge,
-    Meter,
-    Pair,
-    TieBreak,
-    Veto,
-    WordCounts,
-)
-from variants.extending import Refused, check_inherited, inherit
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.fine_grained import IndexedWords
 from variants.pair_queue import PairQueue, heap_functions
 from variants.words import Vocabulary
@@ -42,26 +27,11 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
     heap: str = "c",
     push: str = "all",
 ) -> list[Merge]:
     """Learn merges with a lazily corrected heap; `heap` is `c`, `python` or `max`, `push` is `all` or `grown`."""
-    return learn(
-        word_counts,
-        num_merges,
-        meter,
-        tie_break,
-        min_count,
-        heap,
-        push,
-        IndexedWords,
-        inherited=inherited,
-        inheriting=inheriting,
-        veto=veto,
-    )
+    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, IndexedWords)
 
 
 def learn(
@@ -73,28 +43,15 @@ def learn(
     heap: str,
     push: str,
     indexed_words: type[IndexedWords],
-    *,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
 ) -> list[Merge]:
     """The stage with its updates left open, for the stages that compile them."""
-    check_inherited(inherited, inheriting, num_merges)
     if push not in ("all", "grown"):
         raise ValueError(f"push is {push!r}; it is 'all' or 'grown'")
     functions = heap_functions(heap)
     vocabulary = Vocabulary(tie_break.reversed_key if functions.sign < 0 else tie_break.key)
     meter.follow(vocabulary.merges)
-    # Long pieces hold a pair often: counting how often beats looking through the piece for what is left of it.
-    index = "occurrences" if inherited else "words"
-    state = indexed_words(word_counts, meter, index, coarse_on_repeat=False)
-
-    def make_inherited(pair: Pair, new_token: int) -> Iterable[Pair]:
-        return state.merge(pair, new_token, meter)[1] if pair in state.pair_counts else ()
-
-    inherit(inherited, inheriting, vocabulary, state.pair_counts if inherited else (), make_inherited)
-    refused = Refused(vocabulary, veto)
-    queue = PairQueue(functions, state.pair_counts, vocabulary.keys, refused, meter)
+    state = indexed_words(word_counts, meter, "words", coarse_on_repeat=False)
+    queue = PairQueue(functions, state.pair_counts, vocabulary.keys, meter)
     meter.lap("init")
     while len(vocabulary.merges) < num_merges:
         pair = queue.most_frequent_pair(meter)

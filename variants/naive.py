@@ -1,16 +1,13 @@
 """Naive: before every merge, count every pair of every word again. The definition, written as a program.
 
 Part 1 of the series. With M merges and S token positions in the distinct words the work is M x S, so it is what every
-other stage is held against. The merges of all other variants must equal these. It can go on from merges that are
-already made, and is the definition of that as well (extending.py).
+other stage is held against. The merges of all other variants must equal these. naive_extending.py defines how
+training goes on from merges that are already made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
-from variants.extending import Refused, check_inherited, inherit
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.words import Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 
@@ -21,42 +18,26 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
 ) -> list[Merge]:
     """Learn merges by recounting.
 
     >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10)
     [(b'a', b'a'), (b'x', b'y'), (b'aa', b'a')]
-    >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10, inherited=[(b"x", b"y")])
-    [(b'x', b'y'), (b'a', b'a'), (b'aa', b'a')]
     """
-    check_inherited(inherited, inheriting, num_merges)
     vocabulary = Vocabulary(tie_break.key)
     meter.follow(vocabulary.merges)
     words = [list(word) for word in word_counts]
     weights = list(word_counts.values())
-
-    def merge_everywhere(pair: Pair, new_token: int) -> None:
-        words[:] = [merge_pair(word, pair, new_token) for word in words]
-        meter.tally("words_rewritten", len(words))
-
-    def make_inherited(pair: Pair, new_token: int) -> Iterable[Pair]:
-        merge_everywhere(pair, new_token)
-        return count_pairs(words, weights, meter)
-
-    if inherited:
-        inherit(inherited, inheriting, vocabulary, count_pairs(words, weights, meter), make_inherited)
-    refused = Refused(vocabulary, veto)
-    pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+    pair_counts = count_pairs(words, weights, meter)
     meter.lap("init")
     while pair_counts and len(vocabulary.merges) < num_merges:
         pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)
         meter.lap("max")
         if pair_counts[pair] < min_count:
             break
-        merge_everywhere(pair, vocabulary.add(pair))
-        pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+        new_token = vocabulary.add(pair)
+        words = [merge_pair(word, pair, new_token) for word in words]
+        meter.tally("words_rewritten", len(words))
+        pair_counts = count_pairs(words, weights, meter)
         meter.lap("update")
     return vocabulary.merges

@@ -8,7 +8,6 @@ from typing import Any, Callable, NamedTuple
 
 from variants import python_heap
 from variants.contract import Meter, Pair, Unavailable
-from variants.extending import Refused
 from variants.words import PairCounts
 
 
@@ -35,16 +34,13 @@ def heap_functions(heap: str) -> HeapFunctions:
 
 
 class PairQueue:
-    """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little, none refused."""
+    """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little."""
 
-    def __init__(
-        self, functions: HeapFunctions, pair_counts: PairCounts, keys: list[Any], refused: Refused, meter: Meter
-    ) -> None:
+    def __init__(self, functions: HeapFunctions, pair_counts: PairCounts, keys: list[Any], meter: Meter) -> None:
         self.functions = functions
         self.pair_counts = pair_counts
         self.keys = keys
-        self.refused = refused
-        self.entries = [self.entry(pair) for pair in refused.allowed(pair_counts)]
+        self.entries = [self.entry(pair) for pair in pair_counts]
         functions.heapify(self.entries)
         meter.tally("heap_pushes", len(self.entries))
 
@@ -53,7 +49,7 @@ class PairQueue:
 
     def push(self, pairs: Iterable[Pair], meter: Meter) -> None:
         """Add an entry with the present count for each of `pairs` that still occurs."""
-        live = [pair for pair in self.refused.allowed(pairs) if pair in self.pair_counts]
+        live = [pair for pair in pairs if pair in self.pair_counts]
         for pair in live:
             self.functions.push(self.entries, self.entry(pair))
         meter.tally("heap_pushes", len(live))

@@ -165,9 +165,10 @@ def counters() -> dict[str, CounterCard]:
     }
 
 
-def definition() -> Callable[..., Any]:
-    """The trainer that is the definition written as a program."""
-    return resolve(next(card.target for card in variants().values() if "definition" in card.tags))
+def definition(*, extending: bool = False) -> Callable[..., Any]:
+    """The trainer that is the definition written as a program; with `extending`, that of extending and vetoes."""
+    cards = (card for card in variants().values() if "definition" in card.tags)
+    return resolve(next(card.target for card in cards if ("extends" in card.tags) == extending))
 
 
 def definition_counter() -> Callable[..., Any]:

@@ -144,7 +144,7 @@ class WrongWords(Counterexample):
 
     def defined(self) -> list[Merge]:
         word_counts = WordCounts.from_items(self.words.items())
-        return list(registry.definition()(word_counts, self.num_merges, **self.keywords()))
+        return list(registry.definition(extending=True)(word_counts, self.num_merges, **self.keywords()))
 
     def learned(self, train: Callable[..., Any]) -> list[Merge] | None:
         """The trainer's merges; None if it fails to give any."""

@@ -18,6 +18,7 @@ from harness.common.files import temporary_folder
 from harness.common.units import bytes_text, count_text
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell
+from harness.runs.extension import EXTENDS
 from harness.runs.outcome import Block
 from harness.runs.running import planned
 from harness.runs.schedule import Run
@@ -111,7 +112,9 @@ def words_asked(asked: argparse.Namespace) -> WordsAsked:
     for override in said:
         if "=" not in override:
             raise Refusal(f"{override!r} is not of the form NAME=VALUE")
-    cell, settings = only_cell(said)
+    # No variant is run, so any that extends will do.
+    extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
+    cell, settings = only_cell([f"variant={extender}", *said])
     return WordsAsked(word_store.read(words_of(cell, settings))[0], cell, tuple(said))
 
 

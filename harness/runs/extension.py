@@ -126,5 +126,5 @@ def refuse_those_that_cannot(variants: Sequence[VariantCard], extension: Extensi
     able = [name for name, card in listed.items() if EXTENDS in card.tags]
     unable = [card.name for card in variants if card.name in listed and EXTENDS not in card.tags]
     if unable:
-        asked = "extend" if extension.name is not None else "veto"
-        raise Refusal(f"variant {unable[0]} cannot be asked to {asked}; these can: {', '.join(able)}")
+        setting = "extend" if extension.name is not None else "veto"
+        raise Refusal(f"variant={unable[0]} does not support {setting}=; these do: {', '.join(able)}")
