@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.garbage import left_lying
 from harness.common.media import csv_text, json_text
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
 from harness.common.streams import Parser
-from harness.results import published
 from harness.results.chosen import (
     IN_NO_TABLE,
     NO_PATHS,
@@ -81,8 +80,7 @@ A row with wrong merges shows no time but the first wrong merge. >9 h means that
 taken at least that long. Notes below the table explain these and other outcomes, such as timeout and skipped; in CSV
 they are the columns status, reason, first_divergence and extrapolated_..._seconds.
 
-exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show; with
---against published also 20 if a claim is refuted, 22 if none could be judged.
+exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.
 """
 
 
@@ -109,9 +107,8 @@ def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
 
 
 _APART = {
-    "compare": ("pivot", "against", "relative_to", "work", "runs", "series", "sort", "columns"),
-    "pivot": ("against", "work", "runs", "series", "columns"),
-    "against": ("relative_to", "work", "runs", "series", "sort", "columns"),
+    "compare": ("pivot", "relative_to", "work", "runs", "series", "sort", "columns"),
+    "pivot": ("work", "runs", "series", "columns"),
     "series": ("relative_to", "work", "columns"),
     "columns": ("work",),
 }
@@ -136,9 +133,6 @@ def table_parser(prog: str) -> argparse.ArgumentParser:
         help="write to this file, whole or not at all (.md .html .tex .csv .json, else text)",
     )
     parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
-    parser.add_argument(
-        "--against", choices=["published"], help="the series' figures beside ours, and which of its claims hold"
-    )
     parser.add_argument(
         "--relative-to",
         metavar="VARIANT",
@@ -265,9 +259,6 @@ def _asked_for(arguments: argparse.Namespace) -> Shown:
     chosen = chosen_records(arguments, IN_NO_TABLE)
     shown = in_order(rows(chosen), arguments.sort)
     code = exit_code_of(shown, arguments.known_wrong.split(","))
-    if arguments.against is not None:
-        sheets, verdict = published.sheets(chosen)
-        return Shown(sheets, _no_frame, code or verdict)
     if arguments.pivot is not None:
         laid = pivot(shown, (arguments.pivot[0], arguments.pivot[1]), arguments.value, arguments.relative_to)
         return Shown([pivot_sheet(laid)], lambda: pivot_frame(laid), code)
@@ -291,11 +282,6 @@ def _compared(arguments: argparse.Namespace) -> Shown:
     records = [records_of([path], arguments.all, IN_NO_TABLE) for path in (left, right)]
     sets = side_by_side(records[0], records[1], (left, right), arguments.unlike)
     return Shown([comparison_sheet(sets)], lambda: comparison_frame(sets), MISMATCH if sets.wrong else OK)
-
-
-def _no_frame() -> pd.DataFrame:
-    others = ", ".join(name for name in FORMATS if name not in FOR_PROGRAMS)
-    raise Refusal(f"--against published has no form for programs; use --format with one of {others}")
 
 
 def _deliver(shown: Shown, form: str, output: Path | None) -> None:

@@ -58,7 +58,7 @@ def marks_of_page(panel: Panel, shown: list[Row], shape: str) -> list[dict[str, 
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("race", "growth", "published")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("race", "growth")])
 def test_a_picture_and_a_page_have_each_figure_at_the_same_place(kind: str) -> None:
     shown, chart = described(kind)
     figure = figure_of(chart)
@@ -111,7 +111,7 @@ def test_a_race_of_records_that_say_little_of_themselves_has_a_caption() -> None
 
 @pytest.mark.parametrize(
     "kind",
-    ["race", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind not in ("race", "published"))],
+    ["race", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "race")],
 )
 def test_long_names_leave_room_for_everything_on_the_page(kind: str) -> None:
     longest = "a_laboratory_of_ours.training_algorithms.from_words:train_from_weighted_words"
@@ -162,8 +162,6 @@ def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:
 def test_what_a_page_says_of_a_mark_names_its_own_figures() -> None:
     """Words are templates: a name that no figure has would be read out as nothing."""
     for kind in KINDS:
-        if kind == "published":
-            continue
         _, chart = described(kind)
         for panel in chart.panels:
             for mark in panel.marks:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
+from stored_tables import filled
 from workbench import CHECKOUT, wait_until
 
-from harness import splice
 from harness.common.comparison import Sample
 from harness.common.errors import Refusal
 from harness.gate import __main__ as gate
@@ -271,7 +271,7 @@ def test_the_page_about_the_gate_shows_what_the_records_say(monkeypatch: pytest.
     monkeypatch.chdir(CHECKOUT)
     page_text = Path("docs/how-to/gate.md").read_text()
     assert "<!-- BEGIN self_test: python -m harness.gate --replay results/gate_self_test -->" in page_text
-    assert splice.spliced(page_text) == page_text
+    assert filled(page_text) == page_text
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("90s", 90), ("20 min", 1200), ("2h", 7200), ("0.5h", 1800)])

@@ -93,11 +93,9 @@ COMMANDS = {
     ],
     "new_variant": [[HOSTILE], ["name", HOSTILE]],
     "plot": [[HOSTILE, "--output", "a.svg"], [HOSTILE, "--output", HOSTILE], ["--kind", HOSTILE]],
-    "published": [[HOSTILE]],
     "records": [["check", HOSTILE], ["export", HOSTILE, "--output", HOSTILE]],
     "replay": [[HOSTILE, "--data", HOSTILE]],
     "report": [[HOSTILE, "--output", HOSTILE]],
-    "splice": [[HOSTILE]],
     "table": [[HOSTILE], ["--where", HOSTILE]],
     "tokenizer": [["check", HOSTILE], ["convert", HOSTILE, "--to", HOSTILE], ["stats", HOSTILE]],
 }

@@ -18,7 +18,6 @@ from harness.plot import draw
 from harness.results.charts.chart import Request
 from harness.results.charts.files import save
 from harness.results.charts.kinds import KINDS
-from harness.results.published import programs
 from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -387,26 +386,6 @@ def test_megabytes_a_second_by_corpus(tmp_path: Path) -> None:
     }
     with pytest.raises(Refusal, match="no record is of counting alone"):
         draw(LADDER, "counting")
-
-
-# published
-
-
-def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
-    picture = drawn(LADDER, "published", tmp_path)
-    known = programs()
-    theirs = known["bpe_v1_time"].seconds("merge", "tinystories")
-    assert picture.values("value-programs-theirs-")["0"][0] == pytest.approx(theirs, rel=CLOSE)
-    assert picture.values("value-programs-ours-")["0"][0] == pytest.approx(42.0, rel=CLOSE)
-    ours = 42.0 / 2.8
-    assert picture.values("value-claims-ours-")["0"][0] == pytest.approx(ours, rel=CLOSE)
-    assert picture.values("least-claims-")["0"][0] == pytest.approx(5, rel=CLOSE)
-    slow = known["bpe_v2_time"].seconds("merge", "tinystories")
-    assert theirs is not None
-    assert slow is not None
-    assert picture.values("value-claims-theirs-")["0"][0] == pytest.approx(theirs / slow, rel=CLOSE)
-    with pytest.raises(Refusal, match="no record is of a program of the series"):
-        draw([measured("nobody", 1.0)], "published")
 
 
 # all

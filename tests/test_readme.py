@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+from stored_tables import BLOCK, charts, main
 from workbench import first_fast
 
-from harness import splice
 from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
 LADDER = CHECKOUT / "docs/explanation/ladder.md"
 ALGORITHMS = CHECKOUT / "docs/explanation/algorithms.md"
-PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if splice.BLOCK.search(page.read_text())]
+PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if BLOCK.search(page.read_text())]
 LONG = ("gate_self_test", "sweep")
 """Pages whose tables read some thousand observations or records: they come last, and are slow ones."""
 PAGES.sort(key=lambda page: page.parent.name in LONG)
@@ -30,25 +30,25 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_table_of_the_readme_is_what_its_command_prints() -> None:
-    assert splice.main([str(README), "--check"]) == 0
-    assert len(splice.BLOCK.findall(README.read_text())) == 1
+    assert main([str(README), "--check"]) == 0
+    assert len(BLOCK.findall(README.read_text())) == 1
 
 
 def test_the_tables_of_the_algorithms_are_what_their_commands_print() -> None:
-    assert splice.main([str(ALGORITHMS), "--check"]) == 0
-    assert len(splice.BLOCK.findall(ALGORITHMS.read_text())) == 2
+    assert main([str(ALGORITHMS), "--check"]) == 0
+    assert len(BLOCK.findall(ALGORITHMS.read_text())) == 2
 
 
 @pytest.mark.parametrize("page", first_fast(PAGES, len(PAGES) - len(LONG)), ids=lambda page: page.parent.name)
 def test_the_tables_of_every_page_of_results_are_what_their_commands_print(page: Path) -> None:
-    assert splice.main([str(page), "--check"]) == 0
+    assert main([str(page), "--check"]) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PICTURED, ids=lambda page: page.parent.name)
 def test_the_pictures_of_every_page_of_results_are_what_their_commands_draw(page: Path) -> None:
-    assert splice.pictures(page, page.read_text())
-    assert splice.main([str(page), "--check"]) == 0
+    assert charts(page, page.read_text())
+    assert main([str(page), "--check"]) == 0
 
 
 def test_every_file_the_readme_links_to_is_there() -> None:
@@ -58,19 +58,19 @@ def test_every_file_the_readme_links_to_is_there() -> None:
 
 
 def test_the_table_of_the_ladder_is_what_its_command_prints() -> None:
-    assert splice.main([str(LADDER), "--check"]) == 0
-    assert len(splice.BLOCK.findall(LADDER.read_text())) == 1
+    assert main([str(LADDER), "--check"]) == 0
+    assert len(BLOCK.findall(LADDER.read_text())) == 1
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
     assert len(README.read_text().splitlines()) <= 110
-    (table,) = splice.BLOCK.finditer(README.read_text())
+    (table,) = BLOCK.finditer(README.read_text())
     heading = next(line for line in table[0].splitlines() if line.startswith("| "))
     assert heading.count("|") - 1 <= 7
 
 
 def test_the_picture_of_the_ladder_shows_the_totals_of_its_table() -> None:
-    table = next(block for block in splice.BLOCK.finditer(LADDER.read_text()) if "results/readme/ladder" in block[0])
+    table = next(block for block in BLOCK.finditer(LADDER.read_text()) if "results/readme/ladder" in block[0])
     rows = [line.split(" | ") for line in table[0].splitlines() if line.startswith("| ") and " x" in line]
     picture = (CHECKOUT / "results/readme/ladder.svg").read_text()
     assert len(rows) == 10
@@ -108,12 +108,12 @@ def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureF
     page = tmp_path / "page.md"
     table = "python -m harness.table tests/records/sweep.jsonl --format markdown"
     page.write_text(f"before\n<!-- BEGIN one: {table} -->\nold\n<!-- END one -->\nafter\n")
-    assert splice.main([str(page), "--check"]) == 21
-    assert "is stale" in capsys.readouterr().err
-    assert splice.main([str(page)]) == 0
+    assert main([str(page), "--check"]) == 1
+    assert capsys.readouterr().err == f"stale: {page}\n"
+    assert main([str(page)]) == 0
     assert "old" not in page.read_text()
     assert "| variant |" in page.read_text()
-    assert splice.main([str(page), "--check"]) == 0
+    assert main([str(page), "--check"]) == 0
 
 
 def test_a_stale_picture_is_told_and_drawn_anew(
@@ -124,10 +124,10 @@ def test_a_stale_picture_is_told_and_drawn_anew(
     monkeypatch.chdir(tmp_path)
     command = f"`python -m harness.plot {records} --kind ladder --output one.svg`"
     page.write_text(f"![the ladder](one.svg)\n\n{command}, `python -m harness.plot --output not_shown.svg`\n")
-    assert splice.main([str(page), "--check"]) == 21
-    assert "one.svg is stale" in capsys.readouterr().err
-    assert splice.main([str(page)]) == 0
-    assert splice.main([str(page), "--check"]) == 0
+    assert main([str(page), "--check"]) == 1
+    assert "stale: one.svg" in capsys.readouterr().err
+    assert main([str(page)]) == 0
+    assert main([str(page), "--check"]) == 0
     drawn = picture.read_text()
     for changed in (
         drawn.replace(">heap<", ">hexp<"),
@@ -136,9 +136,9 @@ def test_a_stale_picture_is_told_and_drawn_anew(
     ):
         assert changed != drawn
         picture.write_text(changed)
-        assert splice.main([str(page), "--check"]) == 21
+        assert main([str(page), "--check"]) == 1
     picture.write_text(drawn.replace("stroke-width", "stroke-width "))  # another release of matplotlib may write so
-    assert splice.main([str(page), "--check"]) == 0
+    assert main([str(page), "--check"]) == 0
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".svg"] == ["one.svg"]
 
 
@@ -146,7 +146,9 @@ def test_a_block_whose_command_fails_leaves_the_page_alone(tmp_path: Path, capsy
     page = tmp_path / "page.md"
     content = "<!-- BEGIN one: python -m harness.table nowhere.jsonl -->\n<!-- END one -->\n"
     page.write_text(content)
-    assert splice.main([str(page)]) == 22
+    with pytest.raises(SystemExit) as ended:
+        main([str(page)])
+    assert ended.value.code == 22
     assert "nowhere.jsonl" in capsys.readouterr().err
     assert page.read_text() == content
 

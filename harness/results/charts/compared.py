@@ -1,35 +1,30 @@
-"""Two beside each other: the time of each row as so many times a baseline's, and the published figures beside ours."""
+"""The time of each row as so many times a baseline's, block by block."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.common.comparison import CONFIDENCE, FEWEST_BLOCKS, MARGIN, Comparison, compare
 from harness.common.errors import Refusal
 from harness.common.units import ratio_text, share_text
-from harness.results import published as series
 from harness.results.charts.chart import (
     Axis,
     Band,
     Chart,
     Dots,
-    Entry,
-    Line,
     Mark,
     Panel,
     Point,
     Request,
     Rule,
     Text,
-    point_of,
     row_look,
 )
 from harness.results.charts.questions import caption, grouped, lacking, panel_title
 from harness.results.charts.values import MEASURED, UNCONFIRMED, Value, log_range
-from harness.results.colours import BAND, FAINT, INK, LINE, WRONG, Look
+from harness.results.colours import BAND, INK
 from harness.results.columns import interval_text
 from harness.results.legend import Legend
 from harness.results.rows import Row, alike, on_one_footing
@@ -147,97 +142,3 @@ def ratios_panel(name: str, lines: Sequence[Compared], title: str, times: str) -
         )
         marks.append(Text(place, text, margin=True))
     return Panel(name, title, Axis(times, *log_range(numbers, 1.04, 1.04)), [line.label for line in lines], marks)
-
-
-THEIRS = Look(FAINT, "diamond")
-OURS = Look(INK, "circle")
-LEAST = Look(INK, "bar")
-QUANTITY = "merge"
-"""Everything but reading and counting: the one figure that nearly every published program has."""
-
-
-class Published(NamedTuple):
-    """One published figure with ours: of a program on a corpus of theirs, or of a claim and the least that holds it."""
-
-    label: str
-    theirs: float
-    ours: float
-    row: Row
-    held: bool = True
-    least: float | None = None
-
-
-def published(rows: Sequence[Row], request: Request) -> Chart:
-    """Above the programs' seconds, theirs and ours; below, how many times as long one takes as another."""
-    usable = [row for row in rows if row.status == "ok" and not row.counting_only]
-    known = series.programs()
-    programs, claims = programs_measured(known, usable), claims_judged(known, usable)
-    if not programs and not claims:
-        raise lacking(
-            "published: no record is of a program of the series; experiment=series_python and series_cpp measure them"
-        )
-    drawn = [row for row in usable if any(row is line.row for line in (*programs, *claims))]
-    held = sum(line.held for line in claims)
-    key = [Entry("theirs", FAINT, THEIRS), Entry("ours (colour and shape of the variant)", INK, OURS)]
-    if claims:
-        key.append(Entry("factor to reach", INK, LEAST))
-    if held < len(claims):
-        key.append(Entry("ours, which refutes the claim", INK, OURS, edge=WRONG))
-    panels = [
-        _published_panel("programs", programs, "seconds of everything but reading and counting"),
-        _published_panel("claims", claims, "times as slow, ours / theirs at the right"),
-    ]
-    return Chart(
-        request.title or "Published against ours: seconds of merging, and what follows from them",
-        caption(drawn),
-        [
-            "Theirs are medians on their corpora (2 and 12 GB) and their machine, ours on ours: compare pattern and "
-            "ratios, never two seconds.",
-            f"A claim holds if ours reaches the factor at the bar (|): {held} of the {len(claims)} that these records "
-            "can judge do.",
-        ],
-        [panel for panel in panels if panel.marks],
-        key,
-        step=0.165,
-        margin=0.75,
-    )
-
-
-def programs_measured(known: dict[str, series.Program], usable: Sequence[Row]) -> list[Published]:
-    """Every program that has a published figure and a row of ours, in the order of the series."""
-    lines = []
-    for program in known.values():
-        row = next((row for row in usable if program.is_measured_by(row)), None)
-        ours = series.seconds_of(row, QUANTITY) if row is not None else None
-        for corpus in program.data:
-            theirs = program.seconds(QUANTITY, corpus)
-            if theirs and ours and row is not None:
-                lines.append(Published(f"{program.name} on {corpus}", theirs, ours, row))
-    return lines
-
-
-def claims_judged(known: dict[str, series.Program], usable: Sequence[Row]) -> list[Published]:
-    """Every claim that these rows can judge."""
-    judged = [series.judge(claim, usable) for claim in series.claims(known)]
-    return [
-        Published(one.claim.says, one.claim.published, one.ours, one.fast, one.verdict == "held", one.claim.factor)
-        for one in judged
-        if one.ours and one.claim.published and one.fast is not None
-    ]
-
-
-def _published_panel(name: str, lines: Sequence[Published], unit: str) -> Panel:
-    low, high = log_range([number for line in lines for number in (line.theirs, line.ours, line.least) if number])
-    labels = ["\n".join(textwrap.wrap(line.label, 50)) if line.least is not None else line.label for line in lines]
-    marks = [mark for place, line in enumerate(lines) for mark in _published_marks(name, place, line)]
-    return Panel(name, "", Axis(unit, low, high), labels, marks)
-
-
-def _published_marks(name: str, place: int, line: Published) -> Iterator[Mark]:
-    yield Line([(line.theirs, place), (line.ours, place)], LINE, 1.4)
-    yield Point(line.theirs, place, THEIRS, size=5, name=f"{name}-theirs-{place}")
-    if line.least is not None:
-        yield Point(line.least, place, LEAST, size=10, prefix="least", name=f"{name}-{place}")
-        yield Text(place, f"{ratio_text(line.ours)} / {ratio_text(line.theirs)}", size=7, colour=FAINT, margin=True)
-    edge = None if line.held else WRONG
-    yield point_of(line.row, Value(MEASURED, line.ours), f"{name}-ours-{place}", line.ours, place, edge=edge)

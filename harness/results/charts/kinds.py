@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.results.charts import sizes
 from harness.results.charts.chart import Chart, Request
-from harness.results.charts.compared import paired, published
+from harness.results.charts.compared import paired
 from harness.results.charts.costs import counting, memory, work
 from harness.results.charts.dots import dots
 from harness.results.charts.families import families
@@ -39,5 +39,4 @@ KINDS: dict[str, Kind] = {
     "memory": Kind("time against memory, with the rows that nobody beats in both", memory),
     "paired": Kind("ratios block by block with their intervals (--relative-to)", paired),
     "counting": Kind("megabytes a second of word counters, by language", counting, counting=True),
-    "published": Kind("the series' figures and claims beside ours", published),
 }

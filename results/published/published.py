@@ -1,0 +1,205 @@
+"""The published programs as a table, or their figures and claims beside records of ours, in Markdown.
+
+python results/published/published.py                    which variant each program is here
+python results/published/published.py results/series     theirs beside ours, and which claims hold
+
+With records the exit code is 0 if each claim that can be judged holds, 20 if one is refuted, 22 if none can be judged.
+"""
+
+import contextlib
+import io
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness import table
+
+FOLDER = Path(__file__).resolve().parent
+MERGING = ("convert", "init", "copy", "max", "update", "other")
+"""The phases that `merge` sums: all but reading and counting."""
+SHOWN = ("merge", "max", "update")
+TASK = ("data_sha256", "vocab_size", "pattern", "special_tokens", "errors", "tie_break", "min_count", "host")
+REFUTED, NOT_JUDGED = 20, 22
+
+Entry = dict[str, Any]
+
+
+def main(paths: Sequence[str]) -> int:
+    """Print the tables; return the exit code."""
+    programs = {entry["program"]: entry for entry in read("series.yaml")["programs"]}
+    if not paths:
+        print_table(*programs_table(programs))
+        return 0
+    rows = [row for row in rows_of(paths) if row["status"] == "ok" and row["cell"] == "train"]
+    judged = [judge(claim, programs, rows) for claim in read("claims.yaml")["claims"]]
+    print_table(*figures_table(programs, rows))
+    print_table(*claims_table(judged))
+    sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in judged)
+    verdicts = {judgement["verdict"] for judgement in judged}
+    return REFUTED if "refuted" in verdicts else 0 if "held" in verdicts else NOT_JUDGED
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((FOLDER / name).read_text())
+
+
+def rows_of(paths: Sequence[str]) -> list[Entry]:
+    """Return the rows of the table of these records; end with the table's exit code if there is none."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        code = table.main([*paths, "--format", "json"])
+    if code:
+        raise SystemExit(code)
+    rows: list[Entry] = json.loads(output.getvalue())
+    return rows
+
+
+def is_measured_by(program: Entry, row: Entry) -> bool:
+    """Return whether the row shows the program: its variant with its parameters.
+
+    Any number of threads or processes above 1 will do; the author's machine had 64 processors.
+    """
+    found = json.loads(row["params"])
+    pairs = [(value, found.get(name)) for name, value in program.get("params", {}).items()]
+    return row["variant"] == program["variant"] and all(a == b or (several(a) and several(b)) for a, b in pairs)
+
+
+def several(value: Any) -> bool:
+    return type(value) is int and value > 1
+
+
+def published(program: Entry, quantity: str, data: str) -> float | None:
+    """Return the median of the first figures on that corpus that have the quantity, or what it follows from."""
+    for figures in program.get("figures", []):
+        runs = figures.get(quantity)
+        if quantity == "merge" and runs is None and "total" in figures:
+            counted = [0] * len(figures["total"]) if program.get("merges_only") else figures.get("count", [])
+            runs = [total - count for total, count in zip(figures["total"], counted, strict=False)]
+        if figures["data"] == data and runs:
+            return float(statistics.median(runs))
+    return None
+
+
+def measured(row: Entry, quantity: str) -> float | None:
+    """Return a row's seconds of a quantity."""
+    if quantity != "merge":
+        seconds: float | None = row.get(f"{quantity}_seconds")
+        return seconds
+    return sum(row.get(f"{phase}_seconds") or 0.0 for phase in MERGING)
+
+
+def corpora(program: Entry) -> list[str]:
+    """Return the corpora that the author measured on, from the small to the large."""
+    return list(dict.fromkeys(figures["data"] for figures in program.get("figures", [])))
+
+
+def ratio(slow: float | None, fast: float | None) -> float | None:
+    return slow / fast if slow is not None and fast else None
+
+
+def judge(claim: Entry, programs: dict[str, Entry], rows: Sequence[Entry]) -> Entry:
+    """Return the claim with both ratios, the verdict, and the first two rows of one task that show its programs."""
+    quantity, fast_quantity = claim["quantity"], claim.get("fast_quantity", claim["quantity"])
+    slow, fast = programs[claim["slow"]], programs[claim["fast"]]
+    if "slow_variant" in claim:
+        slow = {**slow, "variant": claim["slow_variant"], "params": {}}
+    theirs = (
+        ratio(published(slow, quantity, data), published(fast, fast_quantity, data)) for data in corpora(slow)[::-1]
+    )
+    judged = {**claim, "fast_quantity": fast_quantity, "theirs": next(filter(None, theirs), None), "rows": ()}
+    judged |= {"ours": None, "verdict": "not measured", "variants": (slow["variant"], fast["variant"])}
+    for one, other in pairs(slow, fast, rows):
+        if ours := ratio(measured(one, quantity), measured(other, fast_quantity)):
+            return {**judged, "rows": (one, other), "ours": ours, "verdict": verdict(ours, claim["factor"])}
+    return judged
+
+
+def pairs(slow: Entry, fast: Entry, rows: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Yield the rows of both programs that were measured in one task on one machine."""
+    for one in filter(lambda row: is_measured_by(slow, row), rows):
+        for other in filter(lambda row: is_measured_by(fast, row), rows):
+            if all(one[name] == other[name] for name in TASK):
+                yield one, other
+
+
+def verdict(ours: float, factor: float) -> str:
+    return "held" if ours >= factor else "refuted"
+
+
+def explain(judged: Entry) -> str:
+    if not judged["rows"]:
+        return f"{judged['says']}: not measured, no records of {' and '.join(judged['variants'])} in one task."
+    quantities = judged["quantity"], judged["fast_quantity"]
+    rows = [
+        f"{row['variant']} {number(measured(row, quantity))} s of {quantity} ({row['started']})"
+        for row, quantity in zip(judged["rows"], quantities, strict=True)
+    ]
+    return f"{judged['says']}: {judged['verdict']} by {', '.join(rows)}. {' '.join(judged['because'].split())}"
+
+
+def figures_table(programs: dict[str, Entry], rows: Sequence[Entry]) -> tuple[list[str], list[list[str]]]:
+    """Return the seconds of each program that was measured, theirs beside ours."""
+    head = ["program", "variant", "theirs on", *(f"{name}, {whose}" for name in SHOWN for whose in ("theirs", "ours"))]
+    lines = []
+    for program in programs.values():
+        for data in corpora(program):
+            theirs = [published(program, quantity, data) for quantity in SHOWN]
+            for row in filter(lambda row: is_measured_by(program, row), rows if any(theirs) else ()):
+                ours = [measured(row, quantity) for quantity in SHOWN]
+                both = [number(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair]
+                lines.append([program["program"], row["variant"], data, *both])
+    return head, lines
+
+
+def claims_table(judged: Sequence[Entry]) -> tuple[list[str], list[list[str]]]:
+    """Return each claim: how many times slower the first is, theirs and ours."""
+    head = ["claim", "in", "theirs", "ours", "at least", "verdict"]
+    return head, [
+        [one["says"], one["quantity"], *map(number, (one["theirs"], one["ours"], one["factor"])), one["verdict"]]
+        for one in judged
+    ]
+
+
+def programs_table(programs: dict[str, Entry]) -> tuple[list[str], list[list[str]]]:
+    """Return each program with the variant that it is here and the author's medians."""
+    head = ["program", "part", "variant", "parameters", "published seconds", "differences"]
+    return head, [
+        [
+            *(program["program"], str(program["part"]), program["variant"], parameters(program), medians(program)),
+            " ".join(program.get("note", "").split()),
+        ]
+        for program in programs.values()
+    ]
+
+
+def parameters(program: Entry) -> str:
+    counting = {"counting": program["counting"]} if "counting" in program else {}
+    return ", ".join(f"{name}={value}" for name, value in {**program.get("params", {}), **counting}.items())
+
+
+def medians(program: Entry) -> str:
+    quantities = ("merge", "copy", "max", "update") if program.get("merges_only") else ("total", *SHOWN)
+    texts = []
+    for data in corpora(program):
+        seconds = [(quantity, published(program, quantity, data)) for quantity in quantities]
+        text = ", ".join(f"{quantity} {number(value)}" for quantity, value in seconds if value is not None)
+        texts += [f"{data}: {text}"] if text else []
+    return "; ".join(texts)
+
+
+def number(value: float | None) -> str:
+    """Return seconds or a factor in three figures; a dash if there is none."""
+    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    sys.stdout.writelines(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *lines])
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
