@@ -41,8 +41,6 @@ PLAIN = next(iter(KINDS))
 
 def draw(records: Records, kind: str = PLAIN, request: Request | None = None, where: Sequence[str] = ()) -> Figure:
     """The picture of one kind of these records. Raises Refusal where they do not have what it takes."""
-    if KINDS[kind].counting:
-        records = [record for record in records if record.get("cell") == "count"] or records
     request = request or Request()
     return figure_of(KINDS[kind].describe(chosen(rows(records), where), request), request.theme)
 

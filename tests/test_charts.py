@@ -16,11 +16,10 @@ from harness.results.charts.chart import Bar, Chart, Panel, Point, Request, Text
 from harness.results.charts.kinds import KINDS
 from harness.results.charts.layout import figure_of
 from harness.results.charts.values import ESTIMATED, PROVED
-from harness.results.charts.vega import MOST_POINTS, view_of
+from harness.results.charts.vega import view_of
 from harness.results.colours import DARK, LIGHT
 from harness.results.rows import Row, rows
 
-CURVE = [{"merges": 7 * merges, "seconds": {"max": 0.01 * merges, "update": 0.02 * merges}} for merges in range(1, 101)]
 OF_KIND: dict[str, dict[str, Any]] = {
     "size": {"size": 2_000_000},
     "vocabulary": {"vocab_size": 500},
@@ -30,9 +29,7 @@ OF_KIND: dict[str, dict[str, Any]] = {
 
 def records(kind: str) -> list[Record]:
     """Two programs in two blocks, and what else this kind needs."""
-    if kind == "counting":
-        return [measured("", 0.5, cell="count", variant=None, counting=counter) for counter in ("native", "serial")]
-    more = {"curve": CURVE, "tallies": {"pair_updates": 10}, "peak_rss_bytes": 30_000_000}
+    more = {"tallies": {"pair_updates": 10}, "peak_rss_bytes": 30_000_000}
     made = [
         {**measured(name, {"count": 0.5, "max": seconds, "update": seconds}), **more, "block": block}
         for name, seconds in (("naive", 40.0), ("heap", 0.3))
@@ -58,7 +55,7 @@ def marks_of_page(panel: Panel, shown: list[Row], shape: str) -> list[dict[str, 
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("race", "growth")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "race"])
 def test_a_picture_and_a_page_have_each_figure_at_the_same_place(kind: str) -> None:
     shown, chart = described(kind)
     figure = figure_of(chart)
@@ -69,7 +66,7 @@ def test_a_picture_and_a_page_have_each_figure_at_the_same_place(kind: str) -> N
         mine = [mark for mark in panel.marks if isinstance(mark, Point) and mark.name]
         assert {mark.form for mark in mine} <= {*PROVED, ESTIMATED}
         for mark, point in zip(mine, points, strict=True):
-            artist = drawn[f"{mark.prefix or 'value'}-{mark.name}"]
+            artist = drawn[f"value-{mark.name}"]
             assert point["x"] == pytest.approx(np.asarray(artist.get_xdata())[0])
             assert shown[point["of"]] is mark.row
             if "y" in point:
@@ -149,16 +146,6 @@ def test_dots_explain_the_marks_that_they_have() -> None:
         assert [mark for mark in marks if any(note.startswith(mark) for note in notes)] == [asked]
 
 
-def test_a_long_curve_is_thinned_for_a_page_and_ends_where_it_ends() -> None:
-    shown, chart = described("growth")
-    for panel in chart.panels:
-        corners = [mark for mark in marks_of_page(panel, shown, "line") if mark["line"] == 0]
-        assert 3 <= len(corners) <= MOST_POINTS
-        (line, *_) = [line for line in figure_of(chart).axes[chart.panels.index(panel)].lines if line.get_gid()]
-        assert corners[-1]["x"] == np.asarray(line.get_xdata())[-1]
-        assert corners[-1]["y"] == pytest.approx(np.asarray(line.get_ydata())[-1], rel=1e-3)
-
-
 def test_what_a_page_says_of_a_mark_names_its_own_figures() -> None:
     """Words are templates: a name that no figure has would be read out as nothing."""
     for kind in KINDS:
@@ -195,7 +182,7 @@ def footings() -> dict[str, list[Record]]:
 
 def test_totals_with_and_without_counting_are_not_ranked() -> None:
     from harness.results.charts.compared import _baseline, compared_with
-    from harness.results.charts.costs import front, with_both
+    from harness.results.charts.memory import front, with_both
     from harness.results.page.page_rows import rows_of_page
     from harness.results.page.sections import best_of_each_task
     from harness.table import in_order

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -154,20 +152,6 @@ def test_rungs_stand_in_the_order_of_the_ladder_whatever_that_of_the_records(tmp
     assert seconds == pytest.approx([42.0, 2.8, 0.81, 0.1, 0.005, 3.0], rel=CLOSE)
 
 
-def test_families_are_sorted_by_their_fastest_and_so_are_the_rows_in_them(tmp_path: Path) -> None:
-    records = [
-        measured("a", 4.0, family="slow"), measured("b", 2.0, family="quick"), measured("c", 1.0, family="quick"),
-        measured("d", 5.0, family="slow"), measured("peer_tiktoken", 3.0),
-    ]  # fmt: skip
-    picture = drawn(records, "families", tmp_path)
-    assert [text for text in picture.texts if text in ("slow", "quick", "outside trainers")] == [
-        "quick", "outside trainers", "slow",
-    ]  # fmt: skip
-    # Only the axis of the lowest panel has numbers.
-    assert [picture.values()[name][0] for name in ("2-0", "2-1")] == pytest.approx([4.0, 5.0], rel=CLOSE)
-    assert [text for text in picture.texts if re.fullmatch(r"\d s", text)] == ["1 s", "2 s", "3 s", "4 s", "5 s"]
-
-
 # size, vocabulary, threads
 
 
@@ -246,74 +230,6 @@ def test_one_size_is_no_line(kind: str, said: str) -> None:
         draw(LADDER, kind)
 
 
-# growth
-
-
-def curve(seconds: list[tuple[int, float, float]]) -> list[dict[str, Any]]:
-    return [{"merges": merges, "seconds": {"max": largest, "update": update}} for merges, largest, update in seconds]
-
-
-def test_curves_pass_through_what_was_looked_at(tmp_path: Path) -> None:
-    looks = [(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)]
-    picture = drawn([measured("incremental", {"max": 10, "update": 1}, curve=curve(looks))], "growth", tmp_path)
-    for phase, column in (("max", 1), ("update", 2)):
-        line = picture.panels[f"sum-{phase}"].line(f"curve-sum-{phase}-0")
-        assert [value for point in line for value in point] == pytest.approx(
-            [value for look in looks for value in (look[0], look[column])], rel=0.01
-        )
-        each = picture.panels[f"each-{phase}"].line(f"curve-each-{phase}-0")
-        expected = [
-            ((before[0] + after[0]) / 2, 1000 * (after[column] - before[column]) / (after[0] - before[0]))
-            for before, after in zip(looks, looks[1:], strict=False)
-        ]
-        assert [value for point in each for value in point] == pytest.approx(
-            [value for point in expected for value in point], rel=0.01
-        )
-
-
-def test_growth_needs_a_curve_and_names_who_has_none(tmp_path: Path) -> None:
-    long = curve([(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)])
-    records = [measured("incremental", {"max": 10, "update": 1}, curve=long), measured("flat", 0.1, curve=long[:1])]
-    assert "Over before a curve could form: flat." in drawn(records, "growth", tmp_path).texts
-    with pytest.raises(Refusal, match="no row has a curve of three points or more"):
-        draw(records[1:], "growth")
-    with pytest.raises(Refusal, match=r"growth is drawn of one corpus and one vocabulary.* --where data=stdlib"):
-        draw([*records, measured("heap", 1, data="other", curve=long)], "growth")
-
-
-# work
-
-
-def test_counts_of_work_stand_beside_the_seconds(tmp_path: Path) -> None:
-    tallies = [{"pairs_scanned": 7_449_913, "pair_updates": 944_440}, {"pair_updates": 419_962, "heap_pops": 3437}]
-    records = [{**record, "tallies": tally} for record, tally in zip((LADDER[1], LADDER[2]), tallies, strict=True)]
-    picture = drawn(records, "work", tmp_path)
-    assert [picture.values()[place][0] for place in "01"] == pytest.approx([2.8, 0.81], rel=CLOSE)
-    for place, tally in enumerate(tallies):
-        for name, number in tally.items():
-            assert picture.values(f"work-{name}-")[str(place)][0] == pytest.approx(number, rel=CLOSE)
-    assert len(picture.values("work-")) == 4
-    with pytest.raises(Refusal, match="no row counted pairs scanned"):
-        draw(LADDER, "work")
-    with pytest.raises(Refusal, match="work is drawn of one corpus and one vocabulary"):
-        draw([*records, measured("heap", 1, size=1000, tallies=tallies[0])], "work")
-
-
-def test_the_numbers_of_neighbouring_panels_of_work_do_not_touch() -> None:
-    """Their ticks lie where one panel ends and the next begins."""
-    counts = {"pairs_scanned": 2_010_000, "pair_updates": 499_000, "heap_pushes": 4000, "heap_pops": 11_000}
-    records = [
-        measured("heap", phases(0.1, 0.1, 0.6), tallies=counts),
-        measured("incremental", phases(0.1, 0.1, 0.004), tallies=counts),
-    ]
-    figure = draw(records, "work", Request())
-    figure.draw_without_rendering()
-    texts = [label for axes in figure.axes for label in axes.get_xticklabels() if label.get_text()]
-    boxes = sorted((box.x0, box.x1) for box in (text.get_window_extent() for text in texts))
-    assert len(boxes) > 8
-    assert all(one[1] + 1 < other[0] for one, other in itertools.pairwise(boxes))
-
-
 # memory
 
 
@@ -368,37 +284,17 @@ def test_few_blocks_have_no_interval_and_one_block_no_picture(tmp_path: Path) ->
         draw(LADDER, "paired", Request(relative_to="nobody"))
 
 
-# counting
-
-
-def test_megabytes_a_second_by_corpus(tmp_path: Path) -> None:
-    records = [
-        measured("", 0.5, cell="count", variant=None, counting="native", data="big_txt", size=6_000_000),
-        measured("", 2.0, cell="count", variant=None, counting="serial", data="chinese_poetry", size=6_000_000),
-    ]
-    picture = drawn(records, "counting", tmp_path)
-    assert picture.panels["1"].x is not None
-    places = [picture.panels[panel].points(f"value-{panel}-0")[0][0] for panel in "01"]
-    # Both panels have one scale; the numbers stand below the last.
-    assert [picture.panels["1"].x(place) for place in places] == pytest.approx([12, 3], rel=CLOSE)
-    assert {"12.0 MB/s", "3.00 MB/s", "big_txt (English), 6.00 MB", "chinese_poetry (Chinese), 6.00 MB"} <= {
-        *picture.texts
-    }
-    with pytest.raises(Refusal, match="no record is of counting alone"):
-        draw(LADDER, "counting")
-
-
 # all
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_picture_says_what_was_measured_on_what_and_when(kind: str, tmp_path: Path) -> None:
     along: dict[str, Any] = {"size": {"size": 10}, "vocabulary": {"vocab_size": 500}, "threads": {"threads": 2}}
-    records = read_records([CHECKOUT / "results/counting"]) if kind == "counting" else everything()
+    records = [{**record, "block": block} for record in LADDER for block in range(2)]
     records += [measured("naive", 1.0, **along[kind])] if kind in along else []
     texts = drawn(records, kind, tmp_path).texts
     assert any("2026-11-21" in text and "AMD EPYC (2 cores)" in text for text in texts)
-    assert any(text.startswith(("stdlib", "big_txt")) for text in texts)
+    assert any(text.startswith("stdlib") for text in texts)
 
 
 @pytest.mark.parametrize("name", first_fast(["forms", "repeats", "counting", "sweep"], fast=2))
@@ -412,16 +308,6 @@ def test_whatever_the_records_are_there_is_a_picture_or_a_sentence(name: str) ->
             told[kind] = str(refusal)
     assert "phases" not in told
     assert [kind for kind, said in told.items() if kind not in said and not said.startswith("the size of")] == []
-
-
-def everything() -> list[Record]:
-    """Records of which some kind or other can be drawn, in two blocks."""
-    looks = curve([(100, 1.0, 0.5), (400, 5.0, 0.8), (744, 10.0, 1.0)])
-    return [
-        {**record, "curve": looks, "tallies": {"pair_updates": 10}, "block": block}
-        for record in LADDER
-        for block in range(2)
-    ]
 
 
 def test_many_reasons_for_skipping_are_told_in_one_sentence(tmp_path: Path) -> None:

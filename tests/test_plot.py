@@ -184,7 +184,6 @@ def test_all_kinds_that_records_support_are_drawn_and_the_others_named(
     assert {"phases", "ladder", "memory"} <= set(drawn)
     assert sorted(re.findall(r"wrote .*/(\w+)\.svg", said.out)) == drawn
     assert "no size: the size of the corpus: no variant was measured at two" in said.err
-    assert "no counting: counting: no record is of counting alone" in said.err
 
 
 def test_a_kind_that_cannot_be_drawn_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

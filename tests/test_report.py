@@ -82,7 +82,6 @@ def test_what_failed_is_named_with_its_status_and_shows_no_time() -> None:
         assert line["status"].text == row.status.replace("_", " ")
         assert not re.match(r"[\d.]+$", line["total"].text)
         assert [bar for bar in marks_of(tree, "phases", "bar") if bar["of"] == place] == []
-        assert [dot for dot in marks_of(tree, "work", "point") if dot["of"] == place] == []
         for figure in ("phases", "totals"):
             texts = [text["outcome"] for text in marks_of(tree, figure, "text") if text["of"] == place]
             points = [point for point in marks_of(tree, "totals", "point") if point["of"] == place]

@@ -35,8 +35,7 @@ class Request:
 class Axis:
     """Numbers from `low` to `high`, in one of values.UNITS.
 
-    `measured` are the only numbers at which anything was measured, where they are worth a tick each. A `bare` axis is
-    that of the panel below.
+    `measured` are the only numbers at which anything was measured, where they are worth a tick each.
     """
 
     title: str
@@ -45,7 +44,6 @@ class Axis:
     log: bool = True
     unit: str = "number"
     measured: Sequence[float] = ()
-    bare: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +65,7 @@ class Point(Mark):
     """A figure that is as sure as its `form` (one of values.FORMS) says, and how far it may be off.
 
     `low` and `high` bound it along its axis, which is y where it is `upright`; `single` says that one run was made. Of
-    a `hollow` point nothing follows, one with an `edge` has that colour around it.
+    a `hollow` point nothing follows.
     """
 
     x: float
@@ -80,8 +78,6 @@ class Point(Mark):
     single: bool = False
     size: float = 6.0
     hollow: bool = False
-    edge: Colour | None = None
-    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,6 @@ class Line(Mark):
     width: float = 1.0
     dash: str = "solid"
     opacity: float = 1.0
-    dotted: bool = False
     steps: bool = False
 
 
@@ -188,7 +183,6 @@ class Entry:
     colour: Colour
     look: Look | None = None
     form: str = MEASURED
-    edge: Colour | None = None
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,6 @@ MARKERS = {
     "hexagon": "h",
     "diamond-tall": "d",
     "octagon": "8",
-    "bar": "|",
 }
 ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
 """An arrow to the right: at least so much."""
@@ -76,7 +75,7 @@ def key_marks(entries: Sequence[Entry], theme: Theme) -> list[Artist]:
             [],
             linestyle="none",
             label=entry.text,
-            **marker(Point(0, 0, entry.look, entry.form, hollow=entry.edge is not None, edge=entry.edge), theme),
+            **marker(Point(0, 0, entry.look, entry.form), theme),
         )
         for entry in entries
     ]
@@ -117,9 +116,6 @@ def draw_mark(axes: Axes, mark: Mark, theme: Theme) -> None:
             drawstyle="steps-post" if mark.steps else "default",
             solid_capstyle="butt",
             zorder=2,
-            marker="." if mark.dotted else "",
-            markersize=3,
-            markeredgewidth=0,
         )
         line[0].set_gid(mark.name or None)
     elif isinstance(mark, Dots):
@@ -156,10 +152,8 @@ def marker(point: Point, theme: Theme) -> dict[str, Any]:
         "markersize": size,
         "color": colour,
         "markeredgewidth": 0.7,
-        "markeredgecolor": colour if point.look.shape == "bar" else card,
+        "markeredgecolor": card,
     }
-    if point.edge is not None:
-        return plain | {"markerfacecolor": card, "markeredgecolor": theme.of(point.edge), "markeredgewidth": 1.6}
     if point.hollow or point.form == ESTIMATED:
         return plain | {"markerfacecolor": card, "markeredgecolor": colour, "markeredgewidth": 1.2}
     if point.form == UNCONFIRMED:
@@ -189,7 +183,7 @@ def _draw_point(axes: Axes, point: Point, theme: Theme) -> None:
         )
         line[0].set_gid(f"interval-{point.name}")
     drawn = axes.plot([point.x], [point.y], linestyle="none", clip_on=False, zorder=4, **marker(point, theme))
-    prefix = point.prefix or ("value" if point.form in PROVED else point.form.replace(" ", "-"))
+    prefix = "value" if point.form in PROVED else point.form.replace(" ", "-")
     drawn[0].set_gid(f"{prefix}-{point.name}" if point.name else None)
 
 
@@ -209,9 +203,6 @@ def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
     place.set_major_locator(FixedLocator(ticks))
     place.set_major_formatter(FixedFormatter([UNITS[axis.unit].text(tick) for tick in ticks]))
     place.set_minor_locator(NullLocator())
-    if axis.bare:
-        axes.tick_params(axis="x", labelbottom=False, length=0)
-        return
     scale = "" if not axis.log else " (log)" if side == "x" and inches < 1.5 else " (log scale)"
     (axes.set_xlabel if side == "x" else axes.set_ylabel)(f"{axis.title}{scale}")
 

@@ -8,10 +8,8 @@ from typing import NamedTuple
 from harness.results.charts import sizes
 from harness.results.charts.chart import Chart, Request
 from harness.results.charts.compared import paired
-from harness.results.charts.costs import counting, memory, work
 from harness.results.charts.dots import dots
-from harness.results.charts.families import families
-from harness.results.charts.merging import growth
+from harness.results.charts.memory import memory
 from harness.results.charts.race import race
 from harness.results.charts.seconds import ladder, phases
 from harness.results.rows import Row
@@ -22,21 +20,16 @@ class Kind(NamedTuple):
 
     shows: str
     describe: Callable[[Sequence[Row], Request], Chart]
-    counting: bool = False
 
 
 KINDS: dict[str, Kind] = {
     "phases": Kind("seconds stacked by phase, a bar for each row", phases),
     "ladder": Kind("seconds on a log axis, and each rung's gain over the one before", ladder),
-    "families": Kind("seconds of every variant, family by family, each from the fastest down", families),
     "race": Kind("total seconds, sorted, ours and outside trainers; narrow, for a front page", race),
     "dots": Kind("total seconds of each trainer as dots, sorted, one thread and more", dots),
     "size": Kind("seconds against the size of the corpus, log-log, with fitted exponents", sizes.along(sizes.CORPUS)),
     "vocabulary": Kind("the same against the size of the vocabulary", sizes.along(sizes.VOCABULARY)),
     "threads": Kind("seconds against the number of threads, with the ideal", sizes.along(sizes.THREADS)),
-    "growth": Kind("seconds over merges, in sum and for one merge: maximum and update", growth),
-    "work": Kind("seconds beside every count of work", work),
     "memory": Kind("time against memory, with the rows that nobody beats in both", memory),
     "paired": Kind("ratios block by block with their intervals (--relative-to)", paired),
-    "counting": Kind("megabytes a second of word counters, by language", counting, counting=True),
 }

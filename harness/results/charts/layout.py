@@ -192,7 +192,7 @@ class Grid:
         top = 0.0
         for start in range(0, len(panels), columns):
             line = panels[start : start + columns]
-            above, below, tallest = self._above(line, widths), 0.06 if line[-1].x.bare else _TICKS, 0.0
+            above, below, tallest = self._above(line, widths), _TICKS, 0.0
             left = EDGE
             for column, panel in enumerate(line):
                 height = chart.height if isinstance(panel.y, Axis) else len(panel.y) * _step(panel.y, chart.step)

@@ -19,8 +19,6 @@ from harness.results.charts.values import ESTIMATED, MEASURED, PROVED, UNITS
 
 Spec = dict[str, Any]
 
-MOST_POINTS = 48
-"""Of a line: as many as are told apart on a page."""
 _FEW = 6
 """So many numbers have a tick each: there is no third of a thread."""
 MOST_APART = 300
@@ -145,26 +143,19 @@ def _background(marks: Sequence[Mark]) -> Iterator[Spec]:
 
 
 def _lines(marks: Sequence[Mark]) -> Iterator[Spec]:
-    """Lines by the way they are dashed; where something was looked at, a point that is told of."""
+    """Lines by the way they are dashed."""
     lines = [mark for mark in marks if isinstance(mark, Line) and mark.row and not mark.steps]
     for dash, lengths in (("solid", [1, 0]), ("dashed", [5, 3]), ("dotted", [1, 3])):
         own = [line for line in lines if line.dash == dash]
         corners = [
             _spoken(line, x=x, y=float(f"{y:.4g}"), line=number)
             for number, line in enumerate(own)
-            for x, y in _thinned(line.points)
+            for x, y in line.points
         ]
         if corners:
             drawn: Spec = {"type": "line", "strokeWidth": 1.5, "opacity": 0.75, "strokeDash": lengths}
-            if any(line.dotted for line in own):
-                drawn["point"] = {"filled": True, "size": 16, "opacity": 0.9}
             encoding = {"color": _by_name("@colours", "@key"), "detail": {"field": "line"}}
-            yield _layer(drawn, encoding, corners, {"x": "at", "y": "figure"} if own[0].words else None)
-
-
-def _thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Some of the points, the last among them."""
-    return points[::-1][:: max(1, math.ceil(len(points) / MOST_POINTS))][::-1]
+            yield _layer(drawn, encoding, corners)
 
 
 def _stairs(marks: Sequence[Mark]) -> Iterator[Spec]:

@@ -9,9 +9,7 @@ from typing import Any
 from harness.common.comparison import Comparison
 from harness.results.charts.chart import Panel, Request, row_look
 from harness.results.charts.compared import Compared, ratios_panel
-from harness.results.charts.costs import counting_panels, memory_panel, tally_panel, with_both
-from harness.results.charts.merging import PHASES, TRAINING, curves_of
-from harness.results.charts.merging import panels as curve_panels
+from harness.results.charts.memory import memory_panel, with_both
 from harness.results.charts.questions import questions
 from harness.results.charts.seconds import MOST_RUNS, far_apart, phases_panel, totals_with_runs
 from harness.results.charts.sizes import SIZES, series_of
@@ -19,7 +17,6 @@ from harness.results.charts.sizes import panels as size_panels
 from harness.results.charts.values import value_of
 from harness.results.charts.vega import view_of
 from harness.results.colours import phase_colour
-from harness.results.frame import WORK
 from harness.results.page.page_rows import PageRows
 from harness.results.rows import Row, measured_phases
 
@@ -69,32 +66,12 @@ def _figures(page_rows: PageRows, ratios: Mapping[int, Comparison]) -> Iterator[
     shares = [phases_panel(rows, page_rows.brief, shares=True), phases_panel(rows, page_rows.brief, shares=False)]
     about = "Each row's total by phase. Seconds are what the table says; shares show what short rows are made of."
     yield Figure("phases", "Where the time went", about, shares if far_apart(rows) else shares[::-1], "Bars show")
-    if all(row.counting_only for row in rows):
-        timed = [row for row in rows if row.total and row.corpus.get("bytes")]
-        about = "Bytes of the corpus by the median of the totals."
-        yield Figure("throughput", "Throughput", about, counting_panels(timed))
-    else:
-        about = "On the dashed line are the confirmed rows that no other of the same machine beats in both."
-        both = [group for group in (with_both(group, TOTALS) for group in groups) if group]
-        panels = [memory_panel(str(place), group, both, TOTALS) for place, group in enumerate(both)]
-        yield Figure("memory", "Time against memory", about, panels)
+    about = "On the dashed line are the confirmed rows that no other of the same machine beats in both."
+    both = [group for group in (with_both(group, TOTALS) for group in groups) if group]
+    panels = [memory_panel(str(place), group, both, TOTALS) for place, group in enumerate(both)]
+    yield Figure("memory", "Time against memory", about, panels)
     about = "Totals of cells that differ in one size alone, and the power of the size that fits what was measured."
     yield Figure("growth", "Growth", about, [*_grown(sets)], "Against", of_task=False)
-    about = "Seconds of training, counting left out, after so many merges, and what one merge took."
-    panels = [
-        panel
-        for group in groups
-        if (curves := curves_of(group))
-        for panel in curve_panels(curves, TRAINING | PHASES, each_named=True)
-    ]
-    yield Figure("merging", "While it merges", about, panels, "Of")
-    about = "Deterministic counts: equal on every machine, so they say why one row is faster than another."
-    counted = [row for row in rows if row.status == "ok"]
-    names = dict.fromkeys(name for row in counted for name in row.tallies)
-    known = [*(name for name in WORK if name in names), *(name for name in names if name not in WORK)]
-    # First what most rows count.
-    ordered = sorted(known, key=lambda name: -sum(bool(row.tallies.get(name)) for row in counted))
-    yield Figure("work", "Work", about, [tally_panel(name, counted, page_rows.brief) for name in ordered], "Count of")
 
 
 def _grown(sets: Sequence[Sequence[Row]]) -> Iterator[Panel]:
