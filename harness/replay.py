@@ -1,4 +1,4 @@
-"""The command python -m harness.replay: a verdict on a file of merges, for people, for programs, merge by merge."""
+"""The command python -m harness.replay: judge a file of merges, alone or beside another list."""
 
 from __future__ import annotations
 
@@ -14,30 +14,47 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
 from harness.common.streams import Parser, tell
 from harness.common.units import count_text
-from harness.proof.shown import COLUMNS, TOLD, as_row, by_tie_break, rest, shown, some_merges, step_described
+from harness.proof.explain import (
+    COLUMNS,
+    TOLD,
+    as_row,
+    by_tie_break,
+    difference_as_json,
+    difference_described,
+    first_difference,
+    rest,
+    shown,
+    some_merges,
+    step_described,
+)
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
-from harness.runs.asked import WordsAsked, add_words_arguments, words_asked
+from harness.runs.asked import WordsAsked, add_words_arguments, is_variant, merges_of_variant, words_asked
 from harness.tokenizers.merges_files import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
-from variants.contract import TieBreak
+from variants.contract import Merge, TieBreak
 
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
 moment each was the most frequent pair, one of several equally frequent pairs (right under
 some tie-breaks, which are named), or wrong. A merge of unknown tokens, one that comes twice,
-and one below min_count are reported as such. The file is one of: {FORMS}."""
+and one below min_count are reported as such. The file is one of: {FORMS}.
+--against says where two lists part instead, and why: the other list is a file, or a variant
+that is trained on the data set now."""
 EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
   python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format csv
+  python -m harness.replay merges.txt --against heap --data book.txt
 
 With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
 right. With vocab_size=N all merges up to that size have to be there, unless no pair is left.
-min_count=N means the same as in training.
+min_count=N means the same as in training. With --against, a variant breaks ties in its own way
+unless tie_break=NAME is given, and makes as many merges as the file unless vocab_size=N is.
 
 exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
-too long; 2 for a file that cannot be read as merges."""
+too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
+be read as merges; 22 if a variant made no merges."""
 SHOWN = 10
 
 
@@ -48,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
+    made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two part")
     add_words_arguments(made)
     made.add_argument(
         "--format",
@@ -67,18 +85,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(asked: argparse.Namespace) -> int:
+    if asked.against is not None and asked.format == "csv":
+        raise Refusal("--against has no CSV; use --format json")
+    if asked.against is not None:
+        is_variant(asked.against)  # refuses a name that is neither a variant nor a file
     read = read_merges_file(asked.merges)
     words = words_asked(asked)
     if words.cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
-    with bar(f"replaying {asked.merges.name}", len(read.merges), "merges") as on_progress:
-        replayed = replay(
-            words.word_counts,
-            read.merges,
-            min_count=words.cell.min_count,
-            on_progress=on_progress,
-            **words.cell.extension.keywords(),
-        )
+    replayed = replayed_with_bar(asked.merges.name, read.merges, words)
+    if asked.against is not None:
+        return compare(asked, read, words, replayed)
     found = objections(replayed, words)
     if asked.format == "terminal":
         lines = [*described(asked.merges, read, words, replayed, asked.show), *found, verdict(replayed, found)]
@@ -94,11 +111,41 @@ def command(asked: argparse.Namespace) -> int:
     return MISMATCH if found else OK
 
 
+def replayed_with_bar(name: str, merges: Sequence[Merge], words: WordsAsked) -> Replay:
+    keywords = words.cell.extension.keywords()
+    with bar(f"replaying {name}", len(merges), "merges") as show:
+        return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=show, **keywords)
+
+
+def compare(asked: argparse.Namespace, read: MergesFile, words: WordsAsked, mine: Replay) -> int:
+    """Say where the merges part from another list, and why."""
+    if is_variant(asked.against):
+        other = merges_of_variant(asked.against, words, len(read.merges))
+    else:
+        other = read_merges_file(Path(asked.against))
+    theirs = replayed_with_bar(asked.against, other.merges, words)
+    found = first_difference(mine, theirs)
+    if asked.format == "json":
+        json.dump({"data": words.record(), **difference_as_json(found, mine, theirs)}, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        lines = [f"A: {asked.merges}, {count_text(len(read.merges))} merges ({read.form})"]
+        lines += [f"B: {asked.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
+        lines += ["the lists are equal"] if found is None else difference_described(found, mine, theirs)
+        for side, each in (("A", mine), ("B", theirs)):
+            lines += [f"{side}: {text}" for text in faults(each) or [verdict(each, [])]]
+        tell("\n".join(lines))
+    return OK if found is None else MISMATCH
+
+
+def faults(replayed: Replay) -> list[str]:
+    wrong = replayed.faults
+    return [f"{some_merges(len(wrong))} not right, the first is merge {wrong[0].number}"] if wrong else []
+
+
 def objections(replayed: Replay, words: WordsAsked) -> list[str]:
     """A sentence for each thing that a trainer asked for this would have done otherwise; none if it is all right."""
-    found = []
-    if faults := replayed.faults:
-        found.append(f"{some_merges(len(faults))} not right, the first is merge {faults[0].number}")
+    found = faults(replayed)
     tie_break = TieBreak(words.cell.tie_break)
     if words.is_said("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
         found.append(

@@ -83,7 +83,6 @@ COMMANDS = {
     "__main__": [["variant=" + QUOTED], ["data.path=" + QUOTED]],
     "conformance": [["no_such_module:" + HOSTILE], [HOSTILE], ["raises_when_imported:train"]],
     "corpora.__main__": [["info", HOSTILE], ["path", HOSTILE], [HOSTILE]],
-    "divergence": [[HOSTILE, "heap", "--data", HOSTILE]],
     "doctor": [["--replay", HOSTILE]],
     "gate.__main__": [
         [HOSTILE.replace(":", "")],
@@ -94,7 +93,7 @@ COMMANDS = {
     "new_variant": [[HOSTILE], ["name", HOSTILE]],
     "plot": [[HOSTILE, "--output", "a.svg"], [HOSTILE, "--output", HOSTILE], ["--kind", HOSTILE]],
     "records": [["check", HOSTILE], ["export", HOSTILE, "--output", HOSTILE]],
-    "replay": [[HOSTILE, "--data", HOSTILE]],
+    "replay": [[HOSTILE, "--data", HOSTILE], ["a", "--against", HOSTILE]],
     "report": [[HOSTILE, "--output", HOSTILE]],
     "table": [[HOSTILE], ["--where", HOSTILE]],
     "tokenizer": [["check", HOSTILE], ["convert", HOSTILE, "--to", HOSTILE], ["stats", HOSTILE]],

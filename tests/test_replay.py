@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 
 from harness.common import errors, registry
 from harness.proof import differential
+from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
 from harness.replay import main
 from harness.tokenizers.gpt2_form import merges_text
@@ -274,6 +275,85 @@ def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
     assert main([str(tmp_path / "kept"), "--data", book, "tie_break=greatest_bytes"]) == errors.OK
 
 
+# --against
+
+AB, CD, EF, GH = (b"a", b"b"), (b"c", b"d"), (b"e", b"f"), (b"g", b"h")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "cause", "place"),
+    [
+        ([EF, CD, AB], [EF, CD, AB], None, None),
+        ([], [], None, None),
+        ([EF, CD, AB], [EF, AB, CD], BY_TIES, 1),
+        ([EF, CD, AB], [EF, CD, GH], WRONG, 2),
+        ([EF, CD], [EF, CD, AB], ENDS, 2),
+        ([CD], [EF], WRONG, 0),
+    ],
+)
+def test_first_difference_has_a_cause(a: list[Merge], b: list[Merge], cause: str | None, place: int | None) -> None:
+    words = WordCounts.from_items([(b"ab", 5), (b"cd", 5), (b"ef", 7), (b"gh", 2)])
+    replayed = replay(words, a), replay(words, b)
+    for one, other in (replayed, replayed[::-1]):
+        found = first_difference(one, other)
+        assert (found and found.cause, found and found.place) == (cause, place)
+
+
+@patiently
+@given(words_of_few_letters, some.sampled_from(TieBreak), some.sampled_from(TieBreak))
+def test_tie_breaks_set_lists_apart_by_ties_alone(words: Words, one: TieBreak, other: TieBreak) -> None:
+    lists = [trained(words, tie_break) for tie_break in (one, other)]
+    a, b = (replay(WordCounts.from_items(words.items()), merges) for merges in lists)
+    found = first_difference(a, b)
+    assert (found is None) == (lists[0] == lists[1])
+    assert found is None or found.cause == BY_TIES
+    assert found is None or one in (found.steps[0] or pytest.fail("it has ended")).right_under
+
+
+def test_the_first_difference_of_two_files_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("book.txt", "ab ab cd cd aaaa aaaa aaaa xyz xyz"), ("a", "a a\naa aa\nx y\n")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "b").write_text("61 61\n6161 6161\n20 61616161\n")
+    asked = [str(tmp_path / "a"), "--data", str(tmp_path / "book.txt"), "--against"]
+    assert main([*asked, str(tmp_path / "b")]) == errors.MISMATCH
+    shown = capsys.readouterr().out
+    assert "first difference: merge 3, 2 equal before it" in shown
+    assert "A merge 3: b'x' + b'y', 2 times; the most frequent is b' ' + b'aaaa', 3 times\n" in shown
+    assert "B merge 3: b' ' + b'aaaa', 3 times, the most frequent pair of its moment" in shown
+    assert "in common: 2 of 4 merges, 2 of 4 tokens" in shown
+    assert "A: 1 merge is not right, the first is merge 3" in shown
+    assert main([*asked, str(tmp_path / "a")]) == errors.OK
+    assert "the lists are equal" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_variant_makes_as_many_merges_as_the_file(
+    book: str, merges_of: Callable[[TieBreak], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [str(merges_of(GREATEST)), "--data", book, "--format", "json", "--against"]
+    assert main([*asked, "heap"]) == errors.OK
+    told = json.loads(capsys.readouterr().out)
+    assert (told["first_difference"], told["a"]) == (None, told["b"])
+    assert main([*asked, "heap", "tie_break=raw_bytes"]) == errors.MISMATCH
+    first = json.loads(capsys.readouterr().out)["first_difference"]
+    assert first["cause"] == "by_ties"
+    assert "raw_bytes" in first["b"]["right_under"]
+
+
+@pytest.mark.slow
+def test_a_wrong_trainer_of_ones_own_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    (tmp_path / "book.txt").write_text("aaa aaa aaa bc bc bc bc\n" * 3)
+    (tmp_path / "m.txt").write_text("a a\n")
+    asked = [str(tmp_path / "m.txt"), "--data", str(tmp_path / "book.txt"), "--against"]
+    assert main([*asked, "sabotaged:non_overlapping_count"]) == errors.MISMATCH
+    assert "first difference: merge 1, 0 equal before it" in capsys.readouterr().out
+    assert main([*asked, "no.such:train"]) == errors.UNMEASURED
+    assert "no.such:train made no merges (" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
@@ -284,6 +364,12 @@ def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
         (["{merges}", "tie_break=mine"], "unknown tie_break 'mine'"),
         (["{merges}", "tie_break=own"], "tie_break=own is a trainer's own; name the one"),
         (["{merges}", "vocab_size=3"], "vocab_size=3 is too small"),
+        (["{merges}", "--against", "no_such"], "unknown variant 'no_such'"),
+        (
+            ["{merges}", "--against", "no_such.txt"],
+            "there is no file of merges no_such.txt",
+        ),
+        (["{merges}", "--against", "heap", "--format", "csv"], "--against has no CSV; use --format json"),
     ],
 )
 def test_bad_input_is_answered_with_one_sentence_and_2(

@@ -23,10 +23,10 @@ from harness.runs.outcome import Block
 from harness.runs.running import planned
 from harness.runs.schedule import Run
 from harness.runs.settings import Settings
-from harness.tokenizers.merges_files import read_merges_file
+from harness.tokenizers.merges_files import MergesFile
 from harness.worker import word_store
 from harness.worker.calling import OWN
-from variants.contract import Merge, WordCounts
+from variants.contract import WordCounts
 
 
 def counted_words(overrides: Sequence[str]) -> Path:
@@ -129,14 +129,6 @@ def data_override(data: str | None) -> list[str]:
     return [f"data={data}"]
 
 
-class MergesAsked(NamedTuple):
-    """Merges, what they were called, and how they came about, for people."""
-
-    name: str
-    merges: list[Merge]
-    origin: str
-
-
 def is_variant(name: str) -> bool:
     """Whether it names a variant by its card or its target; else it must be a file of merges that is there."""
     if registry.variant(name) is not None:
@@ -153,35 +145,23 @@ def is_variant(name: str) -> bool:
     )
 
 
-def merges_in_file(name: str) -> MergesAsked:
-    read = read_merges_file(Path(name))
-    return MergesAsked(name, read.merges, read.form)
-
-
-def merges_of_variant(name: str, words: WordsAsked, own: Sequence[str], num_merges: int | None) -> MergesAsked:
+def merges_of_variant(name: str, words: WordsAsked, num_merges: int) -> MergesFile:
     """Train a variant on the words, in a process of its own as any measured one.
 
-    `own` are overrides of its own; `num_merges` is the number to ask for where vocab_size is not said. Where tie_break
-    is not said either, it is the one that is the trainer's own by default. Raises Refusal if it comes to no merges.
+    `num_merges` is the number to ask for where vocab_size is not said. Where tie_break is not said either, it is the
+    one that is the trainer's own by default. Raises Refusal if it comes to no merges.
     """
     card = registry.variant(name)
-    said = [*words.said, *own]
-    keys = {override.partition("=")[0] for override in said}
-    if "tie_break" not in keys:
+    said = [*words.said, "measure=proof", f"variant._target_={name}" if card is None else f"variant={name}"]
+    if not words.is_said("tie_break"):
         said.append(f"tie_break={OWN}")
-    if "vocab_size" not in keys and num_merges is not None:
+    if not words.is_said("vocab_size"):
         said.append(f"vocab_size={256 + len(words.reading.corpus.special_tokens) + num_merges}")
-    cell, settings = only_cell(
-        [*said, f"variant._target_={name}" if card is None else f"variant={name}", "measure=proof"]
-    )
-    if cell.reading.key != words.reading.key:
-        raise Refusal(f"{' '.join(own)} reads the data set in another way; set it for both")
+    cell, settings = only_cell(said)
     with temporary_folder() as folder:
         run = Run([cell], settings, folder)
         run.measure_all()
     (trained,) = run.trained
     if trained.answer["status"] != "ok" or trained.merges is None:
         raise Refusal(f"{name} made no merges ({trained.answer['reason']})", UNMEASURED)
-    return MergesAsked(
-        name, trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}"
-    )
+    return MergesFile(trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}")
