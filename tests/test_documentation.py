@@ -50,12 +50,7 @@ def mkdocs_yml() -> dict[str, Any]:
 # What is generated
 
 
-def with_sources_together(path: Path) -> Any:
-    """The page that shows the rooms parses all sources, as tests/test_rooms.py does."""
-    return pytest.param(path, id=named(path), marks=pytest.mark.xdist_group("sources") if path.stem == "house" else ())
-
-
-@pytest.mark.parametrize("path", list(map(with_sources_together, PAGES)))
+@pytest.mark.parametrize("path", PAGES, ids=named)
 def test_every_marker_of_a_page_is_filled(path: Path) -> None:
     assert "<!-- generated:" not in documentation.filled(text(path))
 

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import record_meanings
-import rooms
 import timing_rules
 
 import harness
@@ -299,6 +298,4 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "tie-breaks": tie_breaks,
     "rules-of-timing": rules_of_timing,
     "gate-job": gate_job,
-    "rooms-picture": rooms.drawn_for_a_page,
-    "rooms-table": rooms.table,
 }
