@@ -3,7 +3,6 @@
     python -m harness.doctor               a look, then an A/A run of half a minute
     python -m harness.doctor --no-run      the look alone
     python -m harness.doctor --repeat 30   what thirty blocks can tell apart
-    python -m harness.doctor --study 300   an A/A study of 300 pairs, and a summary
 
 An A/A run measures one variant against itself. Whatever differs there is the machine's doing.
 """
@@ -12,37 +11,49 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
-import json
+import math
 import random
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from harness.common.choices import at_least
-from harness.common.comparison import FEWEST_BLOCKS
-from harness.common.errors import OK, guarded
+from harness.common.comparison import FEWEST_BLOCKS, MARGIN, Sample, cpu_time, interval, sample_of, wall_time
+from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.media import json_text, terminal_text
 from harness.common.progress import Display
+from harness.common.registry import resolve
 from harness.common.sheet import Column, Sheet, print_sheet
 from harness.common.streams import Parser
-from harness.common.units import count_text, share_text
+from harness.common.units import share_text
 from harness.measure import lock
 from harness.measure.checkup import DISTURBS, UNKNOWN, Finding, Machine, findings
-from harness.measure.environment import environment, host
-from harness.runs.aa import POWER, SCHEMA, SelfComparison, Twins, detectable, ways
-from harness.runs.aa_study import BLOCKS, FILE_NAME, SUMMARY_NAME, as_json, carried_out, read_study, summary
+from harness.measure.process import measure
+from harness.runs.cells import TrainCell, train_job
+from harness.runs.running import planned
+from harness.worker import word_store
 
 SECONDS = 30.0
 REPEAT = 10
 FEWEST_PAIRS = 20
-STUDY_FOLDER = Path("results", "aa_study")
+BLOCKS = (6, 10, 20, 30)
+POWER = 0.95
+"""Share of runs in which a difference must be found before the machine is said to resolve it."""
+DRAWS = 1000
+USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
+"""A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
 _SIGNS = {DISTURBS: "!", UNKNOWN: "?"}
+
+Pair = tuple[Sample, Sample]
+LogRatios = Sequence[float | None]
+"""Logarithms of the ratios of pairs; None for a pair that was too disturbed to compare."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,13 +66,6 @@ def command(arguments: argparse.Namespace) -> int:
     """Do what was asked. Raises Refusal for what cannot be done."""
     at_least("--repeat", arguments.repeat, FEWEST_BLOCKS)
     console = Console(stderr=arguments.json, highlight=False, markup=False)
-    if arguments.replay is not None:
-        study = read_study(arguments.replay)
-        print(json.dumps(as_json(study)) if arguments.json else summary(study).rstrip())  # noqa: T201
-        return OK
-    if arguments.study is not None:
-        at_least("--study", arguments.study, FEWEST_BLOCKS)
-        return carry_out(arguments, console)
     seen = findings(Machine())
     if not arguments.json:
         show(seen, console)
@@ -78,19 +82,18 @@ def command(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Iterator[Twins]:
+def measured_pairs(compared: SelfComparison, fewest: int, seconds: float) -> Iterator[Pair]:
     """As many pairs as fit into the time, and at least `fewest`; one of warm-up before them shows how many fit."""
-    order = random.Random(0)
     started = time.monotonic()
-    compared.pair(-1, order)
+    compared.pair(-1)
     number = max(fewest, int(seconds / (time.monotonic() - started)))
     with Display(1).showing("A/A run", number, "pairs") as on_progress:
         for block in range(number):
-            yield compared.pair(block, order)
+            yield compared.pair(block)
             on_progress(block + 1)
 
 
-def resolution(compared: SelfComparison, pairs: Sequence[Twins], repeat: int) -> dict[str, Any]:
+def resolution(compared: SelfComparison, pairs: Sequence[Pair], repeat: int) -> dict[str, Any]:
     """The smallest slow-down found at the chosen repeats and at others, for each way to compare."""
     counts = sorted({*BLOCKS, repeat})
     return {
@@ -99,7 +102,8 @@ def resolution(compared: SelfComparison, pairs: Sequence[Twins], repeat: int) ->
         "sample_seconds": sorted(sample.wall_seconds for pair in pairs for sample in pair)[len(pairs)],
         "power": POWER,
         "detectable": {
-            way.name: {blocks: detectable(way.log_ratios(pairs), blocks) for blocks in counts} for way in ways(pairs)
+            clock.name: {blocks: detectable(clock.log_ratios(pairs), blocks) for blocks in counts}
+            for clock in clocks(pairs)
         },
     }
 
@@ -143,41 +147,111 @@ def _smallest(share: float | None) -> str:
     return "none" if share is None else share_text(share)
 
 
-def carry_out(arguments: argparse.Namespace, console: Console) -> int:
-    """Carry an A/A study out, or go on with one, and print its summary."""
-    known = environment()
-    with temporary_folder() as folder, lock.timing(arguments.concurrent):
-        compared = SelfComparison(arguments.set, folder)
-        order = random.Random(0)
-        head = {
-            "schema": SCHEMA,
-            "kind": "aa",
-            "command": " ".join(["python -m harness.doctor", f"--study {arguments.study}", *_said(arguments)]),
-            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "compared": compared.described(),
-            "concurrent": arguments.concurrent,
-            "host": host(known),
-            "environment": known,
+class SelfComparison:
+    """One cell, measured again and again; its words are counted once, untimed."""
+
+    def __init__(self, overrides: Sequence[str], folder: Path) -> None:
+        """Compose the usual cell with these overrides. Raises Refusal if they describe several cells."""
+        cells, _ = planned([*usual_beside(overrides), *overrides])
+        if len(cells) != 1:
+            raise Refusal(
+                f"an A/A run is of one cell, and these are {len(cells)}; name one variant, one corpus, one width"
+            )
+        self.cell: TrainCell = cells[0]
+        self.folder = folder
+        words = folder / "words"
+        counter = resolve(self.cell.count.counter.target)
+        word_store.write(words, counter(self.cell.reading.corpus, **self.cell.count.counter.params))
+        self.job = train_job(self.cell, self.cell.variant, self.cell.num_merges, words, self.cell.interpreter)
+
+    def pair(self, block: int) -> Pair:
+        """Return two samples of one block."""
+        return self.sample(block), self.sample(block)
+
+    def sample(self, block: int) -> Sample:
+        """Measure the cell once. Raises Refusal if that fails: a comparison of failures means nothing."""
+        output = self.folder / "sample"
+        try:
+            answer = measure(self.job, output, self.cell.limits)
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+        seconds = {"total": answer.get("total")}
+        record = {**answer, "run_id": "doctor", "block": block, "threads": self.cell.threads, "seconds": seconds}
+        sample = sample_of(record)
+        if answer["status"] != "ok" or sample is None:
+            reason = f"{answer['status']}: {answer['reason']}"
+            raise Refusal(f"{self.cell.variant.name} could not be compared with itself ({reason})", UNMEASURED)
+        return sample
+
+    def described(self) -> dict[str, Any]:
+        """Return what was compared, for the output as JSON."""
+        file = self.cell.reading.file
+        return {
+            "variant": self.cell.variant.name,
+            "params": dict(self.cell.variant.params),
+            "threads": self.cell.threads,
+            "data": {"name": file.name, "bytes": file.bytes, "sha256": file.sha256},
+            "pattern": self.cell.reading.pattern_name,
+            "vocab_size": self.cell.vocab_size,
         }
-        compared.pair(-1, order)
-        label = f"A/A study of {compared.cell.variant.name}"
-        with Display(1).showing(label, arguments.study, "pairs") as on_progress:
-            for done in carried_out(arguments.output, head, arguments.study, lambda block: compared.pair(block, order)):
-                on_progress(done)
-    study = read_study(arguments.output / FILE_NAME)
-    print(json.dumps(as_json(study)) if arguments.json else summary(study).rstrip())  # noqa: T201
-    console.print(
-        f"{count_text(len(study.pairs))} pairs in {arguments.output / FILE_NAME}, their summary in "
-        f"{arguments.output / SUMMARY_NAME}",
-        soft_wrap=True,
-    )
-    return OK
 
 
-def _said(arguments: argparse.Namespace) -> list[str]:
-    """What else decides the pairs and their place, as it was said."""
-    said = [f"--set {override}" for override in arguments.set] + ["--concurrent"] * arguments.concurrent
-    return said if arguments.output == STUDY_FOLDER else [*said, f"--output {arguments.output}"]
+def usual_beside(overrides: Sequence[str]) -> list[str]:
+    """Return the usual overrides that these do not replace.
+
+    >>> usual_beside(["data=owt", "variant=flat"])
+    ['vocab_size=1000', 'limits.wall=60']
+    """
+    keys = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in overrides}
+    return [override for override in USUAL if override.partition("=")[0].partition(".")[0] not in keys]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A time that samples are compared by, with or without the pairs that were disturbed."""
+
+    kind: str
+    filtered: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} time{', disturbed blocks left out' if self.filtered else ''}"
+
+    def log_ratios(self, pairs: Iterable[Pair]) -> list[float | None]:
+        """Return the logarithm of each pair's ratio, in order; None for a disturbed pair if these are left out."""
+        seconds = cpu_time if self.kind == "CPU" else wall_time
+        return [
+            None if self.filtered and (first.pressed or second.pressed) else math.log(seconds(second) / seconds(first))
+            for first, second in pairs
+        ]
+
+
+def clocks(pairs: Sequence[Pair]) -> list[Clock]:
+    """Return the clocks that the pairs allow: CPU time needs one thread, leaving out disturbed blocks pressure."""
+    samples = [sample for pair in pairs for sample in pair]
+    found = [Clock("CPU")] if all(sample.one_thread for sample in samples) else []
+    found.append(Clock("wall"))
+    return [*found, Clock("wall", filtered=True)] if all(sample.pressure is not None for sample in samples) else found
+
+
+def detectable(log_ratios: LogRatios, blocks: int, seed: int = 0) -> float | None:
+    """Return the smallest slow-down that `blocks` blocks find with probability POWER; None if they find none.
+
+    Blocks are drawn from those measured, in both directions, for either of the two samples might have been the first.
+    """
+    draw = random.Random(seed)
+    both = [*log_ratios, *(None if ratio is None else -ratio for ratio in log_ratios)]
+    needed = sorted(_needed(draw.choices(both, k=blocks)) for _ in range(DRAWS))
+    enough = needed[math.ceil(POWER * DRAWS) - 1]
+    return None if math.isinf(enough) else math.expm1(enough)
+
+
+def _needed(log_ratios: LogRatios) -> float:
+    """Return what has to be added to the ratios so that a slow-down is found."""
+    low, high = interval([ratio for ratio in log_ratios if ratio is not None])
+    if low is None or high is None:
+        return math.inf
+    return max(-low, math.log1p(MARGIN) - high, 0.0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -202,9 +276,6 @@ def _parser() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="another variant, corpus or width: variant=NAME"
     )
     add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
-    add("--study", type=int, metavar="PAIRS", help="an A/A study of so many pairs; it goes on if it was interrupted")
-    add("--output", type=Path, default=STUDY_FOLDER, metavar="FOLDER", help="of a study (default: %(default)s)")
-    add("--replay", type=Path, metavar="FILE", help="the summary of a study's pairs, measuring nothing")
     add("--json", action="store_true", help="everything as one JSON object")
     return parser
 

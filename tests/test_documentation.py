@@ -17,13 +17,11 @@ import generated_parts
 import outside_files
 import pytest
 import record_meanings
-import timing_rules
 import yaml
 from browser import chromium, needs_browser
 from checked import passing
 
 from harness.common import errors, registry
-from harness.common.comparison import Sample
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
 from harness.runs import record_keys
@@ -91,13 +89,6 @@ def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
     rows = re.findall(r"^\| (\d+) \| `([A-Z]+)` \|", text(DOCS / "reference/exit-codes.md"), re.MULTILINE)
     codes = {name: code for name, code in vars(errors).items() if isinstance(code, int)}
     assert {name: int(code) for code, name in rows} == codes
-
-
-def test_rules_of_timing_find_a_difference_that_is_there_and_none_that_is_not() -> None:
-    same = [(Sample("r", n, 1.0, 1.0), Sample("r", n, 1.0, 1.0)) for n in range(40)]
-    rows = timing_rules.table([("quiet", same)], "CPU", number=10, planted=0.06).splitlines()[2:]
-    assert len(rows) == len(timing_rules.RULES)
-    assert [row for row in rows if "| 0 % (0 % to" not in row or not row.endswith("| 100 % |")] == []
 
 
 def test_a_doctest_in_a_docstring_is_a_block_of_its_own() -> None:

@@ -247,15 +247,8 @@ def test_each_side_imports_its_own_package(
         (["--set", "time.blocks=3"], "unknown key 'time.blocks'; "),
         (["--set", "work.instructions.layouts=0"], "it is a number of 1 or more"),
         (["--set", "work.instructions.layouts=11"], "there are 10 layouts"),
-        (["--self-test", "--limit", "soon"], "is no duration"),
-        (["--self-test", "--only", "loud"], "unknown part of the self-test"),
-        (["--self-test", "heap"], "a target means nothing to --self-test"),
-        (["--quick", "--json"], "--json means nothing to --self-test"),
         (["heap", "--summary", "nowhere/summary.md"], "cannot write nowhere/summary.md"),
-        (["--limit", "1h"], "--limit means nothing to a gate"),
         (["--replay", "nowhere"], "--card means nothing to --replay"),
-        (["--self-test", "--set", "self_test.variant=all"], "variants; choose one"),
-        (["--self-test", "--set", "self_test.planted=[0.015]"], "0.015 of self_test.units=100 is no whole number"),
     ],
 )
 def test_what_cannot_be_meant_is_answered_in_one_sentence(

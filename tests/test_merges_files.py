@@ -17,7 +17,6 @@ from hypothesis import strategies as some
 from harness.common.errors import USAGE, Refusal
 from harness.gate.evidence import read_evidence
 from harness.proof import differential
-from harness.runs.aa_study import read_study
 from harness.tokenizers.array_file import array_of
 from harness.tokenizers.folder import content_of
 from harness.tokenizers.gpt2_form import merges_text, spelled
@@ -160,7 +159,7 @@ def ids_of(path: Path) -> Any:
     return array_of(lambda blocks: map(list, blocks), path, None, "uint8", None)
 
 
-@pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence, read_study])
+@pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence])
 def test_what_is_no_file_is_told_and_a_pipe_without_a_writer_is_no_empty_one(
     read: Callable[[Path], Any], tmp_path: Path
 ) -> None:

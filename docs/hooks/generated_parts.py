@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import record_meanings
-import timing_rules
 
 import harness
 from harness.common import registry
@@ -22,7 +21,6 @@ from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, file_cases
 from harness.results.charts.kinds import KINDS
 from harness.runs import record_keys
-from harness.runs.aa_study import FILE_NAME, read_study
 from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
 
@@ -268,12 +266,6 @@ def tie_breaks() -> str:
     return table(("tie_break", "which of several equally frequent pairs is merged"), rows)
 
 
-def rules_of_timing(clock: str, *folders: str) -> str:
-    """What rules say of a program against itself, ten samples a side, in the A/A studies kept in these folders."""
-    studies = [(folder.rpartition("/")[2], read_study(REPOSITORY / folder / FILE_NAME).pairs) for folder in folders]
-    return timing_rules.table(studies, clock, number=10, planted=0.05)
-
-
 def gate_job() -> str:
     """The job that gates somebody's own trainer, as `--workflow` prints it for a release."""
     return f"```yaml\n{workflow('my_package.my_module:train', f'{PACKAGE}=={harness.__version__}')}```"
@@ -296,6 +288,5 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "merge-cases": merge_cases,
     "file-cases": file_word_cases,
     "tie-breaks": tie_breaks,
-    "rules-of-timing": rules_of_timing,
     "gate-job": gate_job,
 }

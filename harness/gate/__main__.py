@@ -9,7 +9,6 @@ python -m harness.gate my_module:train --base old/bin/python --head new/bin/pyth
 python -m harness.gate heap_opt --against-variant heap  one variant against another
 python -m harness.gate --accept                         accept changed counts of work
 python -m harness.gate --replay results/local/gate      the verdict of a run, again
-python -m harness.gate --self-test --quick              how often it is wrong here
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 OF_REPLAY = ("replay", "set", "output", "json", "summary", "advisory", "treat_inconclusive")
-ONLY_OF_SELF_TEST = ("limit", "only")
-OF_SELF_TEST = ("self_test", "quick", *ONLY_OF_SELF_TEST, "card", "set", "output", "concurrent")
 KEPT = "what was observed up to then is in the output folder"
 
 
@@ -65,10 +62,6 @@ def command(asked: argparse.Namespace) -> int:
         refuse_meaningless(asked, "--workflow", ("workflow", "target"))
         print(workflow(one_trainer(asked.target), asked.workflow or None), end="")  # noqa: T201
         return OK
-    if asked.self_test or asked.quick:
-        from harness.gate.self_test import self_test
-
-        return self_test(asked)
     if asked.replay is not None:
         return replayed(asked)
     with temporary_folder() as folder:
@@ -87,11 +80,6 @@ def one_trainer(targets: Sequence[str]) -> str:
 
 def replayed(asked: argparse.Namespace) -> int:
     """The verdict from a file, with other parameters where they are said."""
-    if (asked.replay / "self_test.json").exists():
-        from harness.gate.self_test import show_page
-
-        refuse_meaningless(asked, "--replay of a self-test", ("replay", "set"))
-        return show_page(asked.replay, asked.set)
     evidence = read_evidence(asked.replay)
     if asked.set:
         evidence.head["card"] = asdict(card_in(evidence.head, asked.set))
@@ -156,12 +144,8 @@ def refuse_contradictions(asked: argparse.Namespace) -> None:
         raise Refusal("--accept is about counts of work; leave out --tiers, or name work among them")
     if asked.accept and asked.advisory:
         raise Refusal("--accept writes the snapshot and --advisory only looks; choose one")
-    if asked.self_test or asked.quick:
-        refuse_meaningless(asked, "--self-test", OF_SELF_TEST)
-    elif asked.replay is not None:
+    if asked.replay is not None:
         refuse_meaningless(asked, "--replay", OF_REPLAY)
-    else:
-        refuse_meaningless(asked, "a gate", [name for name in vars(asked) if name not in ONLY_OF_SELF_TEST])
 
 
 def refuse_meaningless(asked: argparse.Namespace, way: str, meaningful: Sequence[str]) -> None:
@@ -206,10 +190,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")
     add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
-    add("--self-test", action="store_true", help="how often the gate is wrong: A/A runs, planted slow-downs, failures")
-    add("--quick", action="store_true", help="with --self-test: 30 runs of each kind")
-    add("--limit", metavar="DURATION", help="with --self-test: go on for so long, as 20min or 2h")
-    add("--only", metavar="A,B", help="with --self-test: only these of quiet, busy, failures")
     return parser
 
 

@@ -122,28 +122,6 @@ class BaseOfCard:
 
 
 @dataclass
-class RunsSaid:
-    """How many runs of each kind a self-test takes."""
-
-    same: int = 400
-    planted: int = 100
-    wrong: int = 100
-    failing: int = 10
-
-
-@dataclass
-class SelfTestSaid:
-    """The kernel of a self-test: `units` small trainings of one variant, and the shares planted on top of them."""
-
-    variant: str = ""
-    say: list[str] = field(default_factory=list)
-    units: int = 100
-    planted: list[float] = field(default_factory=list)
-    runs: RunsSaid = field(default_factory=RunsSaid)
-    quick: RunsSaid = field(default_factory=RunsSaid)
-
-
-@dataclass
 class Card:
     """Everything a card may say."""
 
@@ -158,7 +136,6 @@ class Card:
     work: WorkSaid = field(default_factory=WorkSaid)
     time: TimeSaid = field(default_factory=TimeSaid)
     base: BaseOfCard = field(default_factory=BaseOfCard)
-    self_test: SelfTestSaid = field(default_factory=SelfTestSaid)
 
 
 KEYS = tuple(Card.__dataclass_fields__)
@@ -246,7 +223,6 @@ def _check(card: Card) -> None:
         ("time.confirm.blocks", time.confirm.blocks),
         ("time.control.every", time.control.every),
         ("time.fewest", time.fewest),
-        ("self_test.units", card.self_test.units),
         ("work.instructions.layouts", card.work.instructions.layouts),
         *((f"time.threads[{place}]", width) for place, width in enumerate(time.threads)),
     ):
@@ -267,10 +243,3 @@ def _check(card: Card) -> None:
         raise Refusal(registry.unknown("time.unchanged", time.unchanged, ["skip", "measure"]))
     if not 0 < time.sample.least <= time.sample.most:
         raise Refusal("time.sample.least is above 0 and not above time.sample.most")
-    for share in card.self_test.planted:
-        more = share * card.self_test.units
-        if round(more) < 1 or abs(more - round(more)) > 1e-9:
-            raise Refusal(
-                f"self_test.planted: {share:g} of self_test.units={card.self_test.units} is no whole number of "
-                "trainings, so that something else would be planted"
-            )

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.common import registry
+from harness.common.comparison import sample_of
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate.card import Card
@@ -24,7 +25,6 @@ from harness.measure.environment import usable_cores
 from harness.measure.instructions import measure_instructions
 from harness.measure.process import Answer, Limits, measure
 from harness.runs import record_of
-from harness.runs.aa import sample_of_answer
 from harness.runs.cells import TrainCell, read_merges, train_job
 from harness.runs.running import planned
 from harness.runs.verdict import Claim
@@ -172,7 +172,8 @@ def claim_of(variant: VariantCard, sampled: Sampled, num_merges: int) -> Claim |
 def timed(sampled: Sampled, block: int, threads: int) -> Timed | None:
     """What a sample says of time and memory; None if it says nothing."""
     answer = sampled.answer
-    sample = sample_of_answer(answer, "gate", block, threads)
+    seconds = {"total": answer.get("total")}
+    sample = sample_of({**answer, "run_id": "gate", "block": block, "threads": threads, "seconds": seconds})
     if sample is None:
         return None
     phases = dict(answer.get("seconds") or {})

@@ -1,0 +1,159 @@
+"""How often the gate is wrong: a program against itself, planted slow-downs, and trainers that fail.
+
+python results/gate_self_test/self_test.py                                  the tables of README.md, from its records
+python results/gate_self_test/self_test.py --set time.confirm.most=0.03     the same under another threshold
+python results/gate_self_test/self_test.py --measure 10 results/local/gate_self_test    ten gate runs of each kind
+python results/gate_self_test/self_test.py --measure 10 results/local/gate_busy --busy  with three busy processes
+
+Exit code: 1 if a rate certainly misses its aim. An interrupted measurement continues with the same command.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import binomtest
+
+FOLDER = Path(__file__).parent
+CONDITIONS = {"quiet": "nothing", "busy": "none to three busy processes"}
+KINDS = {"same": 400, "+1%": 100, "+2%": 100, "+5%": 100}
+AIMS = {"same": (0.0, 0.01), "+1%": (0.0, 0.05), "+5%": (0.99, 1.0)}
+"""Between which rates the gate should report a regression."""
+TRIAGE, CONFIRM = 30, 90
+EXIT_CODES = {"same": 0, "slower_5": 20, "corrupted": 21, "crash": 22, "hang": 22, "hog": 22}
+"""The gate's exit code for each trainer of planted.py."""
+
+
+def replay(head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int], options: list[str]) -> dict[int, Any]:
+    """Return what `harness.gate --replay` finds for a gate run that begins at each of these blocks."""
+    lines = [{**head, "kind": "gate", "head": "planted", "card": {**head["card"], "tiers": ["time"]}}]
+    for start in starts:
+        name = str(start)
+        lines.append({"kind": "comparison", "comparison": name, "variant": name, "corpus": "", "threads": 1})
+        lines[-1]["merges_sha256"] = ""
+        for number, block in enumerate(blocks[start : start + TRIAGE + CONFIRM]):
+            stage = "triage" if number < TRIAGE else "confirm"
+            for program, arm in {"base": "base", "again": "again", kind: "head"}.items():
+                if program in block:
+                    wall, cpu, pressure = block[program]
+                    lines.append({"kind": "sample", "comparison": name, "stage": stage, "block": number, "arm": arm})
+                    lines[-1] |= {"status": "ok", "reason": None, "merges_sha256": "", "wall_seconds": wall}
+                    lines[-1] |= {"cpu_seconds": cpu, "pressure": pressure, "steal": None}
+                    lines[-1] |= {"peak_bytes": None, "seconds": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "samples.jsonl")
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, "-m", "harness.gate", "--replay", str(file), "--json", *options]
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not output.stdout:
+        sys.exit(output.stderr)
+    return {int(finding["variant"]): finding for finding in json.loads(output.stdout)["findings"]}
+
+
+def runs(head: dict[str, Any], blocks: list[Any], kind: str, options: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the state of each gate run, and whether it looked twice; no block is in two runs of a kind."""
+    blocks = [block for block in blocks if kind in block]
+    starts = list(range(0, len(blocks) - TRIAGE + 1, TRIAGE))
+    findings: dict[int, Any] = {}
+    start = made = 0
+    while start + TRIAGE <= len(blocks) and made < KINDS[kind]:
+        if start not in findings:
+            findings |= replay(head, blocks, kind, [each for each in starts if each >= start][:100], options)
+        twice = findings[start]["details"]["effect"]["of"] == CONFIRM
+        if not twice and findings[start]["state"] == "inconclusive":
+            return  # too few blocks are left for a second look
+        yield findings[start]["state"], twice
+        start += TRIAGE + CONFIRM * twice
+        made += 1
+
+
+def show_records(options: list[str]) -> list[str]:
+    """Print the tables of the stored blocks; return the kinds that miss their aim."""
+    head, missed = json.loads((FOLDER / "self_test.json").read_text()), []
+    print("| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |")
+    print("|---|---|---:|---:|---|---:|---:|")
+    for condition, beside in CONDITIONS.items():
+        lines = (FOLDER / f"{condition}.jsonl").read_text().splitlines()[1:]
+        blocks = [json.loads(line) for line in lines]
+        for kind in KINDS:
+            states, twice = zip(*runs(head, blocks, kind, options))
+            told, number, name = states.count("regression"), len(states), "A/A" if kind == "same" else f"{kind} planted"
+            rate, low, high = rate_of(told, number)
+            unsure = states.count("inconclusive")
+            print(f"| {beside} | {name} | {number} | {told} | {rate} | {unsure} | {sum(twice)} |", flush=True)
+            least, most = AIMS.get(kind, (0.0, 1.0))
+            missed += [f"{condition} {kind}"] if high < least or low > most else []
+    faults = Counter(tuple(json.loads(line).values()) for line in (FOLDER / "failures.jsonl").read_text().splitlines())
+    print("\n| failure | exit code | runs |\n|---|---:|---:|")
+    print(*(f"| {fault} | {code} | {number} |" for (fault, code), number in faults.items()), sep="\n")
+    return missed
+
+
+def rate_of(some: int, of: int) -> tuple[str, float, float]:
+    ends = binomtest(some, of).proportion_ci(0.95, method="exact")
+    return f"{some / of:.0%} ({ends.low:.1%} to {ends.high:.1%})", float(ends.low), float(ends.high)
+
+
+def measure(number: int, folder: Path, busy: bool) -> list[str]:
+    """Run the whole gate `number` times on each planted trainer; return those with another exit code than theirs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "runs.jsonl"
+    ended = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    for name, right in EXIT_CODES.items():
+        for place in range(sum(run["trainer"] == name for run in ended), number):
+            with three_busy_processes() if busy else contextlib.nullcontext():
+                code = gate(name, folder / "gate", right in (0, 20))
+            ended.append({"trainer": name, "busy": busy, "exit_code": code})
+            with file.open("a") as lines:
+                lines.write(json.dumps(ended[-1]) + "\n")
+            print(f"{name} {place + 1} of {number}: exit code {code}", flush=True)
+    return [run["trainer"] for run in ended if run["exit_code"] != EXIT_CODES[run["trainer"]]]
+
+
+def gate(name: str, output: Path, timed: bool) -> int:
+    command = [sys.executable, "-m", "harness.gate", f"planted:{name}", "--output", str(output)]
+    command += ["--tiers", "time" if timed else "identity"]
+    command += ["--against-variant", "planted:base"] if timed else ["--no-base"]
+    small = "data=random_text,data.source.seed=7,vocab_size=275"
+    for setting in (f"time.say=[{small}]", "time.sizes=[300]", "limits.memory=200MB", "limits.wall=5"):
+        command += ["--set", setting]
+    paths = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
+
+
+@contextlib.contextmanager
+def three_busy_processes() -> Iterator[None]:
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--measure", type=int, metavar="RUNS")
+    parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("results", "local", "gate_self_test"))
+    options = parser.parse_args()
+    settings = [word for setting in options.set for word in ("--set", setting)]
+    missed = measure(options.measure, options.folder, options.busy) if options.measure else show_records(settings)
+    if missed:
+        print("\nnot as aimed at:", ", ".join(missed))
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
