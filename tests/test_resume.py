@@ -28,7 +28,6 @@ from workbench import (
 )
 
 from harness.common.registry import VariantCard
-from harness.measure import source_digest
 from harness.results.rows import rows
 from harness.runs import journal, running, store
 from harness.runs.cells import TrainCell
@@ -230,7 +229,6 @@ def test_other_cells_code_limits_or_machines_are_another_plan(tmp_path: Path, mo
         plan_key([cell_of(reading_of(tmp_path, "other"), mine)], settings, "m"),
     ]
     (tmp_path / "mine.py").write_text("def train(): ...  # changed\n")
-    source_digest._digest.cache_clear()
     others.append(plan_key([cell_of(reading, mine)], settings, "m"))
     assert key not in others
     assert len(set(others)) == len(others)

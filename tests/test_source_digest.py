@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench import TESTS, cell_of, reading_of
+from workbench import TESTS, TEXT, cell_of, reading_of
 
+from harness import run
 from harness.common import registry
 from harness.common.registry import CounterCard
-from harness.measure import source_digest
 from harness.measure.source_digest import closure, source_sha256
 from harness.runs import store
+from harness.runs.record import read_records
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -50,14 +51,12 @@ def test_the_closure_is_what_a_module_imports_of_its_own_package() -> None:
 def test_a_change_in_the_closure_is_another_digest(package: Path, name: str) -> None:
     before = source_sha256("mine.deep.train:f")
     (package / name).write_text((package / name).read_text() + "# changed\n")
-    source_digest._digest.cache_clear()
     assert source_sha256("mine.deep.train:f") != before
 
 
 def test_a_change_elsewhere_is_none(package: Path) -> None:
     before = source_sha256("mine.deep.train:f")
     (package / "aside.py").write_text("# changed\n")
-    source_digest._digest.cache_clear()
     assert source_sha256("mine.deep.train:f") == before is not None
 
 
@@ -82,6 +81,28 @@ def test_every_listed_variant_has_one_and_compiled_ones_count_by_what_was_built(
     assert "variants.heap" not in flat
 
 
+def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_new_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT)
+
+    def recorded() -> tuple[str, str]:
+        (record,) = run("data.path=text.txt", "vocab_size=260", "variant._target_=edited:train", "results=results")
+        return record["status"], record["source_sha256"]
+
+    (tmp_path / "edited.py").write_text("from variants.heap import train\n")
+    first = recorded()
+    (tmp_path / "edited.py").write_text("def train(*_, **__):\n    raise RuntimeError('edited')\n")
+    second = recorded()
+    assert (first[0], second[0]) == ("ok", "error")
+    assert first[1] != second[1]
+    stored = [record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"]
+    assert stored == [first[1], second[1]]
+
+
 def test_a_kept_count_is_of_the_counter_as_it_was(package: Path, tmp_path: Path) -> None:
     count = cell_of(reading_of(tmp_path), counter=CounterCard("mine", "mine.words:count")).count
     word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2)]))
@@ -90,5 +111,4 @@ def test_a_kept_count_is_of_the_counter_as_it_was(package: Path, tmp_path: Path)
     store.keep_count(count, "machine", answer)
     assert store.measured_count(count, "machine") == answer
     (package / "words.py").write_text("# another counter now\n")
-    source_digest._digest.cache_clear()
     assert store.measured_count(count, "machine") is None

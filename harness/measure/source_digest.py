@@ -26,7 +26,7 @@ CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", r
 
 
 def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({})) -> str | None:
-    """The digest of the code behind `package.module:function`; None if its module is nowhere to be read.
+    """The digest of the code behind `package.module:function`, read anew; None if its module cannot be found.
 
     A program that a parameter names, such as the `./train` of a command, belongs to the code.
     """
@@ -51,7 +51,6 @@ def programs_in(command: str) -> list[Path]:
     return [path for path in named if path.is_file()]
 
 
-@functools.cache
 def _digest(module: str, places: tuple[str, ...]) -> str | None:
     files = closure(module, places)
     if module not in files:
