@@ -37,16 +37,13 @@ def command(arguments: Sequence[str]) -> int:
         print(f"bpe-harness {harness.__version__}")  # noqa: T201
         return OK
     from harness.runs.command_line import compose
-    from harness.runs.spent import Spent
 
-    spent = Spent()
     composed = compose(arguments)
     if composed is None:
         return OK
     from harness.common.files import temporary_folder
     from harness.common.media import terminal_text
     from harness.common.sheet import PatientConsole
-    from harness.common.streams import say
     from harness.runs.running import plan_of, run_plan
     from harness.runs.stages import has_stages, run_stages
 
@@ -61,11 +58,9 @@ def command(arguments: Sequence[str]) -> int:
 
     with temporary_folder() as folder:
         if has_stages(composed):
-            code = run_stages(arguments, composed, folder, show, console, spent)
+            code = run_stages(arguments, composed, folder, show, console)
         else:
-            code = run_plan(plan_of(composed), folder, show, console, spent)
-    if (line := spent.line()) is not None:
-        say(line)
+            code = run_plan(plan_of(composed), folder, show, console)
     return code
 
 

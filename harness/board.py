@@ -37,12 +37,12 @@ PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
 ABOUT = """\
 Made by `python -m harness.board {folder}` from the records in this folder. Each trainer gets the file in the fastest
-way that its authors document. It runs in a process of its own, in interleaved blocks, until its ratio to the first
-trainer is known precisely enough or the number of blocks reaches its limit; each verdict gives the interval. Why this
-does not bias the result: {measuring}. What could favour us: {fairness}.
+way that its authors document. It runs in a process of its own, in interleaved blocks, as many as its ratio to the first
+trainer needs to be precise, up to a limit; each verdict gives the interval. Why this does not bias the result:
+{measuring}. What could favour us: {fairness}.
 
 - Times cover everything from the file to the merges, counting included.
-- A trainer that was stopped at the limit is run on beginnings of the text, and what all of it would take follows from
+- A trainer that was stopped at the limit is run on small parts of the text, and what all of it would take follows from
   these (`~`). `>`: at least, where they do not show it.
 - `identical (RULE)`: the same merges as ours under that tie-break. `identical up to ties`: each merge was of a pair as
   frequent as any other.

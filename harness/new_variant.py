@@ -38,7 +38,6 @@ part: null
 family: {family}
 tags: [python]
 _target_: variants.{name}:train
-counting: serial
 params: {{}}
 """
 TEST = '''\

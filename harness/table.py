@@ -39,7 +39,7 @@ from harness.results.chosen import (
 from harness.results.frame import frame_of
 from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
-from harness.results.rows import Row, on_one_footing, rows
+from harness.results.rows import Row, rows
 from harness.results.tables import RATIO, main_sheet, only, series_sheet
 from harness.results.tasks import sheets_of, task_by_task
 
@@ -197,9 +197,7 @@ def exit_code_of(shown: Sequence[Row], known_wrong: Sequence[str] = ()) -> int:
 
 def in_order(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
-        footing = zip(shown, on_one_footing(shown), strict=True)
-        ranked = sorted(footing, key=lambda both: (both[0].total is None, both[0].by_design, both[1].total or 0.0))
-        return [row for row, _ in ranked]
+        return sorted(shown, key=lambda row: (row.total is None, row.by_design, row.total or 0.0))
     return shown
 
 

@@ -29,7 +29,6 @@ BLANK: Record = {
     "run_id": "2026-11-21T11:20:00+00:00",
     "peak_rss_bytes": 20_000_000,
     "tallies": {},
-    "counts_reused": False,
     "memory_is_sampled": False,
 }
 

@@ -83,11 +83,11 @@ FAULTS = (
         "return True",
     ),
     Fault(
-        "a counter is served with the time of its former code",
-        'source = (source_sha256(cell.counter.target) or "")[:16]',
-        'source = ""',
+        "words of an earlier run are taken where their time is wanted",
+        "if not self.timed and (words := store.words_of(cell.reading)) is not None:",
+        "if (words := store.words_of(cell.reading)) is not None:",
     ),
-    Fault("the rest of a run is told of the whole", "return level * done * grown", "return level * num_merges * grown"),
+    Fault("an estimate from far away is as certain as any", "LEVEL_DOUBT * share**-EXPONENT_DOUBT", "LEVEL_DOUBT"),
     Fault("merges are counted from 0 where they part", '{"merge": index + 1, **', '{"merge": index, **'),
     # What records show.
     Fault(

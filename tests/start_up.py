@@ -25,7 +25,7 @@ FIRST_JOB = [
     "def stop(self, command, *rest, **named):\n"
     "    os._exit(0) if 'harness.worker' in command else start(self, command, *rest, **named)\n"
     "subprocess.Popen.__init__ = stop\n"
-    "main(['data.bytes=20kB', 'vocab_size=300', 'counts=fresh', 'results=' + sys.argv[1]])\n",
+    "main(['data.bytes=20kB', 'vocab_size=300', 'results=' + sys.argv[1]])\n",
 ]
 
 

@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, cell_of, reading_of, settings_for
+from workbench import CHECKOUT, HEAP, NAIVE, cell_of, measuring, reading_of, settings_for
 
 from harness.common.errors import Refusal
 from harness.measure import lock
-from harness.runs.running import measured
 from harness.runs.settings import Preset
 
 pytestmark = pytest.mark.xdist_group("one after the other")
@@ -47,7 +46,7 @@ def test_a_second_timed_run_waits_and_names_the_first(tmp_path: Path, monkeypatc
         release(holder)  # however that ends
 
     monkeypatch.setattr(lock, "say", on_message)
-    with measured(cells, settings_for(tmp_path), tmp_path / "jobs") as run:
+    with measuring(cells, settings_for(tmp_path), tmp_path / "jobs") as run:
         assert [each["concurrent"] for each in run.records()] == [False, False]
     (message,) = [message for message in messages if "another benchmark" in message]
     assert f"(process {holder.pid}, user " in message
@@ -72,13 +71,13 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
 
 def test_a_second_run_that_is_asked_for_is_marked(tmp_path: Path) -> None:
     cells = [cell_of(reading_of(tmp_path))]
-    with lock.timing(), measured(cells, settings_for(tmp_path, concurrent=True), tmp_path / "jobs") as run:
+    with lock.timing(), measuring(cells, settings_for(tmp_path, concurrent=True), tmp_path / "jobs") as run:
         assert {each["concurrent"] for each in run.records()} == {True}
 
 
 def test_a_run_beside_which_another_appears_is_marked_too(tmp_path: Path) -> None:
     cells = [cell_of(reading_of(tmp_path), trainer) for trainer in (HEAP, NAIVE)]
-    with measured(cells[:1], settings_for(tmp_path), tmp_path / "jobs") as run:
+    with measuring(cells[:1], settings_for(tmp_path), tmp_path / "jobs") as run:
         with lock.timing(concurrent=True):
             run.cells = cells
             run.measure_all()
@@ -121,7 +120,7 @@ def test_a_lock_that_somebody_keeps_for_himself_is_told(monkeypatch: pytest.Monk
 def test_what_is_not_timed_needs_no_machine_of_its_own(tmp_path: Path, kind: str) -> None:
     cells = [cell_of(reading_of(tmp_path))]
     settings = settings_for(tmp_path, measure=Preset(kind, kind=kind))
-    with lock.timing(), measured(cells, settings, tmp_path / "jobs") as run:
+    with lock.timing(), measuring(cells, settings, tmp_path / "jobs") as run:
         assert {each["concurrent"] for each in run.records()} == {False}
 
 

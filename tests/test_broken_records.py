@@ -331,7 +331,6 @@ SPOILT: list[dict[str, Any]] = [
     {"extrapolated": {"total_seconds": 1.0}},
     {"instructions": {}},
     {"memory_is_sampled": 1},
-    {"counts_reused": None},
     {"limits": {"wall_seconds": "x"}},
     {"last_phase": 1},
     {"started": "now"},
@@ -418,3 +417,16 @@ def test_a_pipe_that_is_written_to_is_read(tmp_path: Path) -> None:
         assert read_records([Path(f"/dev/fd/{descriptor}")]) == read_records([FOLDER / "forms.jsonl"])
         os.close(descriptor)
     assert writer.returncode == 0
+
+
+def test_totals_without_counting_are_skipped_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As records of earlier versions have them; where no time was taken, nothing is missing."""
+    counted, borrowed = measured("a", 1.0), measured("b", 1.0, counts_reused=True)
+    untimed = {**measured("c", {}, counts_reused=True), "seconds": {"total": None}}
+    store = RecordFile(tmp_path)
+    store.append([counted, borrowed, untimed, {**borrowed, "variant": "d"}])
+    assert [record["variant"] for record in read_records([tmp_path])] == ["a", "c"]
+    told = "skipped 2 records with words counted in an earlier run; measure them again\n"
+    assert capsys.readouterr().err == f"{store.path}: {told}"

@@ -136,7 +136,7 @@ def test_what_was_asked_different_things_is_no_race() -> None:
 
 
 def test_dots_explain_the_marks_that_they_have() -> None:
-    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0, "from": "beginnings"}
+    told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0}
     marks = {
         "A ring on a broken line": stopped("late", 60.0, extrapolated=told),
         "An arrow": stopped("later", 60.0),
@@ -166,40 +166,3 @@ def test_a_description_knows_no_theme_and_what_failed_is_named_in_its_line() -> 
     (outcome,) = marks_of_page(chart.panels[-1], shown, "text")
     assert text.text == outcome["outcome"] == "skipped: it is away"
     assert shown[outcome["of"]].name == "gone"
-
-
-KEPT_COUNTS = {"counting": "native", "counts_reused": True, "peak_rss_bytes": 20_000_000}
-"""Words of an earlier run: its total is training alone."""
-
-
-def footings() -> dict[str, list[Record]]:
-    """`heap` trains in 1 s and took 3 s with counting, `flat` trains in 2 s, with words of an earlier run."""
-    memory = {"peak_rss_bytes": 10_000_000}
-    heap = [{**measured("heap", {"count": 2.0, "update": 1.0}), **memory, "block": block} for block in range(3)]
-    flat = [{**measured("flat", {"update": 2.0}), **KEPT_COUNTS, "block": block} for block in range(3)]
-    return {"heap": heap, "flat": flat}
-
-
-def test_totals_with_and_without_counting_are_not_ranked() -> None:
-    from harness.results.charts.compared import _baseline, compared_with
-    from harness.results.charts.memory import front, with_both
-    from harness.results.page.page_rows import rows_of_page
-    from harness.results.page.sections import best_of_each_task
-    from harness.table import in_order
-
-    on_two_footings = rows([record for each in footings().values() for record in each])
-    heap, flat = on_two_footings
-    assert (heap.total, flat.total) == (3.0, 2.0)
-    assert [row.name for row in in_order(on_two_footings, "total")] == ["heap", "flat"]
-    base = _baseline(on_two_footings, None)
-    assert base is heap
-    (line,) = compared_with(on_two_footings, base)
-    assert line.comparison.ratio == pytest.approx(2.0)
-    request = Request(seconds="total")
-    assert [row.name for row in front(with_both(on_two_footings, request), request)] == ["heap"]
-    (best,) = best_of_each_task(
-        rows_of_page({"": [record for name in ("heap", "flat") for record in footings()[name]]})
-    )
-    assert (best.fastest, best.seconds) == (0, "1.000")
-    race = KINDS["race"].describe(on_two_footings, Request()).panels[0]
-    assert [mark.row for mark in race.marks if isinstance(mark, Bar)] == [heap]

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Sequence
 
 import pytest
-import scipy.stats  # noqa: F401  (comparisons import it at first use, which takes longer than Hypothesis lets a case take)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,9 +175,9 @@ def test_a_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process()
         "witness": {"wall_seconds": 2.0, "cpu_seconds": 1.6},
         "disturbance": {"psi_cpu_seconds": 0.5, "steal_seconds": None},
     }
-    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, pressure=0.25, steal=None, training_seconds=0.625)
+    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, pressure=0.25, steal=None)
     assert sample_of({"seconds": {"total": None}}) is None
-    assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0, training_seconds=1.0)
+    assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0)
 
 
 def test_spread_is_the_range_by_the_median() -> None:

@@ -71,7 +71,7 @@ def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, mo
     assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
 
 
-def test_counts_fresh_counts_again(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["data=file", book, "counting=serial"]
     counted_words(said)
 
@@ -81,7 +81,7 @@ def test_counts_fresh_counts_again(book: str, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("harness.runs.schedule.measure", failing)
     with pytest.raises(Refusal, match="counted a second time") as refused:
-        counted_words([*said, "counts=fresh"])
+        counted_words([*said, "pattern=line"])
     assert refused.value.exit_code == UNMEASURED
 
 

@@ -50,7 +50,6 @@ def test_its_total_is_the_whole_and_no_counters_time_is_added(tmp_path: Path) ->
     reading = reading_of(tmp_path)
     told, silent = trained(tmp_path, cell_of(reading, BY_FILE), cell_of(reading, SILENT))
     assert told["counting"] == silent["counting"] == BY_ITSELF
-    assert not told["counts_reused"]
     assert told["seconds"]["count"] > 0
     assert told["tallies"]["bytes_scanned"] == reading.file.bytes
     assert (silent["seconds"]["read"], silent["seconds"]["count"]) == (None, None)
@@ -66,7 +65,7 @@ def test_no_counters_time_stands_beside_one_that_ended_without_an_answer(tmp_pat
     killed = replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
     reading = reading_of(tmp_path)
     _, record = trained(tmp_path, cell_of(reading, HEAP), cell_of(reading, killed))
-    assert (record["status"], record["counting"], record["counts_reused"]) == ("killed", BY_ITSELF, False)
+    assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
     assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
 
 
@@ -77,13 +76,6 @@ def test_a_table_of_words_is_nothing_that_it_could_read(tmp_path: Path) -> None:
     answer = measure(job, tmp_path / "output", Limits())
     assert answer["status"] == "skipped"
     assert answer["reason"] == "it reads text by itself, and here are only words with their counts"
-
-
-def test_it_is_not_predicted_from_slices_of_words(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    (record,) = trained(tmp_path, cell_of(reading, BY_FILE, limits=Limits(wall_seconds=60.0)))
-    assert record["status"] == "ok"
-    assert record["extrapolated"] is None
 
 
 def test_it_is_known_by_its_first_two_parameters() -> None:

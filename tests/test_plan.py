@@ -150,7 +150,7 @@ class TestVariants:
 def test_the_counter_is_the_variants_own_unless_one_is_chosen(book: str) -> None:
     own, chosen = cells(book, "variants=[naive,multiprocess]"), cells(book, "variant=naive", "counting=processes")
     assert [(cell.count.counter.name, cell.counting_chosen) for cell in own] == [
-        ("serial", False),
+        ("native", False),
         ("processes", False),
     ]
     assert [(cell.count.counter.name, cell.counting_chosen) for cell in chosen] == [("processes", True)]
@@ -191,7 +191,6 @@ def test_a_counter_may_be_named_by_its_target(book: str) -> None:
         ("threads", -2, "threads=-2 is not possible"),
         ("min_count", 0, "min_count=0 is not possible"),
         ("repeat", 0, "repeat=0 is not possible"),
-        ("counts", "new", "unknown counts 'new'; there are: kept, fresh"),
         ("tie_break", "first", "unknown tie_break 'first'; there are: greatest_bytes"),
         ("errors", "ignore", "unknown errors 'ignore'; there are: strict, replace"),
         ("special_tokens", [""], "special_tokens=\\[\\] for none"),
@@ -257,8 +256,8 @@ def test_the_default_pattern_is_the_contracts() -> None:
 
 
 def test_settings_hold_for_the_command() -> None:
-    (only,) = compose(["repeat=3", "seed=7", "counts=fresh", "save=a b", "plan=true", "results=r"]) or []
-    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, True, Preset("quick"))
+    (only,) = compose(["repeat=3", "seed=7", "save=a b", "plan=true", "results=r"]) or []
+    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, Preset("quick"))
 
 
 @pytest.mark.parametrize(

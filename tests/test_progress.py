@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import time
 from typing import Any
 
@@ -13,7 +12,6 @@ from rich.progress import Progress
 
 from harness.common.progress import bar, stage_bar
 from harness.common.units import BytesRead
-from harness.runs.spent import Spent
 
 
 def test_a_log_is_told_of_long_work_at_times_that_double(
@@ -73,13 +71,3 @@ def test_time_left_is_shown_from_when_it_can_be_told(unit: str, shown: bool) -> 
             time.sleep(0.01)
         on_progress(100)
     assert ("ETA" in terminal.file.getvalue()) == shown  # type: ignore[attr-defined]
-
-
-def test_seconds_of_a_block_inside_another_are_its_own() -> None:
-    clock = itertools.count()
-    spent = Spent(lambda: next(clock))
-    with spent.on("training"), spent.on("predicting"):
-        pass
-    assert spent.seconds == {"predicting": 1, "training": 2}
-    assert spent.line() == "This command took 5.0 s: training 2.0 s, predicting 1.0 s, all else 2.0 s."
-    assert Spent(lambda: 0.0).line() is None

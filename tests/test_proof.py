@@ -217,7 +217,7 @@ def test_a_single_run_is_proved_by_replaying_its_merges(tmp_path: Path) -> None:
     assert (code, run.jobs) == (OK, 2)  # the counter and the trainer
     assert records["naive"]["proof"] == {"state": "reference", "by": ["naive", "replay"]}
     _, records, run = proved(tmp_path, cell_of(reading, HEAP))
-    assert (records["heap"]["proof"], run.jobs) == ({"state": "confirmed", "by": ["naive", "replay"]}, 1)
+    assert (records["heap"]["proof"], run.jobs) == ({"state": "confirmed", "by": ["naive", "replay"]}, 2)
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_a_single_run_makes_its_own_reference_untimed_and_keeps_it(tmp_path: Pat
     assert run.jobs == 3  # the counter, the trainer, the judge
     _, records, run = proved(tmp_path, cell_of(reading, HEAP))
     assert records["heap"]["proof"] == {"state": "confirmed", "by": ["naive", judging]}
-    assert run.jobs == 1
+    assert run.jobs == 2
 
 
 def test_a_kept_reference_is_a_prefix_of_a_longer_one_and_made_longer_when_needed(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_kept_reference_is_a_prefix_of_a_longer_one_and_made_longer_when_neede
     proved(tmp_path, cell_of(reading, HEAP, 5), cell_of(reading, NAIVE, 5))
     assert kept_merges(reading) == 5
     _, records, run = proved(tmp_path, cell_of(reading, NAIVE, 3))
-    assert (records["naive"]["proof"]["state"], run.jobs) == ("reference", 1)
+    assert (records["naive"]["proof"]["state"], run.jobs) == ("reference", 2)
     proved(tmp_path, cell_of(reading, HEAP, 8), cell_of(reading, NAIVE, 8))
     assert kept_merges(reading) == 8
 
@@ -262,7 +262,7 @@ def test_an_exhausted_reference_is_not_made_again(tmp_path: Path) -> None:
     code, _, _ = proved(tmp_path, cell_of(reading, HEAP, 50), cell_of(reading, NAIVE, 50))
     assert code == OK
     _, records, run = proved(tmp_path, cell_of(reading, HEAP, 5000))
-    assert (records["heap"]["proof"]["state"], run.jobs) == ("reference", 1)
+    assert (records["heap"]["proof"]["state"], run.jobs) == ("reference", 2)
 
 
 def test_other_ties_and_other_minimal_counts_have_references_of_their_own(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_other_ties_and_other_minimal_counts_have_references_of_their_own(tmp_pa
         code, records, run = proved(tmp_path, cell_of(reading, HEAP, **others), cell_of(reading, NAIVE, **others))
         assert code == OK
         assert records["heap"]["proof"] == {"state": "reference", "by": records["naive"]["proof"]["by"]}
-        assert run.jobs == 2
+        assert run.jobs == 3
     assert len(list(store.folder_of(reading).glob("reference-*"))) == 3
 
 

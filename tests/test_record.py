@@ -32,7 +32,7 @@ from variants.naive import train
 pytestmark = pytest.mark.xdist_group("record")  # the run that most look at is made once
 KEYS = """
 schema run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
-merges_sha256 proof seconds curve cpu_seconds counts_reused tallies instructions peak_rss_bytes peak_private_bytes
+merges_sha256 proof seconds curve cpu_seconds tallies instructions peak_rss_bytes peak_private_bytes
 limits merges_done last_phase first_divergence stderr_tail extrapolated interpreter block repeat started host
 environment cell witness disturbance laps clock_cost_seconds affinity page_cache"""
 DISTURBANCES = {
@@ -386,4 +386,4 @@ def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Pa
     assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; mend the file, or set errors=replace"
     assert counter["seconds"]["total"] is None
     assert trainer["reason"] == f"counting failed: {counter['reason']}"
-    assert train_record(run.trained[0], run.common()) == trainer
+    assert train_record(run.trained[0], run.common(run.trained[0].cell.variant)) == trainer

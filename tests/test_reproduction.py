@@ -95,8 +95,8 @@ def test_what_is_as_usual_is_not_said() -> None:
 
 def test_a_counter_that_is_not_its_cards_is_said_whoever_chose_it() -> None:
     """The card may have named another when the record was made."""
-    record = {"variant": "heap", "counting": "native", "counting_chosen": False, "data": {"name": "ties"}}
-    assert "counting=native" in overrides_of(record)
+    record = {"variant": "heap", "counting": "serial", "counting_chosen": False, "data": {"name": "ties"}}
+    assert "counting=serial" in overrides_of(record)
 
 
 def test_parameters_that_are_not_the_cards_are_said() -> None:

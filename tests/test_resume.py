@@ -22,6 +22,7 @@ from workbench import (
     cell_of,
     first_fast,
     heed_signals,
+    measuring,
     reading_of,
     settings_for,
     wait_until,
@@ -34,7 +35,6 @@ from harness.runs.cells import TrainCell
 from harness.runs.journal import UNFINISHED, Journal, plan_key
 from harness.runs.outcome import Block
 from harness.runs.record import Record, read_records
-from harness.runs.running import measured, record
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
 
@@ -49,8 +49,8 @@ class Stop(Exception):
 
 def finished(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Run:
     chosen = settings_for(folder, **settings)
-    with measured(cells, chosen, folder / f"jobs{next(runs)}") as run:
-        record(run, run.records())
+    with measuring(cells, chosen, folder / f"jobs{next(runs)}") as run:
+        pass
     return run
 
 
@@ -178,7 +178,8 @@ def test_of_several_blocks_the_interrupted_one_is_measured_anew(
 
 @pytest.mark.slow
 def test_each_block_has_the_order_it_would_have_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [*three(tmp_path), cell_of(reading_of(tmp_path), HEAP, 5), cell_of(reading_of(tmp_path), NAIVE, 5)]
+    again = [VariantCard(name, "variants.heap:train", family=name) for name in ("once_more", "and_again")]
+    cells = [*three(tmp_path), *(cell_of(reading_of(tmp_path), variant) for variant in again)]
     whole = finished(tmp_path, cells, repeat=2)
     (tmp_path / "again").mkdir()
     settings = {"repeat": 2, "results": tmp_path / "again"}
@@ -201,7 +202,6 @@ def test_each_block_has_the_order_it_would_have_had(tmp_path: Path, monkeypatch:
     [
         {"repeat": 2},
         {"seed": 1},
-        {"fresh_counts": True},
         {"measure": Preset("other")},
         {"measure": Preset("quick", quiet_seconds=1)},
         {"affinity": (0,)},
@@ -313,6 +313,20 @@ def test_half_an_entry_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(run.trained) == len(stored(tmp_path)) == 3
 
 
+@pytest.mark.parametrize("left", [0, 1, 30, -1], ids=["nothing", "a byte", "half a line", "merges without an end"])
+def test_an_entry_that_was_cut_short_is_reported_and_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], left: int
+) -> None:
+    cells = three(tmp_path)
+    interrupted(tmp_path, monkeypatch, cells, 2)
+    (place,) = (tmp_path / "results" / UNFINISHED).iterdir()
+    last = max(place.glob("0*"))
+    last.write_bytes(last.read_bytes()[:left])
+    run = finished(tmp_path, cells)
+    assert f"{last}: skipped, not a whole measurement; it is measured again" in capsys.readouterr().err
+    assert len(run.trained) == len(stored(tmp_path)) == 3
+
+
 def test_words_that_are_gone_start_the_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = three(tmp_path)
     interrupted(tmp_path, monkeypatch, cells, 1)
@@ -335,7 +349,7 @@ def test_what_a_killed_run_of_another_plan_has_measured_is_recorded(
 def test_two_runs_of_a_plan_at_once_have_a_journal_each(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     first = journal.open_journal(folder, "plan", "one")
-    first.add({"cell": "train", "record": {}}, [])
+    first.add({"cell": "train", "task": "task", "record": {}}, [])
     second = journal.open_journal(folder, "plan", "two")
     assert first.folder != second.folder
     assert (second.run_id, second.entries) == ("two", [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 import regex
-from rich.console import Console
 from workbench import (
     BRIEF,
     HEAP,
@@ -21,33 +19,26 @@ from workbench import (
     TEXT,
     cell_of,
     first_fast,
+    measuring,
     reading_of,
     settings_for,
     unruly,
     unruly_counter,
 )
 
-from harness.common import registry
 from harness.common.errors import Refusal
-from harness.common.progress import Display
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import Part
-from harness.measure import environment
-from harness.measure.process import Limits
-from harness.results.frame import frame_of
 from harness.results.rows import rows
 from harness.runs import schedule, store
-from harness.runs.cells import CountCell, Reading, TrainCell, count_job, read_merges
-from harness.runs.costs import SECONDS_TO_START, keep_cost
-from harness.runs.extrapolation import Estimate
+from harness.runs.cells import Reading, TrainCell, read_merges
 from harness.runs.outcome import Block, Counted, Trained
 from harness.runs.record import Record, read_records
-from harness.runs.running import exit_code, measured, notes, refuse_if_nothing_counted
+from harness.runs.running import exit_code, notes, reasons_not_counted
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Merge, WordCounts
-from variants.counting.pretokenize import serial
 
 pytestmark = pytest.mark.usefixtures("measured_once")
 
@@ -81,6 +72,7 @@ def test_every_block_measures_every_cell_once(tmp_path: Path) -> None:
     records = run.records()
     assert [(each["cell"], each["variant"], each["block"]) for each in records] == [
         ("count", None, 0),
+        ("count", None, 1),
         ("train", "heap", 0),
         ("train", "naive", 0),
         ("train", "heap", 1),
@@ -98,12 +90,6 @@ def test_warm_up_comes_first_and_says_so(tmp_path: Path) -> None:
     assert row.runs == 2
 
 
-def test_a_block_counts_again_when_counts_are_to_be_fresh(tmp_path: Path) -> None:
-    run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2, fresh_counts=True)
-    assert [each["cell"] for each in run.records()] == ["count", "count", "train", "train"]
-    assert [each["counts_reused"] for each in run.records()[2:]] == [False, False]
-
-
 def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["a", "b", "c", "d", "e"]
     cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
@@ -111,10 +97,10 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
 
     def train_nothing(_: Run, cell: TrainCell, block: Block) -> Trained:
         trained.append(cell.variant.name)
-        return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, False, None))
+        return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, None))
 
     monkeypatch.setattr(Run, "train", train_nothing)
-    monkeypatch.setattr(Run, "count", lambda *_: Counted({"status": "ok"}, False, None))
+    monkeypatch.setattr(Run, "count", lambda *_: Counted({"status": "ok"}, None))
 
     def order(seed: int) -> list[str]:
         trained.clear()
@@ -162,61 +148,33 @@ def test_exit_codes() -> None:
     assert code("error", "mismatch") == code("ok", disagreements=["two families disagree"]) == 21
 
 
-# Counting, measured and reused.
+# Counting.
 
 
-def test_a_kept_count_is_reused_and_says_so(tmp_path: Path) -> None:
+def test_every_block_counts_and_its_trainers_share_what_that_took(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    first = run_of(tmp_path, [cell_of(reading)]).records()
-    again = run_of(tmp_path, [cell_of(reading, NAIVE)]).records()
-    assert [each["cell"] for each in first] == ["count", "train"]
-    assert [each["cell"] for each in again] == ["train"]
-    assert (first[1]["counts_reused"], again[0]["counts_reused"]) == (False, True)
-    seconds = again[0]["seconds"]
-    assert (seconds["read"], seconds["count"]) == (None, None)
-    assert seconds["total"] == pytest.approx(sum(filter(None, (seconds[name] for name in seconds if name != "total"))))
-    kept = again[0]["counting_kept"]
-    assert kept["total"] == pytest.approx(first[0]["seconds"]["total"])
-    assert first[0]["started"][:10] <= kept["measured"][:10]
-    assert again[0]["data"] == first[1]["data"]
+    records = run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, NAIVE)], repeat=2).records()
+    counted = {each["block"]: each["seconds"]["count"] for each in records if each["cell"] == "count"}
+    trained = [each for each in records if each["cell"] == "train"]
+    assert len(counted) == 2
+    assert [each["seconds"]["count"] for each in trained] == [counted[0], counted[0], counted[1], counted[1]]
+    (record,) = (each for each in run_of(tmp_path, [cell_of(reading)]).records() if each["cell"] == "train")
+    assert record["seconds"]["count"] is not None
 
 
-def test_another_name_for_the_same_bytes_shares_the_words(tmp_path: Path) -> None:
-    run_of(tmp_path, [cell_of(reading_of(tmp_path))])
-    (tmp_path / "elsewhere").mkdir()
-    (record,) = run_of(tmp_path, [cell_of(reading_of(tmp_path / "elsewhere", name="copy.txt"))]).records()
-    assert (record["data"]["name"], record["counts_reused"]) == ("copy.txt", True)
+def test_without_times_words_in_the_cache_will_do(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    run_of(tmp_path, [cell])
+    records = run_of(tmp_path, [cell], measure=Preset("proof", kind="proof")).records()
+    assert [each["cell"] for each in records] == ["train"]
 
 
-def test_a_counter_is_never_served_with_anothers_time(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    fast, slow = cell_of(reading, HEAP), cell_of(reading, NAIVE, counter=unruly_counter("counter_of_another_kind"))
-    run_of(tmp_path, [fast])
-    records = run_of(tmp_path, [slow, fast]).records()
-    # Neither is kept where one is not: totals of one table are of the same work.
-    measured = {each["counting"]: each["seconds"]["count"] for each in records if each["cell"] == "count"}
-    assert set(measured) == {"counter_of_another_kind", fast.count.counter.name}
-    row_of = by_variant(records)
-    assert row_of["naive"]["seconds"]["total"] >= 0.2  # that counter sleeps so long
-    assert row_of["heap"]["seconds"]["count"] == measured[fast.count.counter.name]
-    assert (row_of["naive"]["counts_reused"], row_of["heap"]["counts_reused"]) == (False, False)
-
-
-def test_a_kept_time_that_is_wrong_enters_no_total(tmp_path: Path) -> None:
-    """As when the first run was on a busy machine: whatever was kept then, by this name or another, is not added."""
-    reading = reading_of(tmp_path)
-    run_of(tmp_path, [cell_of(reading)])
-    for kept in store.folder_of(reading).glob("counted-*"):
-        answer = json.loads(kept.read_text())
-        kept.write_text(json.dumps({**answer, "seconds": {"read": 500.0, "count": 500.0}, "total": 1000.0}))
-    (tmp_path / "elsewhere").mkdir()
-    for again in (reading, reading_of(tmp_path / "elsewhere", name="copy.txt")):
-        (record,) = run_of(tmp_path, [cell_of(again)]).records()
-        assert record["seconds"]["total"] < 500
-        (row,) = rows([record])
-        assert row.total == pytest.approx(record["seconds"]["total"])
-        assert frame_of([row])["total_seconds"][0] == pytest.approx(row.total)
-        assert record["counting_kept"]["total"] == 1000
+def test_a_counter_over_the_limit_is_not_run_again_and_nothing_is_trained(tmp_path: Path) -> None:
+    slow = unruly_counter("counter_that_stops_when_told")
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
+    assert [(each["cell"], each["status"]) for each in run.records()] == [("count", "timeout"), ("train", "timeout")]
+    (reason,) = reasons_not_counted(run)
+    assert reason.startswith("counting text.txt with counting=counter_that_stops_when_told was over limits.wall=0.3 s;")
 
 
 def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
@@ -244,40 +202,10 @@ def test_a_trainer_that_is_quicker_in_a_later_block_is_named(tmp_path: Path) -> 
     )
 
 
-def test_a_later_block_has_the_counting_of_its_own_run(tmp_path: Path) -> None:
-    records = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2).records()
-    (counted,) = (each for each in records if each["cell"] == "count")
-    trained = [each for each in records if each["cell"] == "train"]
-    assert [each["seconds"]["count"] for each in trained] == [counted["seconds"]["count"]] * 2
-    assert [each["counts_reused"] for each in trained] == [False, False]
-
-
 def test_a_counter_at_another_width_is_another_measurement(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     records = run_of(tmp_path, [cell_of(reading, threads=1), cell_of(reading, threads=2)]).records()
     assert sorted(each["threads"] for each in records if each["cell"] == "count") == [1, 2]
-
-
-def test_a_count_of_another_python_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = cell_of(reading_of(tmp_path))
-    run_of(tmp_path, [cell])
-    monkeypatch.setattr(environment, "python", lambda: "CPython 9.9.9")
-    assert [each["cell"] for each in run_of(tmp_path, [cell]).records()] == ["count", "train"]
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", "null", '{"status": "ok"}', '{"status": "ok", "total": 1', "\x00" * 9]
-)
-def test_a_damaged_kept_measurement_is_none(tmp_path: Path, content: str) -> None:
-    count = cell_of(reading_of(tmp_path)).count
-    store.keep_words(count.reading, written(tmp_path))
-    answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
-    store.keep_count(count, "machine", answer)
-    assert store.measured_count(count, "machine") == answer
-    assert store.measured_count(count, "other machine") is None
-    (measurement,) = store.folder_of(count.reading).glob("counted-*.json")
-    measurement.write_text(content)
-    assert store.measured_count(count, "machine") is None
 
 
 @pytest.mark.parametrize(
@@ -336,60 +264,6 @@ def written(folder: Path) -> Path:
     return folder / "written"
 
 
-def test_trainers_go_on_with_kept_words_where_their_counter_was_over_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TrainCell, "limits", property(lambda _: Limits()))  # it is the counter that is slow
-    reading = reading_of(tmp_path)
-    run_of(tmp_path, [cell_of(reading)])
-    slow = unruly_counter("counter_that_stops_when_told")
-    run = run_of(tmp_path, [cell_of(reading, counter=slow, limits=BRIEF)], repeat=2)
-    counted = [each for each in run.records() if each["cell"] == "count"]
-    assert [each["status"] for each in counted] == ["timeout"]  # it would only be over the limit again
-    trained = [each for each in run.records() if each["cell"] == "train"]
-    assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
-    assert exit_code(run.records(), run.disagreements) == 0
-
-
-def test_a_corpus_too_large_for_its_counter_is_counted_by_a_compiled_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schedule, "PATIENCE", 1000)
-    monkeypatch.setattr(TrainCell, "limits", property(lambda _: Limits()))  # it is the counter that is slow
-    slow = unruly_counter("counter_that_stops_when_told")
-    reading = reading_of(tmp_path)
-    run = run_of(tmp_path, [cell_of(reading, counter=slow, limits=BRIEF)], repeat=2)
-    assert [each["status"] for each in run.records() if each["cell"] == "count"] == ["timeout"]
-    trained = [each for each in run.records() if each["cell"] == "train"]
-    assert [(each["status"], each["seconds"]["count"]) for each in trained] == [("ok", None)] * 2
-    assert any("was over limits.wall=0.3 s on text.txt; trainers went on with words" in note for note in notes(run))
-    words = store.words_of(reading)
-    assert words is not None
-    by_definition = serial(reading.corpus)
-    assert dict(word_store.read(words)[0]) == dict(by_definition)
-
-
-def test_where_the_compiled_counter_is_too_slow_as_well_nothing_is_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = unruly_counter("counter_that_stops_when_told")
-    other = replace(slow, name="other", tags=("compiled",))
-    monkeypatch.setattr(registry, "counters", lambda: {"other": other})
-    monkeypatch.setattr(schedule, "PATIENCE", 1)
-    tried: list[str] = []
-
-    def count_job_seen(cell: CountCell) -> dict[str, Any]:
-        tried.append(cell.counter.name)
-        return count_job(cell)
-
-    monkeypatch.setattr(schedule, "count_job", count_job_seen)
-    run = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
-    assert tried == [slow.name, "other"]
-    assert {each["status"] for each in run.records()} == {"timeout"}
-    with pytest.raises(Refusal, match=r"^counting text.txt with counting=\S+ was over limits.wall=0.3 s; raise that"):
-        refuse_if_nothing_counted(run)
-
-
 # Counters that disagree, fail, or meet a file that changes.
 
 
@@ -413,9 +287,8 @@ def test_counters_that_disagree_cost_a_row_and_make_the_exit_code(tmp_path: Path
 def test_where_no_counter_comes_to_words_the_reasons_are_all_there_is_to_say(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     run = run_of(tmp_path, [cell_of(reading, counter=unruly_counter("counter_that_dies"))])
-    with pytest.raises(Refusal, match="its process was ended by SIGKILL") as refused:
-        refuse_if_nothing_counted(run)
-    assert refused.value.exit_code == 22
+    (reason,) = reasons_not_counted(run)
+    assert "its process was ended by SIGKILL" in reason
     assert by_variant(run.records())["heap"]["status"] == "killed"
 
 
@@ -444,19 +317,13 @@ def test_facts_of_a_card_that_hold_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS)
-@pytest.mark.parametrize("kept_before", first_fast([False, True]))
-def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fact: str, kept_before: bool) -> None:
-    if kept_before:
-        run_of(tmp_path, [cell_of(reading_of(tmp_path))])
+def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fact: str) -> None:
     run = run_of(tmp_path, [cell_of(reading_with_facts(tmp_path, **{**FACTS, fact: 7}))])
-    assert [each["status"] for each in run.records()] == ["error"] * (2 - kept_before)
+    assert [each["status"] for each in run.records()] == ["error", "error"]
     told = (
         f"data=text.txt: its card says 7 {fact.replace('_', '-')}, counted were {FACTS[fact]}; it is another text, or "
     )
-    with pytest.raises(Refusal) as refused:
-        refuse_if_nothing_counted(run)
-    assert str(refused.value) == f"{told}mend the card: data.facts.{fact}={FACTS[fact]}"
-    assert refused.value.exit_code == 22
+    assert reasons_not_counted(run) == {f"{told}mend the card: data.facts.{fact}={FACTS[fact]}"}
 
 
 def test_facts_are_of_the_pattern_that_cards_speak_of(tmp_path: Path) -> None:
@@ -500,7 +367,7 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
         return train(run, cell, block)
 
     monkeypatch.setattr(Run, "train", train_two)
-    with pytest.raises(end, match="that is all"), measured(cells, settings_for(tmp_path), tmp_path / "jobs"):
+    with pytest.raises(end, match="that is all"), measuring(cells, settings_for(tmp_path), tmp_path / "jobs"):
         pass
     records = read_records([tmp_path / "results"])
     assert [each["cell"] for each in records] == ["count", "train", "train"]
@@ -531,22 +398,3 @@ def test_nothing_to_merge_is_a_result(tmp_path: Path) -> None:
 
 
 # The rest.
-
-
-def test_the_time_left_is_known_when_every_cell_has_been_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Display, "__init__", lambda display, _: told(display))
-    reading = reading_of(tmp_path)
-    cells = [cell_of(reading), cell_of(reading, NAIVE)]
-    run = Run(cells, settings_for(tmp_path, repeat=3), tmp_path / "jobs")
-    first, second, third = run.blocks()
-    assert run.seconds_left(second, cells) is None
-    for cell, seconds in zip(cells, (1.0, 5.0), strict=True):
-        keep_cost(cell, run.machine, Estimate(seconds, seconds, seconds, None, "measured"))
-    one, other = (seconds + SECONDS_TO_START for seconds in (1.0, 5.0))
-    assert run.seconds_left(third, cells[1:]) == pytest.approx(other)
-    assert run.seconds_left(second, cells) == pytest.approx(2 * (one + other))
-    assert run.seconds_left(first, []) == pytest.approx(2 * (one + other))
-
-
-def told(display: Display) -> None:
-    display.console = Console(force_terminal=True)

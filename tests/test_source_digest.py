@@ -6,16 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench import TESTS, TEXT, cell_of, reading_of
+from workbench import TESTS, TEXT
 
 from harness import run
 from harness.common import registry
-from harness.common.registry import CounterCard
 from harness.measure.source_digest import closure, source_sha256
-from harness.runs import store
 from harness.runs.record import read_records
-from harness.worker import word_store
-from variants.contract import WordCounts
 
 PLACES = (str(TESTS.parent),)
 
@@ -101,14 +97,3 @@ def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_n
     assert first[1] != second[1]
     stored = [record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"]
     assert stored == [first[1], second[1]]
-
-
-def test_a_kept_count_is_of_the_counter_as_it_was(package: Path, tmp_path: Path) -> None:
-    count = cell_of(reading_of(tmp_path), counter=CounterCard("mine", "mine.words:count")).count
-    word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2)]))
-    store.keep_words(count.reading, tmp_path / "written")
-    answer = {"status": "ok", "total": 2.0, "seconds": {"count": 1.5}}
-    store.keep_count(count, "machine", answer)
-    assert store.measured_count(count, "machine") == answer
-    (package / "words.py").write_text("# another counter now\n")
-    assert store.measured_count(count, "machine") is None

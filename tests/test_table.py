@@ -27,7 +27,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import seconds_texts
 from harness.results.frame import frame_of
 from harness.results.latest import latest
-from harness.results.legend import KEPT, Legend
+from harness.results.legend import Legend
 from harness.results.rows import rows
 from harness.runs.record import BY_ITSELF, read_records
 from harness.runs.record_keys import PHASES
@@ -233,15 +233,13 @@ def test_repeats_become_one_row_of_medians() -> None:
     table = markdown_table(latest(REPEATS))
     assert [row["variant"] for row in table] == ["naive", "heap(push=all) x3", "heap(push=grown)", "native"]
     assert table[1] == {
-        "variant": "heap(push=all) x3", "interpreter": "CPython 3.11.7", "total": "1.650*", "spread": "24 %",
-        "read": "-", "count": "-", "convert": "0.000", "init": "0.310", "max": "0.020", "update": "1.300",
-        "other": "0.020", "counting kept": "0.904 earlier", "memory": "92.0 MB", "MB/s": "-", "merges/s": "450",
+        "variant": "heap(push=all) x3", "interpreter": "CPython 3.11.7", "total": "2.554", "spread": "16 %",
+        "read": "0.004", "count": "0.900", "convert": "0.000", "init": "0.310", "max": "0.020", "update": "1.300",
+        "other": "0.020", "memory": "92.0 MB", "MB/s": "1.57", "merges/s": "450",
         "proof": "3f2a91bc = naive",
     }  # fmt: skip
     assert explanations(latest(REPEATS)) == [
-        KEPT,
         "xN: each figure is the median of N records; the total is the sum of the phases' medians.",
-        "Totals spread by over 20 % of their median: heap(push=all) x3 24 %.",
     ]
 
 
@@ -568,51 +566,6 @@ def test_three_runs_stand_as_the_series_writes_them_or_as_a_median_with_their_sp
     heading, median = series_of(runs, path=tmp_path / "r.jsonl", capsys=capsys)
     assert dict(zip(heading, median, strict=True))["spread"] == "86 %"
     assert median[2] == "3.500"
-
-
-COUNTED = measured("heap", {"read": 0.1, "count": 0.9, "update": 1.0})
-KEPT_COUNTS = {
-    **measured("flat", {"update": 0.5}),
-    "run_id": "2026-11-22T11:20:00+00:00",
-    "counts_reused": True,
-    "counting_kept": {"read": 0.1, "count": 300.0, "total": 301.0, "measured": "2026-11-20T09:00:00+00:00"},
-}
-OLDER_KEPT_COUNTS = {
-    **KEPT_COUNTS,
-    "seconds": {"read": 0.1, "count": 300.9, "update": 0.5, "total": 301.5},
-    "cpu_seconds": 301.5,
-    "counting_kept": None,
-}
-
-
-@pytest.mark.parametrize("kept", [KEPT_COUNTS, OLDER_KEPT_COUNTS], ids=["new", "old"])
-def test_what_was_measured_in_another_run_is_in_no_total(kept: Record) -> None:
-    counted, training = rows([COUNTED, kept])
-    assert counted.total == 2.0
-    assert training.total == pytest.approx(0.5)
-    assert training.counting_kept["total"] == pytest.approx(301.0)
-    line = {row["variant"]: row for row in markdown_table([COUNTED, kept], relative_to="heap")}["flat"]
-    assert (line["total"], line["read"], line["count"]) == ("0.500*", "-", "-")
-    assert line["counting kept"].startswith("301")
-    assert line["total / heap"] == "0.50"  # of training alone: the other's counting is in its total
-    table = frame_of(rows([COUNTED, kept])).set_index("variant").loc["flat"]
-    assert table["total_seconds"] == pytest.approx(0.5)
-    assert table["counting_kept_seconds"] == pytest.approx(301.0)
-    assert KEPT in explanations([COUNTED, kept])
-
-
-def test_a_block_may_use_what_another_of_its_run_has_counted() -> None:
-    reused = {**COUNTED, "block": 1, "counts_reused": True}
-    (row,) = rows([COUNTED, reused])
-    assert (row.total, row.runs, row.counts_reused) == (2.0, 2, False)
-    (other,) = rows([COUNTED, {**reused, "run_id": "2026-11-22T11:20:00+00:00"}])
-    assert (other.total, other.runs, other.counts_reused) == (1.0, 2, True)
-
-
-def test_a_trainer_that_counts_by_itself_has_no_ratio_to_a_row_without_counting() -> None:
-    itself = measured("file_trainer", {"other": 3.0}, counting="itself")
-    table = markdown_table([itself, KEPT_COUNTS], relative_to="file_trainer")
-    assert table[1]["total / file_trainer"] == "not comparable"
 
 
 def test_columns_are_chosen_by_name_and_units_are_those_of_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:

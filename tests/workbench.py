@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Attended, Limits, OnProgress
+from harness.runs import running
 from harness.runs.cells import CountCell, Reading, TrainCell, cells_of
 from harness.runs.command_line import compose
+from harness.runs.schedule import Run
 from harness.runs.settings import Preset, Settings
 from variants.contract import Corpus
 
@@ -86,11 +89,20 @@ def settings_for(folder: Path, **others: Any) -> Settings:
         "save": None,
         "repeat": 1,
         "seed": 0,
-        "fresh_counts": False,
         "plan_only": False,
         "measure": QUICK,
     }
     return Settings(**{**known, **others})
+
+
+@contextlib.contextmanager
+def measuring(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
+    """One task, measured and proved as a command does it, and recorded in the end."""
+    with running.recording(cells, settings) as (store, journal):
+        run = running.measured(cells, settings, folder, store, journal)
+        yield run
+        running.append_once(store, run.records(), run.run_id)
+        journal.finish()
 
 
 class LimitsInWaiting:

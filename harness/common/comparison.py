@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, NamedTuple
-
-from harness.common.middle import median
-from variants.contract import COUNTING_PHASES
 
 CONFIDENCE = 0.95
 MARGIN = 0.01
@@ -28,10 +25,7 @@ _OF_ONE_THREAD = 1.1
 
 
 class Sample(NamedTuple):
-    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own.
-
-    `training_seconds` are those of `wall_seconds` in which nothing was read or counted.
-    """
+    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own."""
 
     run: str
     block: int
@@ -40,7 +34,6 @@ class Sample(NamedTuple):
     threads: int = 1
     pressure: float | None = None
     steal: float | None = None
-    training_seconds: float | None = None
 
     @property
     def one_thread(self) -> bool:
@@ -105,9 +98,6 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
     wall = seconds.get("total")
     if not wall:
         return None
-    training = wall
-    for phase in COUNTING_PHASES:
-        training -= seconds.get(phase) or 0.0
     disturbance = record.get("disturbance") or _UNDISTURBED
     lasted = (record.get("witness") or _UNDISTURBED).get("wall_seconds") or wall
     pressure, steal = disturbance.get("psi_cpu_seconds"), disturbance.get("steal_seconds")
@@ -119,7 +109,6 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
         record.get("threads") or 1,
         None if pressure is None else pressure / lasted,
         None if steal is None else steal / lasted,
-        training,
     )
 
 
@@ -136,7 +125,7 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison
     # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
     low, high = interval(log_ratios) if usable else (None, None)
     return Comparison(
-        math.exp(median(log_ratios)),
+        math.exp(statistics.median(log_ratios)),
         None if low is None else math.exp(low),
         None if high is None else math.exp(high),
         len(usable),
@@ -214,71 +203,4 @@ def spread(values: Sequence[float]) -> float | None:
     >>> spread([3.0, 4.0, 5.0]), spread([1.0])
     (0.5, None)
     """
-    return (max(values) - min(values)) / median(values) if len(values) > 1 else None
-
-
-# Two lists of times of different runs, of which no block holds one each: their ratio, and how far it is known.
-#
-# The ratio is the median of all ratios of one time to another (Hodges and Lehmann), its interval that of the rank
-# test of Mann and Whitney: both hold for any distribution of the noise. Neither knows what changed on the machine
-# between the two runs, which is why cells that are to be compared belong into the blocks of one run.
-
-
-def compare_runs(samples: Sequence[Sample], baseline: Sequence[Sample]) -> Comparison | None:
-    """How many times the baseline's time the samples take: within blocks that both ran in, else by all of both.
-
-    A comparison of different runs counts the fewer samples as its blocks.
-    """
-    if not samples or not baseline:
-        return None
-    within = compare(samples, baseline)
-    if within is not None:
-        return within
-    clock = clock_of([*samples, *baseline])
-    usable = [[sample for sample in side if clock is cpu_time or not sample.pressed] for side in (samples, baseline)]
-    ours, theirs = (kept or list(side) for kept, side in zip(usable, (samples, baseline), strict=True))
-    log_ratios = sorted(math.log(clock(mine) / clock(other)) for mine in ours for other in theirs)
-    rank = rank_of_interval(len(ours), len(theirs)) if all(usable) else None
-    low, high = (None, None) if rank is None else (math.exp(log_ratios[rank]), math.exp(log_ratios[-1 - rank]))
-    left_out = len(samples) + len(baseline) - len(ours) - len(theirs)
-    fewer = min(len(ours), len(theirs))
-    return Comparison(math.exp(median(log_ratios)), low, high, fewer, left_out, "CPU" if clock is cpu_time else "wall")
-
-
-def same_blocks(samples: Sequence[Sample], baseline: Sequence[Sample]) -> bool:
-    """Whether some block of some run holds one of each."""
-    return compare(samples, baseline) is not None
-
-
-@functools.cache
-def rank_of_interval(ours: int, theirs: int) -> int | None:
-    """Which of the ordered ratios, from either end, bounds the interval; None where even the outermost does not.
-
-    >>> [rank_of_interval(number, number) for number in (3, 4, 10)]
-    [None, 0, 23]
-    """
-    arrangements = math.comb(ours + theirs, ours)
-    within_tail = [
-        wins
-        for wins, below in enumerate(accumulate(arrangements_by_wins(ours, theirs)))
-        if below <= (1 - CONFIDENCE) / 2 * arrangements
-    ]
-    return within_tail[-1] if within_tail else None
-
-
-def arrangements_by_wins(ours: int, theirs: int) -> list[int]:
-    """In how many orders of all samples each number of pairs, from none to all, has ours before theirs.
-
-    >>> arrangements_by_wins(2, 2)
-    [1, 1, 2, 1, 1]
-    """
-    counts = [1]
-    for taken in range(1, ours + 1):
-        # The q-binomial coefficient, factor by factor: (1 - q^(theirs + taken)) / (1 - q^taken).
-        longer = counts + [0] * (theirs + taken)
-        for place, number in enumerate(counts):
-            longer[place + theirs + taken] -= number
-        for place in range(taken, len(longer)):
-            longer[place] += longer[place - taken]
-        counts = longer[: taken * theirs + 1]
-    return counts
+    return (max(values) - min(values)) / statistics.median(values) if len(values) > 1 else None

@@ -81,7 +81,7 @@ class PatternConfig:
 class MeasureConfig:
     """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine.
 
-    With a `precision`, the share within which ratios are to be known, `repeat` is the fewest blocks, `most` the most.
+    With a `precision`, the share within which ratios are wanted, there are from `repeat` to `most` blocks.
     """
 
     name: str = MISSING
@@ -135,13 +135,11 @@ class HarnessConfig:
     interpreter: str | None = None
     repeat: int | None = None
     seed: int = 0
-    counts: str = "kept"
     save: str | None = None
     results: str = "results/local"
     plan: bool = False
     tokens: bool = False
     rerun: bool = False
-    task_by_task: bool = False
     overwrite: bool = False
     concurrent: bool = False
     affinity: Any = None

@@ -38,7 +38,12 @@ class Display:
         self.console = Console(stderr=True)
         self.total_cells = total_cells
         self.cell = 0
-        self.seconds_left: float | None = None
+        self.began = time.monotonic()
+        self.seconds_each: float | None = None
+
+    def block_done(self) -> None:
+        """Every cell has been measured equally often: now the average says what is left."""
+        self.seconds_each = (time.monotonic() - self.began) / max(1, self.cell)
 
     def pass_over(self) -> None:
         """One cell more, of those there are: runs for a reference come after the last and are no cells."""
@@ -51,7 +56,8 @@ class Display:
         `size` is that of the file, for a trainer that reads it before it merges.
         """
         self.pass_over()
-        left = "" if self.seconds_left is None else f", all of it {duration_text(self.seconds_left)} more"
+        waiting = self.total_cells - self.cell + 1
+        left = "" if self.seconds_each is None else f", all of it {duration_text(self.seconds_each * waiting)} more"
         numbered = f"[{self.cell}/{self.total_cells}{left}] {label}"
         with bar(numbered, total, unit, self.console, size=size) as on_progress:
             yield on_progress

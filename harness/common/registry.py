@@ -26,12 +26,12 @@ ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"
 """The tag of other people's trainers: they are judged here and do not judge."""
 COMPILED = "compiled"
-"""The tag of counters that are quick enough to lend their words where nobody is measured."""
+"""The tag of the counter that counts unless another is named."""
 
 
 @dataclass(frozen=True)
 class VariantCard:
-    """A trainer, its keyword parameters with their defaults, and the counter it goes with.
+    """A trainer, its keyword parameters with their defaults, and a counter of its own if it needs one.
 
     `rank` orders variants of one part of the series, or of none: those that come later build on those before.
     """
@@ -43,7 +43,7 @@ class VariantCard:
     rank: int = 0
     family: str = ""
     tags: tuple[str, ...] = ()
-    counting: str = "serial"
+    counting: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -176,9 +176,9 @@ def definition_counter() -> Callable[..., Any]:
     return resolve(next(card.target for card in counters().values() if "definition" in card.tags))
 
 
-def lenders() -> list[CounterCard]:
-    """The counters to ask for words whose time nobody wants to know."""
-    return [card for card in counters().values() if COMPILED in card.tags]
+def default_counter() -> CounterCard:
+    """The counter for variants whose card names none."""
+    return next(card for card in counters().values() if COMPILED in card.tags)
 
 
 def judges() -> list[VariantCard]:

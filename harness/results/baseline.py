@@ -9,7 +9,7 @@ from typing import Any
 from harness.common.comparison import Comparison, compare
 from harness.common.errors import Refusal
 from harness.results.fairness import incomparable
-from harness.results.rows import Row, alike
+from harness.results.rows import Row
 
 
 class Baseline:
@@ -30,7 +30,7 @@ class Baseline:
     def comparisons(self) -> list[Comparison | None]:
         """How each row compares block by block; None beside other work, and for those that are compared with."""
         return [
-            compare(*(each.samples for each in alike(row, base))) if base is not None and row is not base else None
+            compare(row.samples, base.samples) if base is not None and row is not base else None
             for row, base in zip(self.rows, self._fair, strict=True)
         ]
 
@@ -47,7 +47,7 @@ class Baseline:
         """How many times a row's figure is that of the baseline; None where that is not known, or of other work."""
         ratios: list[float | None] = []
         for row, base in zip(self.rows, self._fair, strict=True):
-            ours, theirs = map(figure, alike(row, base)) if base is not None else (None, None)
+            ours, theirs = map(figure, (row, base)) if base is not None else (None, None)
             ratios.append(ours / theirs if ours is not None and theirs else None)
         return ratios
 

@@ -19,8 +19,7 @@ from harness.results.charts.race import name_of
 from harness.results.charts.values import SIGNS, value_of
 from harness.results.fairness import class_text, given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
-from harness.results.rows import Row, alike
-from harness.runs.extrapolation import MEASURED
+from harness.results.rows import Row
 from harness.runs.record_keys import IDENTICAL
 
 UNRANKED = NOT_MEASURED
@@ -194,10 +193,8 @@ def without_time(place: Place) -> str:
     stopped, seconds = f"it was stopped at {duration_text(limit)}", row.extrapolated.get("total_seconds")
     if seconds is None:
         return f"{stopped}: at least {ratio_text(limit / reference.total)} times the time of {reference.name}"
-    took = f"an earlier run took {duration_text(seconds)}"
-    if row.extrapolated.get("from") != MEASURED:
-        low, high = (duration_text(row.extrapolated[f"{end}_seconds"]) for end in ("low", "high"))
-        took = f"all of it would take about {duration_text(seconds)} ({low} to {high})"
+    low, high = (duration_text(row.extrapolated[f"{end}_seconds"]) for end in ("low", "high"))
+    took = f"all of it would take about {duration_text(seconds)} ({low} to {high})"
     return f"{stopped}; {took}, {ratio_text(seconds / reference.total)} times the time of {reference.name}"
 
 
@@ -207,11 +204,11 @@ def compared(row: Row, reference: Row | None) -> str:
         return "what the others are compared with" if row is reference else ""
     ratio, found = ratio_to(reference, row)
     told = f"{ratio_text(ratio)} times the time of {reference.name} on {counted_text(threads_of(row), 'thread')}"
-    known = row.record.get("precision") or {}
-    if known.get("reference") == reference.name and known.get("low") and known.get("high"):
-        told += f" ({ratio_text(known['low'])} to {ratio_text(known['high'])}, {known['blocks']} blocks)"
+    if found is not None and found.low is not None and found.high is not None:
+        told += f" ({ratio_text(found.low)} to {ratio_text(found.high)}, {found.blocks} blocks)"
     elif found is not None:
-        told += f" ({found.blocks} of {found.blocks + found.left_out} blocks undisturbed, too few for an interval)"
+        undisturbed = f"{found.blocks} of {found.blocks + found.left_out} blocks undisturbed"
+        told += f" ({undisturbed if found.left_out else counted_text(found.blocks, 'block')}, too few for an interval)"
     else:
         told += " (in another run, so without an interval)"
     return told
@@ -219,7 +216,7 @@ def compared(row: Row, reference: Row | None) -> str:
 
 def ratio_to(reference: Row, row: Row) -> tuple[float, Comparison | None]:
     """How many times the reference's time a row takes, and the comparison within blocks, if they share any."""
-    found = compare(*(each.samples for each in alike(row, reference)))
+    found = compare(row.samples, reference.samples)
     return found.ratio if found is not None else (row.total or 0.0) / (reference.total or 1.0), found
 
 

@@ -31,7 +31,7 @@ def without_curves_of_repetitions() -> Callable[[Record], None]:
 
     That is the first of its run among those that say most (rows.py), of those that ended alike.
     """
-    said: dict[Key, tuple[bool, bool]] = {}
+    said: dict[Key, bool] = {}
 
     def take_out(record: Record) -> None:
         proof = record.get("proof")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from harness.common.comparison import Comparison, compare
@@ -11,7 +11,6 @@ from harness.common.sheet import Column
 from harness.common.units import (
     bytes_text,
     count_text,
-    decimals_for,
     duration_text,
     floor_to_tenth,
     rate_text,
@@ -21,7 +20,7 @@ from harness.common.units import (
 )
 from harness.results.baseline import Baseline
 from harness.results.fairness import NOT_COMPARABLE, outside
-from harness.results.legend import NOT_MEASURED, REUSED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
+from harness.results.legend import NOT_MEASURED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
 from harness.results.rows import Row, decimals_of, measured_phases
 from harness.runs.record_keys import PHASES
 
@@ -61,14 +60,12 @@ def seconds_columns(rows: Sequence[Row], always: Sequence[str], every_run: bool 
     for row in rows:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)
         written = dict(zip(("total", *row.seconds), (total, *parts), strict=True)) if row.seconds else {}
-        marked = {name: text + _phase_mark(row, name) for name, text in written.items()}
+        marked = {name: text + mark_of(row) for name, text in written.items()}
         texts.append(marked or ({"total": at_least(row)} if at_least(row) else {}))
     total_column, *phase_columns = (
         Column(name, [text.get(name, nothing(row)) for row, text in zip(rows, texts, strict=True)])
         for name in ("total", *phases)
     )
-    if any(row.counting_kept for row in rows):
-        phase_columns.append(column("counting kept", rows, lambda row: row.counting_kept or None, kept_text))
     beside = []
     if any(len(row.samples) > 1 for row in rows):
         beside.append(column("spread", rows, lambda row: row.spread, share_text))
@@ -78,17 +75,6 @@ def seconds_columns(rows: Sequence[Row], always: Sequence[str], every_run: bool 
     if every_run:
         beside.append(Column("runs", [_runs_text(row, decimals) for row in rows]))
     return [total_column, *beside, *phase_columns]
-
-
-def kept_text(counting: Mapping[str, Any]) -> str:
-    """What reading and counting took in an earlier run, and when that was.
-
-    >>> kept_text({"total": 0.3241, "measured": "2026-11-20T09:00:00+00:00"}), kept_text({"total": 75.0})
-    ('0.324 on 2026-11-20', '75.00 earlier')
-    """
-    measured = counting.get("measured")
-    when = f"on {str(measured)[:10]}" if measured else "earlier"
-    return f"{counting['total']:,.{decimals_for([max(counting['total'], 0.1)])}f} {when}"
 
 
 def at_least(row: Row) -> str:
@@ -204,10 +190,6 @@ def nothing(row: Row) -> str:
 
 def mark_of(row: Row) -> str:
     return UNCONFIRMED if row.status == "ok" and not row.confirmed else ""
-
-
-def _phase_mark(row: Row, phase: str) -> str:
-    return (REUSED if row.counts_reused and phase == "total" else "") + mark_of(row)
 
 
 def _proof(row: Row, asked: Set[str]) -> str:

@@ -13,7 +13,6 @@ from harness.common.units import count_text, counted_text, one_line, token_text
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row
 from harness.runs.fields import WORK
-from harness.runs.record import BY_ITSELF
 from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 
 NOT_COMPARABLE = "not comparable"
@@ -39,9 +38,6 @@ def incomparable(row: Row, base: Row) -> str | None:
         return next(
             field.other_work for field, ours, theirs in zip(WORK, row.work, base.work, strict=True) if ours != theirs
         )
-    by_itself = BY_ITSELF in (row.record.get("counting"), base.record.get("counting"))
-    if by_itself and row.seconds and base.seconds and row.counted != base.counted:
-        return "counting is in one time and not in the other; counts=fresh measures it"
     if row.by_design or base.by_design:
         return "different by design" if row.by_design else "the other is different by design"
     if row.merges != base.merges and None not in (row.merges, base.merges) and not (row.exhausted and base.exhausted):

@@ -51,7 +51,6 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Figure]:
     found = [
         Figure("total", lambda row: row.total, seconds),
         *(Figure(phase, _phase(phase), seconds) for phase in phases),
-        Figure("counting_kept", lambda row: row.counting_kept.get("total"), seconds),
         Figure("merge", merge_seconds, seconds),
         Figure("CPU", lambda row: row.cpu_seconds, seconds),
         Figure("spread", lambda row: row.spread, share_text),
@@ -83,7 +82,7 @@ def pre_tokens_per_second(row: Row) -> float | None:
 
 
 def _whole_way(row: Row, unit: str) -> float | None:
-    """By the total, where reading the corpus is in it: a table of words is no text, and kept words were not read."""
+    """By the total, where reading the corpus is in it: a table of words is not text."""
     return row.per_second(row.corpus.get(unit), row.seconds) if row.counted else None
 
 

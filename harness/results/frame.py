@@ -76,7 +76,6 @@ def _texts() -> _Columns:
         "special_tokens": lambda row: _json(row.record.get("special_tokens")),
         **{name: _recorded(name) for name in _TEXTS},
         "cpu": _recorded("environment.cpu"),
-        "counting_kept_measured": _within("counting_kept", "measured"),
     }
 
 
@@ -100,14 +99,13 @@ def _seconds(rows: Sequence[Row]) -> _Columns:
         "most_total_seconds": lambda row: max((sample.wall_seconds for sample in row.samples), default=None),
         "cpu_seconds": lambda row: row.cpu_seconds,
         **{f"{phase}_seconds": _within("seconds", phase) for phase in phases},
-        "counting_kept_seconds": _within("counting_kept", "total"),
         "merges_per_second": lambda row: row.merges_per_second,
         **{f"extrapolated_{end}_seconds": _within("extrapolated", f"{end}_seconds") for end in ends},
     }
 
 
 def _marks() -> _Columns:
-    return {name: operator.attrgetter(name) for name in ("counts_reused", "memory_is_sampled")}
+    return {name: operator.attrgetter(name) for name in ("memory_is_sampled",)}
 
 
 def _proof_state(row: Row) -> str | None:

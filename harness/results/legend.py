@@ -13,15 +13,10 @@ from harness.runs.record import BY_ITSELF
 from harness.runs.record_keys import WRONG
 
 NOT_MEASURED = "-"
-REUSED = "*"
 SAMPLED = "~"
 UNCONFIRMED = "?"
 TELLS_NOTHING = 1000
 """Where the ends of an interval are further apart than by this factor, only the lower one is worth its ink."""
-KEPT = (
-    f"{REUSED} training alone: the run used word counts from an earlier run, whose time is shown apart; "
-    "counts=fresh counts again."
-)
 
 
 class Legend:
@@ -119,8 +114,6 @@ class Legend:
             for sentence in _remarks(self.rows[place]):
                 told.setdefault(sentence, []).append(place)
         notes = [f"{sentence}: {'; '.join(self._named(some, places))}." for sentence, some in told.items()]
-        if any(row.counts_reused for row in ok):
-            notes.append(KEPT)
         if any(row.memory_is_sampled for row in ok):
             notes.append(f"{SAMPLED} the peak of several processes together, sampled while they ran.")
         if any(row.runs > 1 for row in ok):
@@ -191,23 +184,18 @@ def _smallest_text(row: Row) -> str:
     return f"; merge {smallest['merge']} on the text {smallest['text']!r} shows it" if smallest else ""
 
 
-SOURCES = {"beginnings": "beginnings of the text", "measured": "an earlier run"}
-"""What an extrapolation is from, where that is nothing of the stopped run's own."""
-
-
 def _extrapolation_text(row: Row) -> str:
     """What the whole would have taken, and whether the merges made so far were right."""
     expected = row.extrapolated
     if expected.get("total_seconds") is None:
         return ""
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
-    source = f", from {SOURCES.get(expected['from'], 'its ' + expected['from'])}" if expected.get("from") else ""
     exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
     proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
     merges = "; its merges so far match the reference" if proved else ""
     if expected["high_seconds"] > TELLS_NOTHING * expected["low_seconds"]:
-        return f"; all would take over {low}; how much longer is unknown{source}{merges}"
-    return f"; all would take {total} ({low} to {high}{source}{exponent}){merges}"
+        return f"; all would take over {low}; how much longer is unknown{merges}"
+    return f"; all would take {total} ({low} to {high}{exponent}){merges}"
 
 
 def _remarks(row: Row) -> Iterable[str]:
@@ -220,7 +208,7 @@ def _remarks(row: Row) -> Iterable[str]:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
     if row.seconds and "count" not in row.seconds and row.record.get("counting") == BY_ITSELF:
         yield "One total from the file to the merges, without phases"
-    elif row.seconds and "count" not in row.seconds and not row.counts_reused:
+    elif row.seconds and "count" not in row.seconds:
         given = row.record.get("pattern") is None
         why = "The corpus is a table of words with their counts" if given else "Counting was not measured"
         yield f"{why}, so the total excludes {'counting' if given else 'it'}"

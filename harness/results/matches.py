@@ -6,21 +6,22 @@ a cell that was measured on another machine, or on other bytes under the same na
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.common.comparison import CONFIDENCE, Comparison, compare_runs, same_blocks
+from harness.common.comparison import CONFIDENCE, Comparison, clock_of, compare, cpu_time
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
-from harness.common.units import bytes_text, ratio_text, share_text
+from harness.common.units import bytes_text, counted_text, ratio_text, share_text
 from harness.results.columns import at_least, column, differing_columns, interval_text, mark_of
 from harness.results.fields import units_note
 from harness.results.frame import frame_of
 from harness.results.legend import NOT_MEASURED, Legend, status_text
 from harness.results.notes import listed
-from harness.results.rows import Row, alike, decimals_of, rows
+from harness.results.rows import Row, decimals_of, rows
 from harness.runs.fields import COMPARED, Difference, differences
 
 if TYPE_CHECKING:
@@ -183,7 +184,16 @@ def merges_differ(match: Match) -> bool:
 
 def comparison_of(match: Match) -> Comparison | None:
     """Right by left; None where one has no time, or where their merges differ, so that one of them is worth nothing."""
-    return None if merges_differ(match) else compare_runs(*(row.samples for row in alike(match.right, match.left)))
+    if merges_differ(match) or not match.left.samples or not match.right.samples:
+        return None
+    return compare(match.right.samples, match.left.samples) or ratio_of_runs(match)
+
+
+def ratio_of_runs(match: Match) -> Comparison:
+    """The ratio of two medians of different runs, which no interval can hold: the machine may have changed between."""
+    clock = clock_of([*match.left.samples, *match.right.samples])
+    left, right = (statistics.median(map(clock, side.samples)) for side in (match.left, match.right))
+    return Comparison(right / left, None, None, 0, 0, "CPU" if clock is cpu_time else "wall")
 
 
 def comparison_sheet(sets: Sets) -> Sheet:
@@ -227,11 +237,10 @@ def _ratio_text(match: Match, comparison: Comparison | None) -> str:
 
 
 def _interval_text(match: Match, comparison: Comparison | None) -> str:
-    """The interval; where there is none, how few runs the ratio is of."""
+    """The interval; where there is none, why."""
     if comparison is None or comparison.different is not None:
         return NOT_MEASURED if comparison is None else interval_text(comparison)
-    runs = min(len(match.left.samples), len(match.right.samples))
-    return "one run" if runs == 1 else f"{runs} runs"
+    return _basis(match, comparison) or NOT_MEASURED
 
 
 def _merges_text(match: Match) -> str:
@@ -266,9 +275,6 @@ def _notes(sets: Sets, legends: tuple[Legend, Legend], compared: Sequence[Compar
         yield from (f"{side}: {note}" for note in legend.notes())
     if sets.matching.differences:
         yield f"Compared although unlike in {differences_text(sets.matching.differences)}."
-    apart = [label for match, each, label in labelled if each and match.left.counts_reused != match.right.counts_reused]
-    if apart:
-        yield f"Of training alone, as counting was not measured on one side: {listed(apart)}."
     yield from _how_compared(labelled)
     for side, alone in zip(SIDES, (sets.matching.only_left, sets.matching.only_right), strict=True):
         if alone:
@@ -286,16 +292,12 @@ def _how_compared(labelled: Sequence[tuple[Match, Comparison | None, str]]) -> I
         yield f"right / left: of {clock}; over 1 the right is slower."
     if any(each.different is not None for _, each, _ in known):
         yield f"The interval holds the ratio with {share_text(CONFIDENCE)} confidence."
-    within = [label for match, each, label in known if same_blocks(match.right.samples, match.left.samples)]
-    apart = [label for match, each, label in known if label not in within and each.different is not None]
-    few = [label for _, each, label in known if each.different is None]
+    apart = [label for _, each, label in known if not each.ratios]
+    few = [label for _, each, label in known if each.ratios and each.different is None]
     if apart:
-        yield (
-            "Measured in different runs: the interval knows the noise within each, and not what changed on the machine "
-            f"between them: {listed(apart)}."
-        )
+        yield f"Measured in different runs, so the ratio has no interval: {listed(apart)}."
     if few:
-        yield f"Too few runs for an interval, so a small difference means nothing: {listed(few)}."
+        yield f"Too few blocks for an interval, so a small difference means nothing: {listed(few)}."
     left_out = [f"{label}: {each.left_out}" for _, each, label in known if each.left_out]
     if left_out:
         yield f"Runs left out because the machine was too busy for wall times: {listed(left_out)}."
@@ -328,6 +330,6 @@ def _basis(match: Match, comparison: Comparison | None) -> str | None:
     """What the ratio was made of."""
     if comparison is None:
         return None
-    if same_blocks(match.right.samples, match.left.samples):
-        return "blocks"
-    return "one run" if min(len(match.left.samples), len(match.right.samples)) == 1 else "runs apart"
+    if comparison.ratios:
+        return "blocks" if comparison.different is not None else counted_text(comparison.blocks, "block")
+    return "one run" if min(len(match.left.samples), len(match.right.samples)) == 1 else "different runs"

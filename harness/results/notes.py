@@ -9,7 +9,7 @@ from harness.common.comparison import CONFIDENCE, FEWEST_BLOCKS, MARGIN, MOST_PR
 from harness.common.units import counted_text, share_text
 from harness.results.baseline import Baseline
 from harness.results.columns import interval_text
-from harness.results.rows import Row, alike, on_one_footing
+from harness.results.rows import Row
 
 MUCH_SPREAD = 0.2
 MUCH_STEAL = 0.05
@@ -29,8 +29,7 @@ _MORE_BLOCKS = f"repeat={FEWEST_BLOCKS} or more gives an interval"
 
 def findings(rows: Sequence[Row], labels: Sequence[str], relative_to: str | None = None) -> list[str]:
     """The sentences below a table of times; `labels` name the rows."""
-    footing = zip(on_one_footing(rows), labels, strict=True)
-    timed = [(row, label) for row, label in footing if row.total is not None]
+    timed = [(row, label) for row, label in zip(rows, labels, strict=True) if row.total is not None]
     said = ratios_explained(rows, labels, relative_to) if relative_to is not None else []
     # Who does other work is not ranked with the others.
     ranked = [(row, label) for row, label in timed if not row.by_design]
@@ -101,7 +100,6 @@ def told_apart(row: Row, slower: Row) -> bool:
 
 def _doubt(row: Row, slower: Row) -> tuple[str, Comparison | None]:
     """Why the order of two rows means nothing, if it does: no difference, few blocks or single runs."""
-    row, slower = alike(row, slower)
     comparison = compare(slower.samples, row.samples)
     if comparison is not None and comparison.different is not None:
         return "" if comparison.different else "same", comparison

@@ -1,8 +1,7 @@
 """Records to rows: one row for each measured cell, with the figures that may be shown and no others.
 
 Everything that looks at results starts here, so the rules stand once: a time appears only if its merges were right,
-what was not measured is absent (never 0), the phases of a row add up to its total, a total is what its run measured:
-where word counts of an earlier run were used it is training alone, and what counting took then stands by itself.
+what was not measured is absent (never 0), and the phases of a row add up to its total.
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from harness.common.comparison import Sample, sample_of, spread
-from harness.common.middle import median, median_low, medians, medians_low
 from harness.common.units import decimals_for
 from harness.runs.fields import (
-    COUNTED,
     WORK,
     InWords,
     Key,
@@ -61,7 +59,6 @@ class Row:
     samples: tuple[Sample, ...] = ()
     phases: tuple[Mapping[str, float | None], ...] = ()
     instructions: int | None = None
-    counts_reused: bool = False
     proved: bool = False
     agreeing: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
@@ -115,7 +112,7 @@ class Row:
     def cpu_seconds(self) -> float | None:
         """The median CPU time of the counter and the trainer together."""
         known = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
-        return median(known) if known else None
+        return statistics.median(known) if known else None
 
     @cached_property
     def spread(self) -> float | None:
@@ -123,28 +120,9 @@ class Row:
         return spread([sample.wall_seconds for sample in self.samples])
 
     @cached_property
-    def counting_kept(self) -> Mapping[str, Any]:
-        """What reading and counting took in the earlier run whose word counts were used: read, count and total in
-        seconds, and when it was `measured`, None where the record does not say; empty where this run counted."""
-        return (self.record.get("counting_kept") or {}) if self.counts_reused else {}
-
-    @cached_property
     def counted(self) -> bool:
-        """Whether its total is that of the whole way from the file, counting included."""
+        """Whether its total is that of the whole way from the file: a table of words is not counted."""
         return "count" in self.seconds or self.record.get("counting") == BY_ITSELF
-
-    @cached_property
-    def training(self) -> Row:
-        """The row without its counting, for comparison with one whose counting was not measured in its run."""
-        return replace(
-            self,
-            seconds={phase: spent for phase, spent in self.seconds.items() if phase not in COUNTING_PHASES},
-            samples=tuple(
-                sample._replace(wall_seconds=sample.training_seconds, cpu_seconds=None)
-                for sample in self.samples
-                if sample.training_seconds
-            ),
-        )
 
     @cached_property
     def extrapolated(self) -> Mapping[str, Any]:
@@ -208,72 +186,10 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    counted = _counted_in_its_run(records)
     records = [record for record in records if not record.get("warm_up") or _differs(record)]
     records = _confirmed_by_others(records)
     trained = [record for record in records if not counts_only(record)]
-    return _disputes([_row(cell, counted) for cell in together(trained or records, cell_of)])
-
-
-def _counted_in_its_run(records: Sequence[Record]) -> set[Key]:
-    """What was counted, by which counter, in which run: a block may use what another block of its run has counted."""
-    if not any(record.get("counts_reused") for record in records):
-        return set()  # nobody asks
-    return {
-        _counted(record)
-        for record in records
-        if not record.get("counts_reused") and (record.get("seconds") or {}).get("count") is not None
-    }
-
-
-def _is_borrowed(record: Record, counted: Set[Key]) -> bool:
-    """Whether its word counts are those of another run."""
-    return bool(record.get("counts_reused") and not (counted and _counted(record) in counted))
-
-
-def _as_measured(record: Record, counted: Set[Key]) -> Record:
-    """The record with what its own run measured."""
-    if not record.get("counts_reused"):
-        return record
-    return without_counting(record) if _is_borrowed(record, counted) else {**record, "counts_reused": False}
-
-
-def _counted(record: Record) -> Key:
-    """The run, and what was counted in it by which counter."""
-    return record.get("run_id"), record.get("counting"), *key_of(record, COUNTED)
-
-
-def without_counting(record: Record) -> Record:
-    """The record as of training alone, what counting took set apart.
-
-    Whose the rest of a counter's time and its CPU seconds were, a record that has both in one does not say.
-    """
-    seconds = record.get("seconds") or {}
-    counted = {phase: seconds[phase] for phase in COUNTING_PHASES if seconds.get(phase) is not None}
-    if not counted:
-        return record
-    spent = math.fsum(counted.values())
-    training = {phase: None if phase in COUNTING_PHASES else part for phase, part in seconds.items()}
-    if seconds.get("total") is not None:
-        training["total"] = seconds["total"] - spent
-    expected = record.get("extrapolated")
-    if expected:
-        ends = {name: end - spent for name, end in expected.items() if name.endswith("_seconds") and end is not None}
-        expected = {**expected, **ends}
-    measured = None if record.get("counts_reused") else record.get("started")
-    kept = {**counted, "total": spent, "measured": measured}
-    return {**record, "seconds": training, "cpu_seconds": None, "extrapolated": expected, "counting_kept": kept}
-
-
-def alike(row: Row, base: Row) -> tuple[Row, Row]:
-    """Two rows as far as both were measured: of training alone where counting was not measured in the run of one."""
-    return (row, base) if row.counted == base.counted else (row.training, base.training)
-
-
-def on_one_footing(shown: Sequence[Row]) -> list[Row]:
-    """Rows whose totals can be ranked: those that answer one question of training alone, if any of them is of that."""
-    training = {row.question for row in shown if row.seconds and not row.counted}
-    return [row.training if row.question in training else row for row in shown]
+    return _disputes([_row(cell) for cell in together(trained or records, cell_of)])
 
 
 def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
@@ -333,49 +249,38 @@ def measured_phases(shown: Iterable[Row]) -> list[str]:
     return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
 
 
-def _row(cell: Sequence[Record], counted: Set[Key]) -> Row:
+def _row(cell: Sequence[Record]) -> Row:
     wrong = [record for record in cell if _differs(record)]
     right = [] if wrong else [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
-        first = _as_measured(max(wrong or cell, key=told), counted)
+        first = max(wrong or cell, key=told)
         status = "mismatch" if wrong else first["status"]
         return Row(first, status, first.get("reason") or "", len(wrong or cell))
     digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
     if len(digests) > 1:
         reason = f"its own runs gave different merges ({', '.join(digests)})"
-        return Row(_as_measured(right[0], counted), "mismatch", reason, len(right))
+        return Row(right[0], "mismatch", reason, len(right))
     lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
     # A block that was cut short has some of its cells and not the others, so it compares none of them.
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
-    return _medians(whole or right, counted, tuple(dict.fromkeys(lost)))
+    return _medians(whole or right, tuple(dict.fromkeys(lost)))
 
 
 def _differs(record: Record) -> bool:
     return record["status"] == "mismatch" or _proof_of(record).get("state") == "mismatch"
 
 
-def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) -> Row:
-    """The row of records whose merges are right; each is made as it was measured in turn, for there may be many."""
-    lent = any(record.get("counts_reused") for record in right)
-    alone = lent and any(_is_borrowed(record, counted) for record in right)
-
-    def as_shown(record: Record) -> Record:
-        known = _as_measured(record, counted)
-        return without_counting(known) if alone else known
-
+def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
+    """The row of records whose merges are right."""
     first = max(right, key=told)
-    first = as_shown(first) if lent else first
     samples, timed, untimed = list[Sample](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
-    reused = False
-    for record in map(as_shown, right) if lent else right:
+    for record in right:
         if (sample := sample_of(record)) is not None:
             samples.append(sample)
             timed.append(record["seconds"])
         else:
             untimed.append(record.get("seconds") or _NOTHING)
-        # Of words that another counter lent, nothing is known but that nobody was measured.
-        reused = reused or bool(record.get("counts_reused") and record.get("counting_kept"))
     instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
     seconds = _columns([*timed, *untimed])
     tallies = _columns([record.get("tallies") or _NOTHING for record in right])
@@ -391,21 +296,20 @@ def _medians(right: Sequence[Record], counted: Set[Key], lost: tuple[str, ...]) 
         agreeing=tuple(name for name in by if name != first.get("variant")),
         samples=tuple(samples),
         phases=tuple(timed),
-        instructions=median_low(instructions) if instructions else None,
-        seconds=medians({name: seconds[name] for name in _phases_first(seconds) if name != "total"}),
+        instructions=statistics.median_low(instructions) if instructions else None,
+        seconds={name: statistics.median(seconds[name]) for name in _phases_first(seconds) if name != "total"},
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
-        tallies=medians_low(tallies),
-        counts_reused=reused,
+        tallies={name: statistics.median_low(column) for name, column in tallies.items()},
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=proved or counts_only(first),
     )
 
 
-def told(record: Record) -> tuple[bool, bool]:
-    """How much a record says that is known only at the end of a run: one of before an interruption says none of it."""
-    return bool(record.get("identity")), bool((record.get("precision") or {}).get("stopped"))
+def told(record: Record) -> bool:
+    """Whether a record says what is known only at the end of a run: one of before an interruption does not."""
+    return bool(record.get("identity"))
 
 
 def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -434,7 +338,7 @@ def _ordered(names: tuple[str, ...]) -> Sequence[str]:
 
 def _median_of(records: Sequence[Record], key: str) -> int | None:
     values = [record[key] for record in records if record.get(key) is not None]
-    return median_low(values) if values else None
+    return statistics.median_low(values) if values else None
 
 
 def _disputes(shown: Sequence[Row]) -> list[Row]:

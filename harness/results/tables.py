@@ -21,7 +21,6 @@ from harness.results.columns import (
     column,
     differing_columns,
     instructions_ratio,
-    kept_text,
     mark_of,
     memory_column,
     merges_column,
@@ -36,7 +35,7 @@ from harness.results.columns import (
 from harness.results.fairness import identity_column, identity_notes, outside
 from harness.results.fields import megabytes_per_second, pre_tokens_per_second, units_note
 from harness.results.frame import WORK
-from harness.results.legend import NOT_MEASURED, REUSED, Legend, status_text
+from harness.results.legend import NOT_MEASURED, Legend, status_text
 from harness.results.notes import findings
 from harness.results.rows import Row, decimals_of
 from harness.runs.record_keys import PHASES
@@ -188,8 +187,6 @@ def series_sheet(rows: Sequence[Row], every_run: bool = False) -> Sheet:
         columns.append(Column(name, [text.get(name, NOT_MEASURED) for text in times]))
         if name == "total" and not every_run and any(len(row.samples) > 1 for row in rows):
             columns.append(column("spread", rows, lambda row: row.spread, share_text))
-    if any(row.counting_kept for row in rows):
-        columns.append(column("counting kept", rows, lambda row: row.counting_kept or None, kept_text))
     columns += [memory_column(rows), column("threads", rows, lambda row: row.record.get("threads"), count_text)]
     for title, texts in legend.columns.items():
         if title not in ("data", "threads"):
@@ -202,9 +199,7 @@ def _times(row: Row, every_run: bool, decimals: int) -> Mapping[str, str]:
     if not row.seconds:
         return {"total": "≠" if row.status == "mismatch" else at_least(row) or status_text(row)}
     runs = [_run(seconds, decimals) for seconds in (row.each if every_run and row.each else [row.seconds])]
-    reused = {"total": REUSED} if row.counts_reused else {}
-    texts = {name: "/".join(run[name] for run in runs) + reused.get(name, "") + mark_of(row) for name in runs[0]}
-    return texts if "count" in row.seconds or not row.counts_reused else {**texts, "count": NOT_MEASURED}
+    return {name: "/".join(run[name] for run in runs) + mark_of(row) for name in runs[0]}
 
 
 def _run(seconds: Mapping[str, float], decimals: int) -> dict[str, str]:

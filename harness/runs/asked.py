@@ -37,12 +37,12 @@ def counted_words(overrides: Sequence[str]) -> Path:
 def words_of(cell: TrainCell, settings: Settings) -> Path:
     """The folder of a cell's words. Raises Refusal if they cannot be had."""
     words = store.words_of(cell.reading)
-    if words is not None and not settings.fresh_counts:
+    if words is not None:
         return words
     if cell.reading.file.table:
         raise Refusal(f"{cell.reading.file.name}: its words were damaged meanwhile; run the same again", UNMEASURED)
     if not cell.counting_chosen:  # nobody is interested in the time
-        cell = replace(cell, count=replace(cell.count, counter=registry.lenders()[0]))
+        cell = replace(cell, count=replace(cell.count, counter=registry.default_counter()))
     with temporary_folder() as folder:
         run = Run([cell], settings, folder)
         counted = run.count(cell.count, Block(0))

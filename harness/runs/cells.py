@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,24 @@ class TrainCell:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
+def task_key(cell: TrainCell) -> str:
+    """Names the task of a cell: cells of one task are measured in the same blocks and compared with each other."""
+    asked = [cell.vocab_size, cell.tie_break, cell.min_count, *cell.extension.key()]
+    return hashlib.sha256(json.dumps([cell.reading.key, *asked]).encode()).hexdigest()[:16]
+
+
+def distinct(cells: Iterable[TrainCell]) -> list[TrainCell]:
+    return list({cell.key(): cell for cell in cells}.values())
+
+
+def tasks_of(cells: Iterable[TrainCell]) -> list[list[TrainCell]]:
+    """The cells of each task, in the order of their first appearance."""
+    tasks: dict[str, list[TrainCell]] = {}
+    for cell in distinct(cells):
+        tasks.setdefault(task_key(cell), []).append(cell)
+    return list(tasks.values())
+
+
 def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     """The cells of one composed configuration; `keys` are the keys that the command line set.
 
@@ -161,10 +179,10 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
             refuse_what_counting_takes(file.name, config, keys)
     corpus = replace(corpus, path=str(file.path))
     reading, affinity = Reading(file, pattern_name, corpus), affinity_of(config["affinity"])
-    chosen = config["counting"]["_target_"] is not None
+    chosen, usual = config["counting"]["_target_"] is not None, registry.default_counter().name
     cells = []
     for variant in variants:
-        counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting)
+        counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting or usual)
         count = CountCell(reading, counter, threads, limits, affinity, config["page_cache"])
         cells.append(
             TrainCell(

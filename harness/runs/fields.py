@@ -305,8 +305,6 @@ DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 """What decides which merges are right."""
 WORK = tuple(field for field in FIELDS if field.other_work)
 """What, besides the corpus, decides how much there is to do: times of one work are there to be compared."""
-COUNTED = tuple(FIELD[name] for name in ("data.sha256", "pattern", "special_tokens", "errors", "threads", "page_cache"))
-"""What makes two countings by one counter the same."""
 OVERRIDES = tuple(field for field in FIELDS if field.override)
 COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
 """In what two sets of records can be unlike, the machine first."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import worker
+from harness.common.streams import say
 from harness.measure.source_digest import source_sha256
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell, count_key
@@ -44,10 +45,10 @@ CONCURRENT = "beside_others"
 
 @dataclass(frozen=True)
 class Entry:
-    """One measurement: what is needed to go on from it, the record it would be by itself, and its merges."""
+    """One measurement: what is needed to go on from it, the record it would be by itself, and where its merges are."""
 
     head: dict[str, Any]
-    merges: bytes | None
+    path: Path
 
     @property
     def record(self) -> Record:
@@ -57,6 +58,12 @@ class Entry:
     def attempt(self) -> int:
         """How often the run had been begun or gone on with by then."""
         return self.head["attempt"]  # type: ignore[no-any-return]
+
+    def merges(self) -> list[Merge] | None:
+        """Read when they are needed: those of all tasks together may be more than fits into memory."""
+        if not self.head["has_merges"]:
+            return None
+        return merges_from_bytes(self.path.read_bytes().partition(b"\n")[2])
 
 
 class Journal:
@@ -68,8 +75,11 @@ class Journal:
         self.run_id = run_id
         self.entries = list(entries)
         self.continued = bool(entries)
-        self.number = len(self.entries)
+        self.number = max((int(entry.path.name) for entry in self.entries), default=0)
         self.attempt = 1 + max((entry.attempt for entry in self.entries), default=0)
+
+    def of_task(self, task: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.head["task"] == task]
 
     def add(self, head: Mapping[str, Any], merges: Sequence[Merge] | None) -> None:
         """Put a measurement on disk. Raises Refusal if that is full."""
@@ -161,11 +171,19 @@ def held(place: Path) -> Journal | None:
 
 
 def read_entries(place: Path) -> Iterator[Entry]:
-    for file in sorted(place.iterdir()):
-        if file.name.isdigit():
-            head, _, merges = file.read_bytes().partition(b"\n")
-            known = json.loads(head)
-            yield Entry(known, merges if known["has_merges"] else None)
+    """The measurements in a journal; one that the disk has damaged is reported and will be measured again."""
+    for path in sorted(place.iterdir()):
+        if path.name.isdigit():
+            with path.open("rb") as file:
+                line = file.readline()
+            try:
+                entry = Entry(json.loads(line), path)
+                entry.head["task"], entry.record, entry.attempt, entry.merges()
+            except (ValueError, KeyError, TypeError):
+                say(f"{path}: skipped, not a whole measurement; it is measured again")
+                path.unlink()
+            else:
+                yield entry
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -218,7 +236,7 @@ def plan_key(cells: Sequence[TrainCell], settings: Settings, machine: str) -> st
         for cell in cells
     )
     preset = settings.measure
-    how: list[Any] = [settings.repeat, settings.seed, settings.fresh_counts, settings.affinity, settings.concurrent]
+    how: list[Any] = [settings.repeat, settings.seed, settings.affinity, settings.concurrent]
     how += [preset.name, preset.kind, preset.warm_up, preset.quiet_seconds]
     how += [] if preset.precision is None else [asdict(preset.precision)]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
@@ -253,7 +271,6 @@ def moment(measured: CountRun | Trained) -> dict[str, Any]:
 def counted_as(counted: Counted) -> dict[str, Any]:
     return {
         "counted": counted.answer,
-        "counts_reused": counted.reused,
         "has_words": counted.words is not None,
         "failed_by": counted.failed_by,
     }
@@ -299,9 +316,10 @@ def taken_up(entries: Sequence[Entry], cells: Sequence[TrainCell], blocks: Seque
             measured.counted.append(CountRun(counter, block, started, counted, concurrent=head[CONCURRENT]))
         else:
             cell = by_key[head["key"]]
-            merges = merges_from_bytes(entry.merges) if entry.merges is not None else None
             counts[count_key(cell.count)] = counted = counted_before(head, cell.reading)
-            trained = Trained(cell, block, started, head["answer"], counted, merges, concurrent=head[CONCURRENT])
+            trained = Trained(
+                cell, block, started, head["answer"], counted, entry.merges(), concurrent=head[CONCURRENT]
+            )
             measured.trained.append(trained)
             attempts.append(entry.attempt)
     mark_attempts(attempts, measured.trained, blocks)
@@ -311,7 +329,7 @@ def taken_up(entries: Sequence[Entry], cells: Sequence[TrainCell], blocks: Seque
 
 def counted_before(head: Mapping[str, Any], reading: Reading) -> Counted:
     words = store.words_of(reading) if head["has_words"] else None
-    return Counted(head["counted"], head["counts_reused"], words, head["failed_by"])
+    return Counted(head["counted"], words, head["failed_by"])
 
 
 def mark_attempts(attempts: Sequence[int], trained: Sequence[Trained], blocks: Sequence[Block]) -> None:

@@ -32,10 +32,9 @@ class Block:
 
 @dataclass
 class Counted:
-    """A counter's answer, and whether it is from an earlier measurement."""
+    """A counter's answer, and its words if it came to any."""
 
     answer: Answer
-    reused: bool
     words: Path | None
     failed_by: str | None = None
 

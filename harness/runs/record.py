@@ -25,6 +25,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
 from harness.common.quick_json import read_json
 from harness.common.streams import say
+from harness.common.units import counted_text
 from harness.runs.alike import all_sound, columns_of
 from harness.runs.record_keys import complaints, is_sound
 
@@ -370,11 +371,23 @@ def read_records(
     records = []
     for given in map(Path, paths):
         for file in files_of(given) if given.is_dir() else [given]:
+            incomplete = 0
             for line in lines_of(file, without):
                 if line.record is None:
                     report(line)
-                    continue
-                if shorten is not None:
-                    shorten(line.record)
-                records.append(line.record)
+                elif is_without_counting(line.record):
+                    incomplete += 1
+                else:
+                    if shorten is not None:
+                        shorten(line.record)
+                    records.append(line.record)
+            if incomplete:
+                told = counted_text(incomplete, "record")
+                say(f"{file}: skipped {told} with words counted in an earlier run; measure them again")
     return records
+
+
+def is_without_counting(record: Record) -> bool:
+    """Whether its total leaves out counting, as those of earlier versions may; today a run counts for itself."""
+    total = (record.get("seconds") or {}).get("total")
+    return bool(record.get("counts_reused")) and (total is not None or bool(record.get("extrapolated")))

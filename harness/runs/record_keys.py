@@ -198,11 +198,6 @@ KEYS: dict[str, Key] = {
     "seconds.total": Key(NUMBER, "seconds"),
     "curve": Key(CURVE),
     "cpu_seconds": Key(NUMBER, "seconds"),
-    "counts_reused": Key(YES_OR_NO),
-    "counting_kept": Key(MAPPING),
-    **{f"counting_kept.{phase}": Key(NUMBER, "seconds") for phase in ("read", "count", "total")},
-    "counting_kept.measured": Key(MOMENT),
-    "counting_kept.corpus": Key(TEXT),
     "tallies": Key(COUNTS),
     "instructions": Key(MAPPING),
     "instructions.count": Key(WHOLE, "instructions"),
@@ -235,7 +230,6 @@ KEYS: dict[str, Key] = {
     **{f"extrapolated.{end}_seconds": Key(NUMBER, "seconds") for end in ("total", "low", "high")},
     "extrapolated.exponent": Key(SIGNED),
     "extrapolated.merges_done": Key(WHOLE),
-    "extrapolated.from": Key(Type("anything", lambda _: True)),
     "interpreter": Key(TEXT),
     "measure": Key(TEXT),
     "block": Key(WHOLE),
@@ -245,10 +239,6 @@ KEYS: dict[str, Key] = {
     "precision.asked": Key(NUMBER, null=False),
     "precision.most": Key(WHOLE, "blocks", null=False),
     "precision.reference": Key(TEXT, null=False),
-    "precision.blocks": Key(WHOLE, "blocks", null=False),
-    "precision.low": Key(NUMBER),
-    "precision.high": Key(NUMBER),
-    "precision.stopped": Key(TEXT),
     "warm_up": Key(YES_OR_NO),
     "concurrent": Key(YES_OR_NO),
     "host": Key(TEXT),
@@ -256,6 +246,13 @@ KEYS: dict[str, Key] = {
     **{f"environment.{name}": Key(TEXT) for name in ("cpu", "kernel", "architecture", "python", "commit")},
     **{f"environment.{name}": Key(WHOLE) for name in ("cores", "cores_usable", "memory_bytes")},
 }
+FORMER = {
+    "counts_reused",
+    "counting_kept",
+    "extrapolated.from",
+    *(f"precision.{name}" for name in ("blocks", "low", "high", "stopped")),
+}
+"""What records of earlier versions say as well."""
 OPEN = ("params", "tallies", "environment", "first_divergence")
 """Mappings whose names are not the record's: parameters, counts of work, what a machine says of itself."""
 
@@ -265,7 +262,6 @@ NEEDED = {
     "identity": ("kind",),
     "instructions": ("count",),
     "first_divergence": ("merge",),
-    "counting_kept": ("total",),
 }
 """What stands in a mapping that there is at all."""
 _REQUIRED = {name for name, key in KEYS.items() if key.required}
@@ -421,7 +417,7 @@ def unknown_keys(record: Mapping[str, Any]) -> list[str]:
     for outer, described in _CLOSED.items():
         if isinstance(values := record.get(outer), dict) and not values.keys() <= described:
             found += [f"{outer}.{name}" for name in values.keys() - described]
-    return sorted(found)
+    return sorted(set(found) - FORMER)
 
 
 _KNOWN = _WITHIN[""].keys() | _WITHIN.keys()

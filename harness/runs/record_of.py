@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.common.comparison import Sample, sample_of
 from harness.measure import interpreters
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
-from harness.measure.source_digest import source_sha256
 from harness.runs.cells import Reading, TrainCell
-from harness.runs.outcome import Counted, CountRun, Trained
+from harness.runs.outcome import CountRun, Trained
 from harness.runs.record import BY_ITSELF, SCHEMA, Record
 from harness.runs.store import manifest_of
 from harness.worker.calling import OWN
@@ -29,26 +29,11 @@ FOLDERS = re.compile(r"(?<![\w.~>/:])/(?:[^\s/'\":]+/)+")
 
 
 def train_record(trained: Trained, common: Record) -> Record:
-    """The record of a trainer in one block, its counter's time beside its own.
-
-    The total is what this run measured: where words were counted before it, training alone.
-    """
+    """The record of a trainer in one block; the counter's time in that block is part of its total."""
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     reading = cell.reading
     mismatch = trained.verdict.state == "mismatch"
     reads_itself = by_itself(trained.cell, trained.answer)
-    # Beside merges that were not timed, a counter's time would look like that of the whole.
-    apart = not reads_itself and ("total" in answer or answer["status"] != "ok")
-    counting = counted.answer if apart and not counted.reused else {}
-    count_seconds = counting.get("seconds") or {}
-    own = answer.get("seconds") or {}
-    counted_by = own if reads_itself else count_seconds
-    seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
-    seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
-    total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
-    measured = "total" in answer
-    seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
-    seconds["total"] = total if measured and answer["status"] == "ok" else None
     return {
         "schema": SCHEMA,
         "run_key": cell.key(),
@@ -74,11 +59,8 @@ def train_record(trained: Trained, common: Record) -> Record:
         "identity": None if trained.identity is None else asdict(trained.identity),
         "feeding": answer.get("feeding"),
         "takes_threads": answer.get("takes_threads"),
-        "seconds": seconds,
+        **times_of(trained),
         "curve": answer.get("curve"),
-        "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
-        "counts_reused": counted.reused and not reads_itself,
-        "counting_kept": counting_kept(counted) if not reads_itself else None,
         "tallies": answer.get("tallies"),
         "instructions": answer.get("instructions"),
         **memory(answer),
@@ -88,26 +70,38 @@ def train_record(trained: Trained, common: Record) -> Record:
         "last_phase": answer.get("last_phase"),
         "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), reading),
-        "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
+        "extrapolated": with_counting(answer.get("extrapolated"), counting_of(trained).get("total") or 0.0),
         "interpreter": interpreters.interpreter(cell.interpreter).label,
         **circumstances(trained),
-        "source_sha256": source_sha256(cell.variant.target, cell.variant.params),
         **common,
     }
 
 
-def counting_kept(counted: Counted) -> Record | None:
-    """When and how long the words were counted, if that was before this run and is known."""
-    if not counted.reused or counted.answer.get("total") is None:
-        return None
-    seconds = counted.answer.get("seconds") or {}
-    phases = {phase: seconds.get(phase) for phase in COUNTING_PHASES}
-    return {
-        **phases,
-        "total": counted.answer["total"],
-        "measured": counted.answer.get("measured"),
-        "corpus": counted.answer.get("corpus"),
-    }
+def times_of(trained: Trained) -> Record:
+    """The seconds of counter and trainer together, by phase, and their CPU time."""
+    answer, counting = trained.answer, counting_of(trained)
+    own = answer.get("seconds") or {}
+    counted_by = own if by_itself(trained.cell, answer) else counting.get("seconds") or {}
+    seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
+    seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
+    total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
+    measured = "total" in answer
+    seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
+    seconds["total"] = total if measured and answer["status"] == "ok" else None
+    return {"seconds": seconds, "cpu_seconds": added(answer.get("cpu_seconds"), counting.get("cpu_seconds"))}
+
+
+def counting_of(trained: Trained) -> Answer:
+    """The counter's answer; none beside a trainer that reads the file, or beside merges that were not timed."""
+    answer = trained.answer
+    apart = not by_itself(trained.cell, answer) and ("total" in answer or answer["status"] != "ok")
+    return trained.counted.answer if apart else {}
+
+
+def sample(trained: Trained) -> Sample | None:
+    """What comparisons take of it, as they take it of its record."""
+    seen = {name: trained.answer.get(name) for name in ("witness", "disturbance")}
+    return sample_of({**times_of(trained), **seen, "block": trained.block.number, "threads": trained.cell.threads})
 
 
 def by_itself(cell: TrainCell, answer: Answer) -> bool:
@@ -146,7 +140,6 @@ def count_record(measured: CountRun, common: Record) -> Record:
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), cell.reading),
         "interpreter": answer.get("interpreter") or interpreters.THIS.label,
         **circumstances(measured),
-        "source_sha256": source_sha256(cell.counter.target),
         **common,
     }
 

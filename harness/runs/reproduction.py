@@ -56,7 +56,7 @@ def _of_variant(record: Record) -> Iterator[str]:
 def _of_counter(record: Record) -> Iterator[str]:
     """Nothing where the variant's own counter, the trainer itself or a table did it."""
     counting, card = record.get("counting"), registry.variants().get(str(record["variant"]))
-    own = card.counting if card is not None else "serial"
+    own = card.counting if card is not None and card.counting else registry.default_counter().name
     if counting in (None, BY_ITSELF, _GIVEN) or (counting == own and not record.get("counting_chosen")):
         return
     yield f"counting={counting}" if counting in registry.counters() else f"counting._target_={counting}"

@@ -1,4 +1,4 @@
-"""What one command does once its cells are known: measure, prove, record, save, show; or only show the plan."""
+"""What one command does once its cells are known: measure, prove and record task by task, save, show."""
 
 from __future__ import annotations
 
@@ -10,37 +10,31 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.streams import say
-from harness.common.units import duration_text
+from harness.common.units import count_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
 from harness.measure.process import Answer
 from harness.runs import journal as resume
-from harness.runs.cells import CountCell, TrainCell, cells_of, count_key
+from harness.runs.cells import CountCell, TrainCell, cells_of, count_key, distinct, tasks_of
 from harness.runs.command_line import Composed, compose
-from harness.runs.journal import Journal, append_once, open_journal, others
+from harness.runs.journal import Journal, open_journal, others
+from harness.runs.journal import append_once as append_once
 from harness.runs.outcome import Block, Counted, Trained
 from harness.runs.plan_shown import show_plan
 from harness.runs.record import Record, RecordFile
-from harness.runs.schedule import Run, distinct, now
+from harness.runs.schedule import Run, count_cells, now
 from harness.runs.settings import Settings, settings_of
-from harness.runs.spent import Spent
-from harness.runs.tasks import Finished, announce, refuse_to_save, tasks_of
 from harness.tokenizers import folder as tokenizer_folder
 
-WHOLE_COMMAND = (
-    "results, save, repeat, measure, seed, counts, plan, rerun, overwrite, task_by_task, concurrent and affinity"
-)
+WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite, concurrent and affinity"
 
-LONG_COUNTING_SECONDS = 3.0
-"""What a counter may take before a quicker one is named."""
 LEAST_CPU_SECONDS = 0.1
 """Below this, half of it is nothing that one could speak of."""
 
 Show = Callable[[Sequence[Record], Sequence[str]], None]
-"""Told the records of a run, those of its counters among them, and what their reader should know besides."""
+"""Called with the records of a run, those of its counters among them, and with notes for their reader."""
 
 
 class Plan(NamedTuple):
@@ -66,61 +60,75 @@ def plan_of(composed: Sequence[Composed]) -> Plan:
     return Plan([cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop())
 
 
-def run_plan(plan: Plan, folder: Path, show: Show, console: Console, spent: Spent) -> int:
-    """Measure all cells as one run and have them shown; returns the exit code.
+def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
+    """Measure all cells task by task and have them shown; returns the exit code.
 
-    `show` is called only where a counter came to any words; a plan goes to `console`. What the time goes to is
-    added to `spent`.
+    `show` is called only if a counter came to any words; a plan is printed on `console`.
     """
-    cells, settings = plan
-    if settings.plan_only:
-        show_plan(distinct(cells), settings, timed_on(machine()), console)
+    if plan.settings.plan_only:
+        show_plan(distinct(plan.cells), plan.settings, console)
         return OK
-    if settings.task_by_task:
-        return run_tasks(plan, folder, show, spent)
-    said: list[str] = []
-    with measured(cells, settings, folder, spent) as run:
-        records = run.records()
-        try:
-            record(run, records)
-            said = save(run, settings.save)
-        finally:  # a full disk must not cost the table as well
-            if any(counted.words is not None for counted in run.counts.values()):
-                show(records, [*remarks(cells), *notes(run), *said])
-    refuse_if_nothing_counted(run)
-    return exit_code(records, run.disagreements)
-
-
-def run_tasks(plan: Plan, folder: Path, show: Show, spent: Spent) -> int:
-    """Measure the tasks of a plan one after another, each recorded when it is done, and show all of them together."""
-    cells, settings = plan
-    refuse_to_save(settings)
-    tasks, finished, said = tasks_of(cells), Finished(cells, settings), []
-    waiting = finished.waiting(tasks)
-    for number, task in enumerate(waiting, len(tasks) - len(waiting) + 1):
-        announce(number, len(tasks), task)
-        with measured(task, settings, folder / f"task{number}", spent) as run:
-            record(run, run.records())
-            said += notes(run)
-        finished.add(task, run.run_id)
-    records = finished.records()
-    finished.forget()
-    show(records, list(dict.fromkeys(said)))
-    return exit_code(records, [])
+    results = Results()
+    try:
+        measure_plan(plan, folder, results)
+    finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
+        if results.any_words:
+            show(results.records, [*remarks(plan.cells), *dict.fromkeys(results.notes)])
+    if not results.any_words and results.uncounted:
+        code = MISMATCH if results.disagreements else UNMEASURED
+        raise Refusal("; ".join(results.disagreements or sorted(results.uncounted)), code)
+    return exit_code(results.records, results.disagreements)
 
 
 def records_of(plan: Plan, folder: Path) -> list[Record]:
     """Measure all cells as one run; returns its records, which are stored as well."""
-    with measured(*plan, folder) as run:
+    results = Results()
+    measure_plan(plan, folder, results)
+    return results.records
+
+
+class Results:
+    """What the tasks of a command came to, as far as they are done."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.notes: list[str] = []
+        self.disagreements: list[str] = []
+        self.uncounted: set[str] = set()
+        self.any_words = False
+
+    def add(self, run: Run) -> list[Record]:
+        """Take over what is known of a task; returns its records."""
         records = run.records()
-        record(run, records)
-        save(run, plan.settings.save)
-    return records
+        self.records += records
+        self.notes += notes(run)
+        self.disagreements += run.disagreements
+        self.any_words |= any(counted.words is not None for counted in run.counts.values())
+        self.uncounted |= reasons_not_counted(run)
+        return records
+
+
+def measure_plan(plan: Plan, folder: Path, results: Results) -> None:
+    """Measure, prove and record each task, then save what was learned; `results` fills task by task."""
+    cells, settings = plan
+    learned: list[Trained] = []
+    with recording(cells, settings) as (store, journal):
+        tasks = tasks_of(cells)
+        for number, task in enumerate(tasks, 1):
+            if len(tasks) > 1:
+                say(f"task {count_text(number)} of {count_text(len(tasks))}: {task_text(task)}")
+            run = measured(task, settings, folder / str(number), store, journal)
+            append_once(store, results.add(run), run.run_id)
+            if settings.save is not None:  # else the merges of a task are free to go
+                learned += [trained for trained in run.trained if trained.block == Block(0)]
+        journal.finish()
+        if settings.save is not None:
+            results.notes += save(learned, places(distinct(cells), settings.save), settings.overwrite)
 
 
 @contextlib.contextmanager
-def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent: Spent | None = None) -> Iterator[Run]:
-    """Measure and prove, with the machine to itself; whatever breaks in, what was measured up to then is recorded."""
+def recording(cells: Sequence[TrainCell], settings: Settings) -> Iterator[tuple[RecordFile, Journal]]:
+    """The machine for this run alone, and where its records go: the file, and the journal until it is finished."""
     with lock.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext():
         store = RecordFile(settings.results)
         if settings.save is not None:
@@ -129,19 +137,33 @@ def measured(cells: Sequence[TrainCell], settings: Settings, folder: Path, spent
             tokenizer_folder.check_writable(settings.save)
         journal = taken_up(distinct(cells), settings, store)
         try:
-            run = Run(cells, settings, folder, journal, spent)
-            try:
-                run.measure_all()
-                run.prove()
-                counted = [measurement.counted.answer for measurement in run.counted]
-                tell_of_stale_build(counted + [trained.answer for trained in run.trained])
-            except BaseException:
-                run.prove(interrupted=True)
-                append_once(store, run.records(), run.run_id)
-                raise
-            yield run
+            yield store, journal
         finally:
             journal.close()
+
+
+def measured(
+    task: Sequence[TrainCell], settings: Settings, folder: Path, store: RecordFile, journal: Journal | None = None
+) -> Run:
+    """Measure and prove one task; if it is interrupted, what was measured up to then is recorded."""
+    run = Run(task, settings, folder, journal)
+    try:
+        run.measure_all()
+        run.prove()
+        counted = [measurement.counted.answer for measurement in run.counted]
+        tell_of_stale_build(counted + [trained.answer for trained in run.trained])
+    except BaseException:
+        run.prove(interrupted=True)
+        append_once(store, run.records(), run.run_id)
+        raise
+    return run
+
+
+def task_text(task: Sequence[TrainCell]) -> str:
+    """What a task is about, for people."""
+    cell = task[0]
+    trainers = "1 trainer" if len(task) == 1 else f"{count_text(len(task))} trainers"
+    return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
 
 
 def tell_of_stale_build(answers: Sequence[Answer]) -> None:
@@ -184,30 +206,15 @@ def leave(journal: Journal, store: RecordFile) -> None:
     append_once(store, cut_short, journal.run_id)
 
 
-def record(run: Run, records: Sequence[Record]) -> None:
-    """Store the records of a whole run, which is then finished."""
-    store = RecordFile(run.settings.results)
-    if run.journal is not None and run.journal.continued:
-        append_once(store, records, run.run_id)
-    else:
-        store.append(records)
-    if run.journal is not None:
-        run.journal.finish()
-
-
-def save(run: Run, folder: Path | None) -> list[str]:
+def save(learned: Sequence[Trained], place_of: dict[str, Path], overwrite: bool) -> list[str]:
     """Write what was learned, a folder for each cell if there are several; never merges that are proved wrong.
 
     Returns what there is to say about what was written.
     """
-    if folder is None:
-        return []
     said = []
-    learned = [trained for trained in run.trained if trained.block == Block(0) and trained.answer["status"] == "ok"]
-    place_of = places(run.cells, folder)
     for trained in learned:
-        if trained.verdict.state != "mismatch":
-            said += save_one(trained, place_of[trained.cell.key()], run.settings.overwrite)
+        if trained.answer["status"] == "ok" and trained.verdict.state != "mismatch":
+            said += save_one(trained, place_of[trained.cell.key()], overwrite)
     return said
 
 
@@ -280,14 +287,6 @@ def notes(run: Run) -> list[str]:
             f"{run.restless} of the measurements were begun although something else wanted the processors, or nobody "
             "could tell; wait for a quiet hour, or see python -m harness.doctor"
         )
-    for counter in run.counted:
-        lent = run.counts[count_key(counter.cell)].words is not None
-        if counter.counted.answer["status"] == "timeout" and lent:
-            said.append(
-                f"counting={counter.cell.counter.name} was {counter.counted.failed_by} on "
-                f"{counter.cell.reading.file.name}; trainers went on with words that another counter made"
-            )
-    said += slowly_counted(run)
     for trained in run.trained:
         if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
             said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
@@ -308,22 +307,6 @@ def notes(run: Run) -> list[str]:
         names = ", ".join(dict.fromkeys(narrow))
         said.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
     return list(dict.fromkeys(said))
-
-
-def slowly_counted(run: Run) -> list[str]:
-    """What would have counted the same words sooner, where a counter that nobody chose took long over it."""
-    unchosen = {count_key(cell.count) for cell in run.cells if not cell.counting_chosen}
-    quick = [card.name for card in registry.lenders()]
-    said = []
-    for counter in run.counted:
-        answer, name = counter.counted.answer, counter.cell.counter.name
-        long = (answer.get("total") or 0.0) >= LONG_COUNTING_SECONDS
-        if answer["status"] == "ok" and long and name not in quick and count_key(counter.cell) in unchosen and quick:
-            said.append(
-                f"counting={name} took {duration_text(answer['total'])} for {counter.cell.reading.file.name}; "
-                f"counting={quick[0]} counts the same words in a fraction of that"
-            )
-    return said
 
 
 def quicker_later(cell: TrainCell, run: Run) -> str | None:
@@ -366,13 +349,10 @@ def why_not_counted(cell: CountCell, counted: Counted) -> str:
     )
 
 
-def refuse_if_nothing_counted(run: Run) -> None:
-    """One sentence instead of a table of dashes when no words could be had."""
-    reasons = {
+def reasons_not_counted(run: Run) -> set[str]:
+    """One sentence for each counter that came to no words."""
+    return {
         why_not_counted(cell, counted)
-        for cell in run.count_cells(run.cells)
+        for cell in count_cells(run.cells)
         if (counted := run.counts.get(count_key(cell))) is not None and counted.words is None
     }
-    if reasons and all(counted.words is None for counted in run.counts.values()):
-        code = MISMATCH if run.disagreements else UNMEASURED
-        raise Refusal("; ".join(run.disagreements or sorted(reasons)), code)

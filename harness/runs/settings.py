@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from harness.common.choices import at_least, one_of
+from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.errors import Refusal
 from harness.measure.environment import usable_cores
 from harness.measure.instructions import RUN_TRAINER
-from harness.runs.precision import Rule, rule_of
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How precisely ratios are wanted, as a share of them, and between which numbers of blocks."""
+
+    within: float
+    fewest: int = FEWEST_BLOCKS
+    most: int = 20
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Preset:
     quiet_seconds: float = 0.0
     """The longest wait for a quiet machine before each cell."""
     precision: Rule | None = None
-    """When enough is known; None: after a fixed number of blocks."""
+    """How precisely ratios are wanted; None: a fixed number of blocks."""
 
     @property
     def timed(self) -> bool:
@@ -45,14 +54,12 @@ class Settings:
     save: Path | None
     repeat: int
     seed: int
-    fresh_counts: bool
     plan_only: bool
     measure: Preset
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
     affinity: tuple[int, ...] | None = None
-    task_by_task: bool = False
     tokens: bool = False
     """Whether to count the tokens that are left of the text."""
 
@@ -65,7 +72,6 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     rule = rule_of(config["measure"]["precision"], repeat, config["measure"]["most"], timed=preset.timed)
     if rule is not None:
         preset, repeat = replace(preset, precision=rule), rule.fewest
-    one_of("counts", config["counts"], ["kept", "fresh"])
     for name in ("results", "save"):
         if config[name] == "":
             raise Refusal(f"{name} is empty; set {name}=FOLDER")
@@ -74,11 +80,9 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         save=Path(config["save"]) if config["save"] is not None else None,
         repeat=repeat,
         seed=config["seed"],
-        fresh_counts=config["counts"] == "fresh",
         plan_only=config["plan"],
         measure=preset,
         rerun=config["rerun"],
-        task_by_task=config["task_by_task"],
         overwrite=config["overwrite"],
         concurrent=config["concurrent"],
         affinity=affinity_of(config["affinity"]),
@@ -92,6 +96,20 @@ def preset_of(composed: Mapping[str, Any]) -> Preset:
     if not 0 <= composed["quiet"] < math.inf:
         raise Refusal(f"measure.quiet={composed['quiet']:g} is not a time; it is in seconds, 0 or more")
     return Preset(composed["name"], composed["kind"], composed["warm_up"], composed["quiet"])
+
+
+def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> Rule | None:
+    """The rule that is asked for, None if none is. Raises Refusal for an impossible one."""
+    if precision is None:
+        return None
+    if not 0 < precision < 1:
+        raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
+    if not timed:
+        raise Refusal("measure.precision is of times, and none are measured so; leave it out, or set measure=quick")
+    fewest = max(FEWEST_BLOCKS, repeat)
+    if most < fewest:
+        raise Refusal(f"measure.most={most} is fewer than the {fewest} blocks that there are at least; set more")
+    return Rule(precision, fewest, most)
 
 
 def threads_of(asked: Any) -> int:

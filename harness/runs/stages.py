@@ -17,7 +17,6 @@ from harness.runs.cells import of_card_unless_said
 from harness.runs.command_line import Composed, compose
 from harness.runs.record import Record
 from harness.runs.running import Show, plan_of, run_plan
-from harness.runs.spent import Spent
 
 OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save", "plan")
 """What is said of the second stage, or of the command, and not of the first."""
@@ -30,7 +29,7 @@ def has_stages(composed: Sequence[Composed]) -> bool:
 
 
 def run_stages(
-    arguments: Sequence[str], composed: Sequence[Composed], folder: Path, show: Show, console: Console, spent: Spent
+    arguments: Sequence[str], composed: Sequence[Composed], folder: Path, show: Show, console: Console
 ) -> int:
     """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
     if len(composed) > 1:
@@ -42,14 +41,14 @@ def run_stages(
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     first_records: list[Record] = []
     first = made_of(first_arguments(arguments, config, place_of(config, folder)))
-    code = run_plan(plan_of(first), folder / "1", lambda records, _: first_records.extend(records), console, spent)
+    code = run_plan(plan_of(first), folder / "1", lambda records, _: first_records.extend(records), console)
     if code != OK:
         show(first_records, ["the first stage failed, so there is no second"])
         return code
     learned = learned_at(place_of(config, folder))
     second = made_of([*arguments, f"extend={learned}", "first_stage.pattern=null"])
     return run_plan(
-        plan_of(second), folder / "2", lambda records, notes: show([*first_records, *records], notes), console, spent
+        plan_of(second), folder / "2", lambda records, notes: show([*first_records, *records], notes), console
     )
 
 

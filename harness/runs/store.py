@@ -1,4 +1,4 @@
-"""What is kept beside a corpus between runs: its words, how long each counter took for them, its reference merges."""
+"""What is kept beside a corpus between runs: its words and its reference merges; nothing about time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import cache, files
-from harness.measure.process import CLOCK_TOLERANCE_SECONDS
-from harness.measure.source_digest import source_sha256
-from harness.runs.cells import CountCell, Reading
+from harness.runs.cells import Reading
 from harness.runs.extension import NOTHING, Extension
 from harness.worker import word_store
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes
@@ -85,31 +83,6 @@ def keep_words(reading: Reading, counted: Path) -> Path:
     if manifest_of(kept)["sha256"] != manifest_of(counted)["sha256"]:
         raise OtherWords(kept)
     return kept
-
-
-def measured_count(cell: CountCell, machine: str) -> dict[str, Any] | None:
-    """The kept measurement of a counter on a machine like this one, if there is a whole one and its words are there.
-
-    A counter whose code has changed since is another one.
-    """
-    try:
-        answer: dict[str, Any] = json.loads(_measurement(cell, machine).read_text())
-        whole = (
-            answer["status"] == "ok" and answer["total"] >= sum(answer["seconds"].values()) - CLOCK_TOLERANCE_SECONDS
-        )
-    except (FileNotFoundError, *DAMAGED):
-        return None
-    return answer if whole and words_of(cell.reading) is not None else None
-
-
-def keep_count(cell: CountCell, machine: str, answer: dict[str, Any]) -> None:
-    with files.placing(_measurement(cell, machine)) as temporary:
-        temporary.write_text(json.dumps(answer))
-
-
-def _measurement(cell: CountCell, machine: str) -> Path:
-    source = (source_sha256(cell.counter.target) or "")[:16]
-    return folder_of(cell.reading) / f"counted-{cell.key()}-{source}-{machine}.json"
 
 
 def reference(reading: Reading, tie_break: str, min_count: int, extension: Extension = NOTHING) -> Reference | None:

@@ -53,8 +53,8 @@ python -m harness [-m] [NAME=VALUE ...]
   extend=FOLDER|FILE  inherited=kept|met  veto=superbpe|bytes:N|characters:N|mine:veto
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
-  counts=fresh  results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1]  tokens=true
-  plan=true  rerun=true  concurrent=true  task_by_task=true  page_cache=cold
+  results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1]  tokens=true  plan=true
+  rerun=true  concurrent=true  page_cache=cold
 
 Exit code: 0 all measured (or extrapolated) and equal, 2 usage, 21 mismatch, 22 could
 not measure, 130 interrupted. Records: results/local.

@@ -27,7 +27,7 @@ from harness.results.charts.values import MEASURED, UNCONFIRMED, Value, log_rang
 from harness.results.colours import BAND, INK
 from harness.results.columns import interval_text
 from harness.results.legend import Legend
-from harness.results.rows import Row, alike, on_one_footing
+from harness.results.rows import Row
 
 
 class Compared(NamedTuple):
@@ -67,16 +67,14 @@ def paired(rows: Sequence[Row], request: Request) -> Chart:
 def _baseline(group: Sequence[Row], name: str | None) -> Row | None:
     """The row of that name; without a name the one that took the least."""
     usable = [row for row in group if row.total is not None and (name is None or row.name == name)]
-    footing = zip(on_one_footing(usable), usable, strict=True)
-    return min(footing, key=lambda both: both[0].total or 0.0, default=(None, None))[1]
+    return min(usable, key=lambda row: row.total or 0.0, default=None)
 
 
 def compared_with(group: Sequence[Row], base: Row) -> list[Compared]:
     """Every other row that shared two blocks or more with the baseline, the slowest first."""
     lines = []
     for row, label in zip(group, Legend(group).short_labels(), strict=True):
-        sides = (each.samples for each in alike(row, base))
-        comparison = compare(*sides) if row is not base and row.total is not None else None
+        comparison = compare(row.samples, base.samples) if row is not base and row.total is not None else None
         if comparison is not None and comparison.blocks > 1:
             lines.append(Compared(label, row, comparison))
     return sorted(lines, key=lambda line: -line.comparison.ratio)

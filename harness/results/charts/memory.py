@@ -36,7 +36,7 @@ from harness.results.charts.values import (
 )
 from harness.results.colours import INK
 from harness.results.legend import SAMPLED, Legend
-from harness.results.rows import Row, on_one_footing
+from harness.results.rows import Row
 
 MOST_NAMED = 14
 """So many names find room beside a panel; of more rows only those of the front are named there."""
@@ -78,8 +78,7 @@ def _sampled(rows: Sequence[Row]) -> bool:
 
 def with_both(group: Sequence[Row], request: Request) -> list[Row]:
     """The rows of a group that have a time and a peak of memory."""
-    footed = on_one_footing(group) if request.seconds == "total" else group
-    return [row for row in footed if value_of(row, request.seconds).form in PROVED and row.peak_rss_bytes]
+    return [row for row in group if value_of(row, request.seconds).form in PROVED and row.peak_rss_bytes]
 
 
 def memory_panel(name: str, group: Sequence[Row], groups: Sequence[Sequence[Row]], request: Request) -> Panel:

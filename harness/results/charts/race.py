@@ -31,13 +31,12 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
     """Total seconds on a log axis, sorted; rows that were asked different things cannot stand in one race."""
     trainers = [row for row in rows if not row.counting_only]
     asked = one_question(trainers, "race", without=("tie_break", "counting")) if trainers else []
-    training = [row for row in asked if row.seconds and not row.counted]
-    values = [(row, value_of(row, "total")) for row in asked if row.counted or not row.seconds]
+    values = [(row, value_of(row, "total")) for row in asked]
     drawn = sorted(
         ((row, value) for row, value in values if value.number is not None), key=lambda drawn: drawn[1].number or 0.0
     )
     if not drawn:
-        raise lacking("race: no trainer has a total with counting; python -m harness counts=fresh measures some")
+        raise lacking("race: no trainer has a total; python -m harness measures some")
     low, high = log_range((value.number or 0.0 for _, value in drawn), 2.2, 1.0)
     high *= (high / low) ** _ROOM
     fastest = drawn[0][1].number or 1.0
@@ -51,9 +50,8 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
         times = "" if place == 0 else f"  ×{ratio_text(number / fastest)}"
         marks.append(Text(place, f"{time_text(value)}{times}", number, 5, 9.5, INK))
     kinds = {mark.part: mark.colour for mark in marks if isinstance(mark, Bar)}
-    notes = ["The whole way from the file, counting included. ×N: N times the fastest."]
-    if training:
-        notes.append(f"Not drawn, as their word counts are of an earlier run: {listed(list(map(name_of, training)))}.")
+    counted = all(row.counted for row, _ in drawn if row.seconds)
+    notes = [f"{'The whole way from the file, counting included. ' if counted else ''}×N: N times the fastest."]
     if any(value.form in (ESTIMATED, AT_LEAST) for _, value in drawn):
         notes.append("~: extrapolated from what was done at the limit; >: at least this.")
     if others := [name_of(row) for row, _ in drawn if row.by_design]:
@@ -65,7 +63,7 @@ def race(rows: Sequence[Row], request: Request) -> Chart:
     return Chart(
         request.title or "From a text to merges: total seconds",
         _caption([row for row, _ in drawn]),
-        [*notes, *failures(asked, [*training, *(row for row, _ in drawn)])],
+        [*notes, *failures(asked, [row for row, _ in drawn])],
         [panel],
         [Entry(text, colour) for text, colour in kinds.items()] if len(kinds) > 1 else [],
         step=0.3,

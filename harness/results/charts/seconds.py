@@ -52,9 +52,9 @@ from harness.results.charts.values import (
     value_of,
 )
 from harness.results.colours import FAINT, INK, WRONG, ink_on, phase_colour
-from harness.results.legend import REUSED, UNCONFIRMED, Legend, divergence_text, failure_text
+from harness.results.legend import UNCONFIRMED, Legend, divergence_text, failure_text
 from harness.results.notes import ONE_RUN_CANNOT_TELL
-from harness.results.rows import Row, decimals_of, measured_phases, on_one_footing
+from harness.results.rows import Row, decimals_of, measured_phases
 
 MOST_RUNS = 300
 """Of more runs of a row nobody would tell one tick from the next."""
@@ -227,14 +227,13 @@ def _texts(rows: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
     decimals, written = decimals_of(rows), []
     for row in rows:
         total, parts = seconds_texts(list(row.seconds.values()), decimals)
-        signs = (REUSED if row.counts_reused else "") + ("" if row.confirmed else UNCONFIRMED)
+        signs = "" if row.confirmed else UNCONFIRMED
         written.append((f"{total} s{signs}", dict(zip(row.seconds, parts, strict=True))))
     return written
 
 
 def ladder(rows: Sequence[Row], request: Request) -> Chart:
     """A panel for each question, its rungs from above in the order of the registry, variants that it lacks below."""
-    rows = on_one_footing(rows) if request.seconds == "total" else rows
     groups = [_rungs(group, request) for group in grouped(rows)]
     groups = [group for group in groups if group]
     spoken = SPOKEN[request.seconds]

@@ -162,13 +162,10 @@ def describe(rows: Sequence[Row], request: Request, size: Size) -> Chart:
 def series_of(group: Sequence[Row], request: Request, size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more, the slowest at the largest size first."""
     lines: dict[str, list[tuple[int, Row, Value]]] = {}
-    # One line is of one footing, although its points answer different questions.
-    training = request.seconds == "total" and any(row.seconds and not row.counted for row in group)
     for row, name in zip(group, _names(group, size), strict=True):
-        shown = row.training if training else row
-        number, value = size.of(row), value_of(shown, request.seconds)
+        number, value = size.of(row), value_of(row, request.seconds)
         if number is not None and value.number is not None:
-            lines.setdefault(name, []).append((number, shown, value))
+            lines.setdefault(name, []).append((number, row, value))
     several = [
         Series(name, tuple(sorted(points, key=lambda point: point[0])))
         for name, points in lines.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, log, sqrt
@@ -12,6 +13,7 @@ from harness.results.fields import merge_seconds
 from harness.results.notes import ONE_RUN_CANNOT_TELL
 from harness.results.rows import Row
 from harness.runs.record import BY_ITSELF
+from variants.contract import COUNTING_PHASES
 
 QUANTITIES = ("training", "total", "cpu")
 """Seconds of which a picture may be: of everything but reading and counting, of the whole way from the file, or of the
@@ -91,11 +93,12 @@ def _counting(row: Row) -> float:
 
 def _bounds(row: Row, quantity: str, seconds: float) -> tuple[float, float]:
     """The least and the most of several runs; of one, how far another might be from it."""
-    training = quantity == "training" and not row.counting_only
     if quantity == "cpu":
         times = [sample.cpu_seconds for sample in row.samples]
     else:
-        times = [sample.training_seconds if training else sample.wall_seconds for sample in row.samples]
+        training = quantity == "training" and not row.counting_only
+        left_out = COUNTING_PHASES if training else ()
+        times = [math.fsum(spent for phase, spent in run.items() if phase not in left_out) for run in row.each]
     runs = [seconds for seconds in times if seconds]
     if len(runs) > 1:
         return min(*runs, seconds), max(*runs, seconds)

@@ -82,7 +82,7 @@ def _grown(sets: Sequence[Sequence[Row]]) -> Iterator[Panel]:
 
 def drawing(page_rows: PageRows, figures: Sequence[Figure]) -> dict[str, Any]:
     """What the page's script draws from: rows, figures with their marks, and what stands for each `@` in them."""
-    places = {id(each): place for place, row in enumerate(page_rows.rows) for each in (row, row.training)}
+    places = {id(row): place for place, row in enumerate(page_rows.rows)}
     looks = {row.name: row_look(row) for row in page_rows.rows}
     phases = {phase: phase_colour(phase) for phase in measured_phases(page_rows.rows)}
     return {

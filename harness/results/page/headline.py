@@ -10,7 +10,7 @@ from harness.results.columns import mark_of
 from harness.results.notes import told_apart
 from harness.results.page.page_rows import PageRows
 from harness.results.page.ranking import comparable_groups, from_the_fastest
-from harness.results.rows import Row, on_one_footing
+from harness.results.rows import Row
 
 MOST_TASKS = 3
 """Of more tasks a table says who is fastest."""
@@ -22,7 +22,7 @@ def headlines(page_rows: PageRows) -> list[tuple[str, str]]:
     groups = comparable_groups(page_rows)
     if not groups or len(groups) > MOST_TASKS:
         return []
-    ranked = on_one_footing(page_rows.rows)
+    ranked = page_rows.rows
     return [
         (page_rows.tasks[group[0]] if len(groups) > 1 else "", _sentence(page_rows, ranked, group)) for group in groups
     ]

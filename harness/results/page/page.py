@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import operator
+import statistics
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import Any
 
 from harness.common.comparison import Comparison
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.middle import median
 from harness.common.units import count_text
 from harness.results.charts.seconds import MOST_RUNS
 from harness.results.chosen import IN_NO_PICTURE
@@ -269,7 +269,7 @@ def _runs(row: Row) -> str | None:
     """Every total; of very many the ends and the middle."""
     seconds = [sample.wall_seconds for sample in row.samples]
     if len(seconds) > MOST_RUNS:
-        low, middle, high = min(seconds), median(seconds), max(seconds)
+        low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
         return f"{low:.4g} to {high:.4g} s, half of {count_text(len(seconds))} below {middle:.4g} s"
     return f"{' / '.join(f'{each:.4g}' for each in seconds)} s" if len(seconds) > 1 else None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.results.page.page_rows import PageRows
-from harness.results.rows import Row, on_one_footing
+from harness.results.rows import Row
 
 
 def comparable_groups(page_rows: PageRows) -> list[list[int]]:
@@ -32,7 +32,7 @@ def from_the_fastest(rows: Sequence[Row], group: Sequence[int]) -> list[int]:
 
 def times_the_fastest(page_rows: PageRows) -> list[float | None]:
     """How many times the fastest row's total each row takes; None beside nothing that it can be compared with."""
-    ranked = on_one_footing(page_rows.rows)
+    ranked = page_rows.rows
     times: list[float | None] = [None] * len(page_rows.rows)
     for group in comparable_groups(page_rows):
         least = ranked[from_the_fastest(ranked, group)[0]].total

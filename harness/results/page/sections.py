@@ -14,7 +14,7 @@ from harness.results.legend import divergence_text, failure_text, status_text
 from harness.results.notes import told_apart
 from harness.results.page.page_rows import PageRows
 from harness.results.page.ranking import comparable_groups, from_the_fastest
-from harness.results.rows import Row, on_one_footing
+from harness.results.rows import Row
 from harness.runs.fields import DECISIVE
 from harness.worker.calling import OWN
 
@@ -27,7 +27,7 @@ STATUSES = {
     "killed": "ended by a signal from outside",
     "rejected": "its clock and those of its witnesses contradict each other, so its time is worth nothing",
     "skipped": "could not run here, for the reason given",
-    "extrapolated": "ended by limits.wall; what all of it would take is foretold from how far it came",
+    "extrapolated": "ended by limits.wall; what all of it would take is estimated from runs on small parts",
 }
 UNCONFIRMED = "ok, but no variant of another family has come to the same merges; figures bear a question mark"
 _NO_CARD = "not known: no card of conf/data has this name"
@@ -65,7 +65,7 @@ class Proof:
 
 def best_of_each_task(page_rows: PageRows) -> list[Best]:
     """The fastest of all confirmed rows that may be ranked together, with those that one run cannot tell from it."""
-    ranked = on_one_footing(page_rows.rows)
+    ranked = page_rows.rows
     return [_best(page_rows, ranked, group) for group in comparable_groups(page_rows)]
 
 
