@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.results.latest import latest, latest_run
 from harness.results.matches import NAMES
-from harness.results.rows import told
-from harness.runs.fields import Key, cell_of
-from harness.runs.record import LeftOut, Record, read_records
+from harness.runs.record import LeftOut, read_records
 
 DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)
 """What `paths` is where none was given; the same folder given by name is a list."""
 IN_NO_PICTURE: LeftOut = {
-    **dict.fromkeys(("stderr_tail", "last_phase", "laps", "clock_cost_seconds"), ()),
+    **dict.fromkeys(("stderr_tail", "last_phase", "laps", "clock_cost_seconds", "curve"), ()),
     "witness": ("wall_seconds", "import_cpu_seconds"),
     "disturbance": ("psi_cpu_seconds", "steal_seconds"),
 }
 """What of a record no picture and no page shows."""
-IN_NO_TABLE: LeftOut = {**IN_NO_PICTURE, **dict.fromkeys(("curve", "affinity"), ())}
+IN_NO_TABLE: LeftOut = {**IN_NO_PICTURE, "affinity": ()}
 """What of a record no table shows: half of the memory of 200,000 records."""
-
-
-def without_curves_of_repetitions() -> Callable[[Record], None]:
-    """What takes the curve out of each record, in their order, that cannot be the one which stands for its cell.
-
-    That is the first of its run among those that say most (rows.py), of those that ended alike.
-    """
-    said: dict[Key, bool] = {}
-
-    def take_out(record: Record) -> None:
-        proof = record.get("proof")
-        like = tuple(map(record.get, _ENDED)), proof and proof.get("state"), cell_of(record)
-        if like not in said or told(record) > said[like]:
-            said[like] = told(record)
-        else:
-            record.pop("curve", None)
-
-    return take_out
-
-
-_ENDED = ("run_id", "status", "measure", "warm_up", "block_whole")
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,10 +49,7 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_records(arguments: argparse.Namespace, without: LeftOut = IN_NO_PICTURE) -> Sequence[Mapping[str, Any]]:
-    """The records that the arguments mean; without a path the latest run's. Raises Refusal if there are none.
-
-    Of those of one cell, the curve is left in that which stands for it.
-    """
+    """The records that the arguments mean; without a path the latest run's. Raises Refusal if there are none."""
     records = records_of(arguments.paths, arguments.all, without)
     return records if arguments.all or arguments.paths != NO_PATHS else latest_run(records)
 
@@ -84,7 +58,7 @@ def records_of(
     paths: Sequence[str], every: bool = False, without: LeftOut = IN_NO_PICTURE
 ) -> Sequence[Mapping[str, Any]]:
     """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
-    records = read_records(paths, without, without_curves_of_repetitions() if "curve" not in without else None)
+    records = read_records(paths, without)
     if not records:
         raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
     return records if every else latest(records)

@@ -16,7 +16,7 @@ import json
 import marshal
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -359,15 +359,8 @@ def report(line: Line) -> None:
     say(skipped)
 
 
-def read_records(
-    paths: Sequence[Path | str],
-    without: LeftOut = NOTHING_LEFT_OUT,
-    shorten: Callable[[Record], None] | None = None,
-) -> list[Record]:
-    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped.
-
-    Each may be shortened as soon as it has been read.
-    """
+def read_records(paths: Sequence[Path | str], without: LeftOut = NOTHING_LEFT_OUT) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped."""
     records = []
     for given in map(Path, paths):
         for file in files_of(given) if given.is_dir() else [given]:
@@ -378,8 +371,6 @@ def read_records(
                 elif is_without_counting(line.record):
                     incomplete += 1
                 else:
-                    if shorten is not None:
-                        shorten(line.record)
                     records.append(line.record)
             if incomplete:
                 told = counted_text(incomplete, "record")

@@ -82,7 +82,7 @@ def page(
             title=_title(page_rows, sets),
             on_corpora=caption[:corpora],
             caption=caption[corpora:],
-            digest=_digest(sets, page_rows),
+            digest=_digest(sets),
             policy=_policy(scripts),
             style=(HERE / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
@@ -171,12 +171,12 @@ def _title(page_rows: PageRows, sets: Mapping[str, Records]) -> str:
     return f"{subject} on {on}" if on else subject
 
 
-def _digest(sets: Mapping[str, Records], page_rows: PageRows) -> str:
+def _digest(sets: Mapping[str, Records]) -> str:
     """Of what a page takes from its records, so that two pages can be told to be about the same.
 
-    Key by key for many records at a time: what all of them share is spelled once, and the curve is that of each row.
+    Key by key for many records at a time: what all of them share is spelled once.
     """
-    digest = hashlib.sha256(exactly([row.record.get("curve") for row in page_rows.rows]))
+    digest = hashlib.sha256()
     for name in sorted(sets):
         digest.update(exactly(name))
         for start in range(0, len(sets[name]), _AT_ONCE):
@@ -188,7 +188,7 @@ def _digest(sets: Mapping[str, Records], page_rows: PageRows) -> str:
 
 
 _AT_ONCE = 1000
-_NOT_IN_DIGEST = {"curve", *(name for name, kept in IN_NO_PICTURE.items() if not kept)}
+_NOT_IN_DIGEST = {name for name, kept in IN_NO_PICTURE.items() if not kept}
 
 
 def _shown_of(key: str, values: list[Any]) -> list[Any]:
