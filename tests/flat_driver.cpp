@@ -1,6 +1,6 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
-// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, batch, nine bits of switches, guess scale,
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, nine bits of switches, guess scale,
 // whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, the veto, its length, and the
 // inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
@@ -37,8 +37,8 @@ std::vector<Case> read_cases(const char* path) {
     unsigned switches = 0;
     for (Case one; file >> words; cases.push_back(one), one = Case()) {
         flat::Options& options = one.options;
-        file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> options.batch >>
-            switches >> options.guess_scale >> one.extends;
+        file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> switches >>
+            options.guess_scale >> one.extends;
         if (one.extends) {
             int veto = 0;
             std::size_t inherited = 0;

@@ -50,7 +50,7 @@ def learn(
         meter or Meter(),
         tie_break=list(TieBreak).index(tie_break),
         min_count=min_count,
-        **{"threads": 1, "batch": 1, **ALL_ON, **settings},
+        **{"threads": 1, **ALL_ON, **settings},
     )
 
 
@@ -101,39 +101,9 @@ def test_each_idea_can_be_switched_off(idea: str) -> None:
 
 
 @pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("parameters", [*({idea: False} for idea in flat.IDEAS), {"batch": 4}], ids="-".join)
+@pytest.mark.parametrize("parameters", [{idea: False} for idea in flat.IDEAS], ids="-".join)
 def test_every_switch_conforms(parameters: dict[str, Any], choose: Callable[[list[Check]], list[Check]]) -> None:
     passing(choose(trainer_checks()), functools.partial(flat.train, **parameters))
-
-
-@pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
-@pytest.mark.parametrize("batch", [2, 3, 1000])
-def test_merges_made_in_one_pass_are_those_made_one_by_one(batch: int, tie_break: TieBreak) -> None:
-    for seed in range(400, 420):
-        meter = Meter()
-        merges = flat.train(random_words(seed), 100, meter, tie_break=tie_break, batch=batch)
-        assert merges == defined(seed, 100, tie_break), seed
-        assert meter.tallies["batches"] <= len(merges)
-
-
-def test_pairs_that_do_not_touch_are_merged_in_one_pass() -> None:
-    words = WordCounts.from_items([(b"ab", 5), (b"cd", 4), (b"ef", 3), (b"gh", 3)])
-    meter = Meter()
-    assert len(flat.train(words, 9, meter, batch=8)) == 4
-    assert meter.tallies["batches"] == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "first", "second"),
-    [
-        ({b"aaaa": 5, b"cd": 4}, (b"a", b"a"), (b"aa", b"aa")),  # A = B
-        ({b"abc": 5, b"bc": 4, b"cx": 1}, (b"b", b"c"), (b"a", b"bc")),  # D = A of a pair that loses to the next
-        ({b"xab": 4, b"ab": 1, b"cd": 4}, (b"a", b"b"), (b"x", b"ab")),  # a new pair equals the next one's count
-    ],
-)
-def test_pairs_that_do_touch_are_not(words: dict[bytes, int], first: Merge, second: Merge) -> None:
-    table = WordCounts.from_items(words.items())
-    assert flat.train(table, 2, batch=8) == naive.train(table, 2) == [first, second]
 
 
 @pytest.mark.parametrize("seed", range(200, 240))
@@ -148,7 +118,6 @@ def test_any_mixture_of_settings_gives_the_same_merges(seed: int) -> None:
         settings["wide_symbols"] = dice.random() < 0.5
         settings["wide_positions"] = dice.random() < 0.5
         settings["threads"], settings["part"] = dice.randint(1, 5), 16
-        settings["batch"] = dice.choice((1, 2, 5, 1000))
         assert learn(words, 200, tie_break=tie_break, **settings) == expected, settings
 
 
@@ -389,7 +358,6 @@ def test_fuzzed_tables_in_every_setting(seed: int) -> None:
         for guess_scale in (1.0, 30.0, HUGE_GUESS):
             settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
             settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
-            settings["batch"] = dice.choice((1, 2, 5, 1000))
             learned = learn(words, num_merges, None, tie_break, min_count, guess_scale=guess_scale, **settings)
             assert learned == expected, (number, settings)
 
@@ -412,8 +380,8 @@ def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, 
         table = random_table(seed) if seed % 50 else {b"ab": 2**62, b"cb": 2**62 - 1}
         num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
         switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
-        threads, batch, guess_scale = dice.randint(1, 3), dice.choice((1, 4, 100)), dice.choice((1, 30, 1e9))
-        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, batch, switches, guess_scale, 0)
+        threads, guess_scale = dice.randint(1, 3), dice.choice((1, 30, 1e9))
+        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale, 0)
         yield case_text(numbers, table), table, num_merges, tie_break
 
 

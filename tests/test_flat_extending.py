@@ -50,7 +50,6 @@ def learn(words: WordCounts, num_merges: int, inherited: list[Merge], batches: i
             "tie_break": list(TieBreak).index(settings.pop("tie_break", TieBreak.GREATEST_BYTES)),
             "min_count": 1,
             "threads": 1,
-            "batch": 1,
             **ALL_ON,
             "inherited": ids,
             "dropping": inheriting == "met",
@@ -125,7 +124,6 @@ def extend_at_random(seed: int) -> None:
         settings: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
         settings["wide_symbols"], settings["wide_positions"] = dice.random() < 0.3, dice.random() < 0.3
         settings["threads"], settings["part"] = dice.randint(1, 4), 16
-        settings["batch"] = dice.choice((1, 5, 1000))
         settings["batches"] = dice.choice((0, 1, 4))
         learned = outcome(learn, words, num_merges, inherited, guess_scale=guess_scale, **asked, **settings)
         assert learned == expected, (seed, settings)
@@ -340,7 +338,7 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
     except ValueError:
         return driver_case(seed + 1_000_000)
     switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
-    numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), 1, switches]
+    numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), switches]
     numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), kind, longest, len(lefts)]
     numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
     expected = naive_extending.train(

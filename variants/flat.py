@@ -54,7 +54,6 @@ def train(
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
-    batch: int = 1,
     layout: bool = True,
     occurrence_lists: bool = True,
     accumulators: bool = True,
@@ -73,7 +72,7 @@ def train(
     allocation fails.
 
     It can go on from merges that are already made (extending.py, native/flat_extending.hpp): the pieces are encoded by
-    them, and from there on a token is what a byte was. Then `word_order` means nothing and `batch` is 1.
+    them, and from there on a token is what a byte was. Then `word_order` means nothing.
     """
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     return train_on(
@@ -83,7 +82,6 @@ def train(
         tie_break=tie_break,
         min_count=min_count,
         threads=threads,
-        batch=batch,
         layout=layout,
         occurrence_lists=occurrence_lists,
         accumulators=accumulators,
@@ -105,7 +103,6 @@ def train_on(
     tie_break: TieBreak,
     min_count: int,
     threads: int,
-    batch: int = 1,
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
@@ -129,7 +126,6 @@ def train_on(
         tie_break=tie_break,
         min_count=min_count,
         threads=threads,
-        batch=batch,
         **ideas,
         **extending,
     )
@@ -151,7 +147,7 @@ def train_compiled(
         tie_break=list(TieBreak).index(tie_break),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
         threads=threads,
-        **{"batch": 1, **dict.fromkeys(IDEAS, True), **further},
+        **{**dict.fromkeys(IDEAS, True), **further},
     )
     return merges
 

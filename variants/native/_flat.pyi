@@ -17,7 +17,6 @@ def train(
     tie_break: int,
     min_count: int,
     threads: int,
-    batch: int,
     layout: bool,
     occurrence_lists: bool,
     accumulators: bool,

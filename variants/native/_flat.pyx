@@ -26,7 +26,6 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         int64_t min_count
         TieBreak tie_break
         size_t threads
-        size_t batch
         flag layout
         flag occurrence_lists
         flag accumulators
@@ -51,7 +50,6 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         uint64_t queue_moves
         uint64_t levels
         uint64_t rescans
-        uint64_t batches
         uint64_t text_bytes
         uint64_t list_bytes
         uint64_t table_bytes
@@ -205,7 +203,6 @@ def train(
     int tie_break,
     int64_t min_count,
     size_t threads,
-    size_t batch,
     bint layout,
     bint occurrence_lists,
     bint accumulators,
@@ -242,7 +239,6 @@ def train(
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
     options.threads = threads
-    options.batch = batch
     options.layout = layout
     options.occurrence_lists = occurrence_lists
     options.accumulators = accumulators
@@ -291,7 +287,6 @@ def train(
         ("queue_moves", answer.tallies.queue_moves),
         ("levels", answer.tallies.levels),
         ("rescans", answer.tallies.rescans),
-        ("batches", answer.tallies.batches),
         ("text_bytes", answer.tallies.text_bytes),
         ("list_bytes", answer.tallies.list_bytes),
         ("table_bytes", answer.tallies.table_bytes),

@@ -53,9 +53,6 @@
 //    not kept are written to an idle cell. What the next three merges will read is asked for before each, and text only into the second
 //    cache: of misses that end in the first too few can be under way.
 //
-// Tried without gain: several merges in one pass, where flat_batch.hpp proves that they are the same. It is exact, and
-// four to nine of them go together, but it is no faster (results/flat_ablation), so one at a time is the default.
-//
 // Work: one pass over the text to lay it out, one to count it and two or three to list the pairs of bytes, then a few
 // nanoseconds for every occurrence merged and every stale entry met, and some hundred for every merge; it does not
 // depend on the length of words.

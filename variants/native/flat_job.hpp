@@ -32,7 +32,6 @@ struct Options {
     std::int64_t min_count = 1;
     TieBreak tie_break = TieBreak::greatest_bytes;
     std::size_t threads = 1;                 // for the work before the first merge
-    std::size_t batch = 1;                   // the most merges that are made in one pass
     // The ideas, each of which can be switched off to see what it is worth; the merges are the same in all settings.
     bool layout = true;
     bool occurrence_lists = true;
@@ -61,7 +60,6 @@ struct Tallies {
     std::uint64_t queue_moves = 0;         // entries found out of date and moved down
     std::uint64_t levels = 0;              // sets of equally frequent pairs that were sorted
     std::uint64_t rescans = 0;
-    std::uint64_t batches = 0;             // passes in which merges were made, one or several
     std::uint64_t text_bytes = 0;
     std::uint64_t list_bytes = 0;          // the most that the occurrence lists held at any time
     std::uint64_t table_bytes = 0;         // the most that the pair table held

@@ -30,7 +30,7 @@ class Merger {
 
     // Merges a pair taken from the queue; new pairs below `lowest` are not kept. Returns the weight of the word that
     // has become one token, 0 if none has.
-    std::uint64_t merge(const Slot& best, std::size_t number, std::int64_t lowest) {
+    std::uint64_t merge(const Slot& best, std::int64_t lowest) {
         left_ = left_of(best.key);
         right_ = right_of(best.key);
         merged_ = tokens_.merge(left_, right_);
@@ -41,44 +41,13 @@ class Merger {
         if (occurrences_.size() < best.entries) occurrences_ = Array<Occurrence>(best.entries);
         before_.reach(merged_);
         after_.reach(merged_);
-        if (gathered_) {
-            replace_standing(standing_.data() + ends_[number], ends_[number + 1] - ends_[number]);
-        } else {
-            options_.branch_free ? replace<true>(best.list, best.entries) : replace<false>(best.list, best.entries);
-        }
+        options_.branch_free ? replace<true>(best.list, best.entries) : replace<false>(best.list, best.entries);
         pairs_.give_back(best.list, best.entries);
         tallies_.positions_visited += best.entries;
         tallies_.occurrences_merged += found_;
         tallies_.stale_positions += best.entries - found_;
         options_.accumulators ? update_summed(lowest) : update_singly(lowest);
         return finished_;
-    }
-
-    // Of several pairs that are to be merged together: finds the places of all before the first is replaced, so that the
-    // processor waits for the text once and not once for each of them.
-    void gather(const std::vector<Slot>& taken) {
-        gathered_ = taken.size() > 1;
-        if (!gathered_) return;
-        const Symbol* const symbols = text_.symbols.data();
-        std::size_t entries = 0;
-        for (const Slot& slot : taken) {
-            for (std::size_t place = 0; place < slot.entries; ++place)
-                __builtin_prefetch(symbols + slot.list[place]);
-            entries += slot.entries;
-        }
-        if (standing_.size() <= entries) standing_ = Array<Position>(2 * entries + 1);
-        std::size_t found = 0;
-        ends_.assign(1, 0);
-        for (const Slot& slot : taken) {
-            const std::uint32_t left = left_of(slot.key), right = right_of(slot.key);
-            const std::size_t left_length = tokens_.length(left);
-            for (std::size_t place = 0; place < slot.entries; ++place) {
-                const Position at = slot.list[place];
-                standing_[found] = at;
-                found += (symbols[at] == left) & (symbols[at + left_length] == right);
-            }
-            ends_.push_back(found);
-        }
     }
 
     // Asks for the beginning of what a later merge will read, in three steps.
@@ -183,7 +152,6 @@ class Merger {
         after_.number = afters.number;
         found_ = static_cast<std::size_t>(occurrence - occurrences_.data());
     }
-
 
     // ---- the pairs beside the occurrences, by sums over neighbours ----
 
@@ -329,10 +297,6 @@ class Merger {
     Array<Occurrence> occurrences_;
     std::size_t found_ = 0;
     Position nowhere_ = 0;
-    // Of the merges to come, where several are made in one pass: their places, one after the other.
-    bool gathered_ = false;
-    Array<Position> standing_;
-    std::vector<std::size_t> ends_;
     std::vector<PairKey> born_;    // where the table is asked for every occurrence
 };
 

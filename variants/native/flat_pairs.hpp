@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "flat_batch.hpp"
 #include "flat_histogram.hpp"
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
@@ -23,10 +22,9 @@ class KeptPairs {
     using Table = PairTable<Position>;
     using Slot = typename Table::Slot;
 
-    // A pair that is `refused` is never kept. Then no batch is taken: that others may follow in one pass is proved from
-    // the counts of all pairs, and those of refused ones are not known.
+    // A pair that is `refused` is never kept.
     KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies, Refusals* refused = nullptr)
-        : tallies_(tallies), exact_(options.occurrence_lists), most_taken_(refused ? 1 : options.batch), refused_(refused) {
+        : tallies_(tallies), exact_(options.occurrence_lists), refused_(refused) {
         if (options.bucket_queue) {
             queue_ = std::make_unique<BucketQueue<Position>>(table_, tokens, tallies);
         } else {
@@ -118,24 +116,6 @@ class KeptPairs {
         return taken;
     }
 
-    // Takes what can be merged in one pass with the pair just taken: short lists only.
-    void take_more(std::vector<Slot>& taken, std::uint64_t merges, std::int64_t lowest) {
-        std::size_t entries = taken.front().entries;
-        batch_.clear();
-        batch_.add(taken.front().key);
-        while (taken.size() < std::min<std::uint64_t>(most_taken_, merges) && entries <= entries_taken) {
-            Slot* const slot = queue_->pop(lowest);
-            if (!slot) return;
-            if (!slot->list || entries + slot->entries > entries_taken || !queue_->may_follow(batch_, slot->key)) {
-                queue_->unpop(slot->key, slot->count);
-                return;
-            }
-            entries += slot->entries;
-            batch_.add(slot->key);
-            taken.push_back(take(slot));
-        }
-    }
-
     void give_back(Position* list, Position entries) { lists_.give_back(list, room_for(entries)); }
 
     // ---- for the plainer ways that flat is held against ----
@@ -200,13 +180,10 @@ class KeptPairs {
 
     static constexpr std::size_t smallest_growing = 4;
     static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
-    static constexpr std::size_t entries_taken = 2048;   // by all the pairs of a batch
 
     Tallies& tallies_;
     bool exact_;
-    std::size_t most_taken_;
     Refusals* refused_;
-    Batch batch_;
     Table table_;
     CountHistogram kept_;
     ListPool<Position> lists_;

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "flat_batch.hpp"
 #include "flat_job.hpp"
 #include "flat_pair_table.hpp"
 #include "flat_tokens.hpp"
@@ -26,10 +25,6 @@ class Queue {
     virtual bool between_levels() const = 0;
     // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
     virtual PairKey upcoming(std::size_t ahead) const = 0;
-    // Whether a pair may follow those of a batch, in which it was popped last: see flat_batch.hpp.
-    virtual bool may_follow(const Batch& batch, PairKey key) const = 0;
-    // Puts back the pair that was popped last.
-    virtual void unpop(PairKey key, std::int64_t count) = 0;
     virtual void clear() = 0;
 };
 
@@ -54,7 +49,6 @@ class BucketQueue final : public Queue<Position> {
 
     Slot* pop(std::int64_t lowest) override {
         for (;;) {
-            if (passed_) dissolve_level();
             if (level_count_ >= lowest) {
                 while (!level_.empty()) {
                     const PairKey key = level_.back().key;
@@ -76,17 +70,9 @@ class BucketQueue final : public Queue<Position> {
         return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
     }
 
-    // The pairs of its count are all in the level.
-    bool may_follow(const Batch& batch, PairKey key) const override {
-        const auto touched = [&](const Ranked& tied) { return batch.touches(tied.key); };
-        return batch.allows(key) && std::none_of(level_.begin(), level_.end(), touched);
-    }
-    void unpop(PairKey key, std::int64_t) override { level_.push_back(ranked(key)); }
-
     void clear() override {
         level_.clear();
         level_count_ = 0;
-        passed_ = false;
         buckets_.clear();
         heavy_.clear();
     }
@@ -123,7 +109,6 @@ class BucketQueue final : public Queue<Position> {
             level_.insert(std::upper_bound(level_.begin(), level_.end(), newcomer, order), newcomer);
             return;
         }
-        passed_ |= count > level_count_ && !level_.empty();
         if (count < light_counts) {
             const std::size_t bucket = static_cast<std::size_t>(count);
             if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
@@ -132,13 +117,6 @@ class BucketQueue final : public Queue<Position> {
             heavy_.push_back({count, key});
             std::push_heap(heavy_.begin(), heavy_.end());
         }
-    }
-
-    // Only where a pair was looked at and put back can one be born above the level: then the level has come too early.
-    void dissolve_level() {
-        passed_ = false;
-        const std::int64_t count = std::exchange(level_count_, 0);
-        for (const Ranked& tied : std::exchange(level_, {})) place(tied.key, count);
     }
 
     Heavy pop_heavy() {
@@ -192,7 +170,6 @@ class BucketQueue final : public Queue<Position> {
     Tallies& tallies_;
     std::vector<Ranked> level_;
     std::int64_t level_count_ = 0;
-    bool passed_ = false;   // a pair stands above the level
     std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
     std::vector<Heavy> heavy_;
 };
@@ -228,8 +205,6 @@ class HeapQueue final : public Queue<Position> {
 
     bool between_levels() const override { return true; }
     PairKey upcoming(std::size_t) const override { return 0; }
-    bool may_follow(const Batch&, PairKey) const override { return false; }   // it does not know the pairs of one count
-    void unpop(PairKey key, std::int64_t count) override { place(key, count); }
     void clear() override { entries_.clear(); }
 
   private:

@@ -27,7 +27,6 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
                  const Options& options, Answer& answer, Watch& watch) {
     Tallies& tallies = answer.tallies;
     Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
-    std::vector<typename KeptPairs<Position>::Slot> taken;
     watch.lap(init);
 
     while (answer.merges.size() < options.num_merges) {
@@ -37,17 +36,12 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
         if (timed) watch.lap(max);
         if (slot) {
             if (!slot->list) first_pairs.list_more();
-            taken.assign(1, pairs.take(slot));
-            if (options.batch > 1) pairs.take_more(taken, options.num_merges - answer.merges.size(), threshold.value());
+            const auto best = pairs.take(slot);
             merger.prefetch(pairs.queue());
-            merger.gather(taken);
-            for (std::size_t number = 0; number < taken.size(); ++number) {
-                const std::uint64_t finished = merger.merge(taken[number], number, threshold.value());
-                answer.merges.push_back({left_of(taken[number].key), right_of(taken[number].key)});
-                threshold.merged(taken[number].count, finished, pairs.kept());
-                watch.worked(64, update);
-            }
-            tallies.batches += 1;
+            const std::uint64_t finished = merger.merge(best, threshold.value());
+            answer.merges.push_back({left_of(best.key), right_of(best.key)});
+            threshold.merged(best.count, finished, pairs.kept());
+            watch.worked(64, update);
         } else if (threshold.lossless()) {
             break;
         } else {
