@@ -31,8 +31,8 @@
 // 4. Counts never rise after a pair is born (2.), and no pair is born above the count being merged: occurrences of
 //    (x, C) have different Cs, and each C is one occurrence of (A, B). So a queue of possibly outdated counts is
 //    exact if it corrects what comes out (flat_queue.hpp), and can be walked down once: a bucket for every count,
-//    whose true pairs are sorted by the tie-break; a pair born with the very count being merged is put in its place
-//    among them.
+//    whose true pairs are sorted by the tie-break; pairs born with the very count being merged wait in a heap beside
+//    them, and the better of both is merged.
 //
 // 5. Accumulators (flat_merge.hpp). The pairs that a merge changes are (x, A), (x, C), (B, y) and (C, y), each told
 //    by one token. So the changes are summed in two arrays over tokens, and the pair table is asked once for every

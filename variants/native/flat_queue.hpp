@@ -30,9 +30,9 @@ class Queue {
 
 // Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
 // much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
-// once. Counts below 65,536 have a bucket each; the few above stand in a binary heap. The pairs of one count are a
-// level: those still true are sorted once by the tie-break and merged from the best down; what is born with just that
-// count is put in its place among them.
+// once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
+// those still true are sorted once by the tie-break and merged from the best down. What is born with just that count goes
+// into a heap beside the sorted level, and the better of both comes out: to insert it among them would move all behind it.
 template <class Position>
 class BucketQueue final : public Queue<Position> {
   public:
@@ -50,28 +50,28 @@ class BucketQueue final : public Queue<Position> {
     Slot* pop(std::int64_t lowest) override {
         for (;;) {
             if (level_count_ >= lowest) {
-                while (!level_.empty()) {
-                    const PairKey key = level_.back().key;
-                    level_.pop_back();
+                while (!between_levels()) {
+                    const PairKey key = next_in_level();
                     Slot* slot = table_.find(key);
                     if (!slot) continue;
                     if (slot->count == level_count_) return slot;
                     move(key, slot->count);
                 }
-            } else if (!level_.empty()) {
+            } else if (!between_levels()) {
                 return nullptr;
             }
             if (!form_level(lowest)) return nullptr;
         }
     }
 
-    bool between_levels() const override { return level_.empty(); }
+    bool between_levels() const override { return level_.empty() && born_.empty(); }
     PairKey upcoming(std::size_t ahead) const override {
         return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
     }
 
     void clear() override {
         level_.clear();
+        born_.clear();
         level_count_ = 0;
         buckets_.clear();
         heavy_.clear();
@@ -95,6 +95,9 @@ class BucketQueue final : public Queue<Position> {
         if (left_of(one.key) == left_of(other.key) && one.right != other.right) return one.right < other.right;
         return tokens_.before(other.key, one.key);
     }
+    auto order() const {
+        return [this](const Ranked& one, const Ranked& other) { return behind(one, other); };
+    }
     Ranked ranked(PairKey key) const { return {tokens_.order(left_of(key)), tokens_.order(right_of(key)), key}; }
 
     void move(PairKey key, std::int64_t count) {
@@ -104,9 +107,8 @@ class BucketQueue final : public Queue<Position> {
 
     void place(PairKey key, std::int64_t count) {
         if (count == level_count_) {
-            const Ranked newcomer = ranked(key);
-            const auto order = [this](const Ranked& one, const Ranked& other) { return behind(one, other); };
-            level_.insert(std::upper_bound(level_.begin(), level_.end(), newcomer, order), newcomer);
+            born_.push_back(ranked(key));
+            std::push_heap(born_.begin(), born_.end(), order());
             return;
         }
         if (count < light_counts) {
@@ -119,11 +121,22 @@ class BucketQueue final : public Queue<Position> {
         }
     }
 
+    PairKey next_in_level() {
+        if (born_.empty() || (!level_.empty() && behind(born_.front(), level_.back()))) return pop_back(level_).key;
+        std::pop_heap(born_.begin(), born_.end(), order());
+        return pop_back(born_).key;
+    }
+
+    template <class Entry>
+    static Entry pop_back(std::vector<Entry>& entries) {
+        const Entry last = entries.back();
+        entries.pop_back();
+        return last;
+    }
+
     Heavy pop_heavy() {
         std::pop_heap(heavy_.begin(), heavy_.end());
-        const Heavy top = heavy_.back();
-        heavy_.pop_back();
-        return top;
+        return pop_back(heavy_);
     }
 
     // Finds the highest count at which a pair truly stands, and sorts those pairs, the best at the back.
@@ -150,8 +163,7 @@ class BucketQueue final : public Queue<Position> {
             return false;
         }
         tallies_.levels += 1;
-        if (level_.size() > 1)
-            std::sort(level_.begin(), level_.end(), [this](auto& one, auto& other) { return behind(one, other); });
+        if (level_.size() > 1) std::sort(level_.begin(), level_.end(), order());
         return true;
     }
 
@@ -168,7 +180,8 @@ class BucketQueue final : public Queue<Position> {
     Table& table_;
     const Tokens& tokens_;
     Tallies& tallies_;
-    std::vector<Ranked> level_;
+    std::vector<Ranked> level_;   // sorted, the best at the back
+    std::vector<Ranked> born_;    // a heap of what was born into the level, the best in front
     std::int64_t level_count_ = 0;
     std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
     std::vector<Heavy> heavy_;
