@@ -37,6 +37,7 @@ class Refusals {
 
     bool operator()(PairKey key) {
         const Bytes left = tokens_.bytes(left_of(key)), right = tokens_.bytes(right_of(key));
+        if (veto_.kind == Veto::none && left.size + right.size > longest_inherited_) return false;
         token_.assign(reinterpret_cast<const char*>(left.data), left.size);
         token_.append(reinterpret_cast<const char*>(right.data), right.size);
         return is_vetoed(left, right) || (token_.size() <= longest_inherited_ && inherited_.count(token_));

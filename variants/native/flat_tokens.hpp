@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "flat_job.hpp"
+#include "flat_memory.hpp"
 
 namespace flat {
 
@@ -25,6 +27,53 @@ struct Bytes {
 inline bool shown_as_itself(unsigned byte) {
     return (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || byte >= 174;
 }
+
+// The bytes of all tokens, in one buffer that grows at both ends; a token is a stretch of it. Bytes are added at the ends and
+// never changed, so a stretch spells the same for good. If the left half ends where the buffer ends, the token is that half
+// and what is added behind it: the right half. Likewise at the front. So a token that grows to the end of a long word, one
+// neighbour at a time, is spelled once and not at every stage, which would take memory quadratic in its length.
+class TokenBytes {
+  public:
+    const std::uint8_t* at(std::int64_t place) const { return bytes_.data() + (origin_ + place); }
+
+    std::int64_t add(const std::uint8_t* bytes, std::int64_t length) {
+        make_room(length);
+        std::copy_n(bytes, length, to(end_));
+        end_ += length;
+        return end_ - length;
+    }
+
+    // Where the token of two halves is. If neither is at an end, it is spelled at the end at which the longer half can grow on.
+    std::int64_t join(std::int64_t left, std::int64_t left_length, std::int64_t right, std::int64_t right_length) {
+        const bool behind = left + left_length == end_, before = !behind && right == begin_;
+        const bool in_front = before || (!behind && left_length < right_length);
+        const std::int64_t written = (behind ? 0 : left_length) + (before ? 0 : right_length);
+        make_room(written);
+        (in_front ? begin_ : end_) += in_front ? -written : written;
+        const std::int64_t start = in_front ? begin_ : end_ - left_length - right_length;
+        if (!behind) std::copy_n(at(left), left_length, to(start));
+        if (!before) std::copy_n(at(right), right_length, to(start + left_length));
+        return start;
+    }
+
+  private:
+    std::uint8_t* to(std::int64_t place) { return bytes_.data() + (origin_ + place); }
+
+    void make_room(std::int64_t written) {
+        const std::int64_t size = static_cast<std::int64_t>(bytes_.size());
+        if (written <= origin_ + begin_ && written <= size - (origin_ + end_)) return;
+        const std::int64_t roomier = 2 * (size + written) + smallest, origin = (roomier - begin_ - end_) / 2;
+        Array<std::uint8_t> bytes(static_cast<std::size_t>(roomier));
+        if (size) std::copy_n(at(begin_), end_ - begin_, bytes.data() + (origin + begin_));
+        bytes_ = std::move(bytes);
+        origin_ = origin;
+    }
+
+    static constexpr std::int64_t smallest = 4096;
+    Array<std::uint8_t> bytes_;
+    std::int64_t origin_ = 0;               // where the place 0 is in the buffer
+    std::int64_t begin_ = 0, end_ = 0;
+};
 
 class Tokens {
   public:
@@ -64,13 +113,11 @@ class Tokens {
     std::uint32_t join(std::uint32_t left, std::uint32_t right, std::uint64_t cells) {
         const std::uint64_t length = lengths_[left] + lengths_[right];
         const std::uint32_t id = size();
-        const std::size_t start = bytes_.size();
-        if (with_bytes_) {
-            bytes_.resize(start + length);
-            std::memcpy(bytes_.data() + start, bytes_of(left), lengths_[left]);
-            std::memcpy(bytes_.data() + start + lengths_[left], bytes_of(right), lengths_[right]);
-        }
-        append(by_bytes_ ? prefix(bytes_.data() + start, length) : id - first_byte, length, cells, start);
+        const std::int64_t start =
+            with_bytes_ ? bytes_.join(starts_[left], static_cast<std::int64_t>(lengths_[left]), starts_[right],
+                                      static_cast<std::int64_t>(lengths_[right]))
+                        : 0;
+        append(by_bytes_ ? prefix(bytes_.at(start), length) : id - first_byte, length, cells, start);
         return id;
     }
 
@@ -78,32 +125,33 @@ class Tokens {
     int compare(std::uint32_t one, std::uint32_t other) const {
         if (one == other) return 0;
         if (order_[one] != order_[other]) return order_[one] > order_[other] ? 1 : -1;
-        const std::uint64_t common = std::min(lengths_[one], lengths_[other]);
+        // Where both begin at one place, the shorter is a prefix of the other.
+        const bool one_stretch = starts_[one] == starts_[other];
+        const std::uint64_t common = one_stretch ? 0 : std::min(lengths_[one], lengths_[other]);
         const int bytes = std::memcmp(bytes_of(one), bytes_of(other), common);
         const int greater = bytes ? bytes : (lengths_[one] > lengths_[other] ? 1 : -1);
         return tie_break_ == TieBreak::greatest_bytes ? greater : -greater;
     }
 
     void add(std::uint64_t number, std::uint64_t length, const std::uint8_t* bytes) {
-        const std::size_t start = bytes_.size();
-        bytes_.insert(bytes_.end(), bytes, bytes + length);
+        const std::int64_t start = bytes_.add(bytes, static_cast<std::int64_t>(length));
         append(by_bytes_ ? prefix(bytes, length) : number, length, length, start);
     }
 
     // Smaller is preferred by every rule but the first, so theirs is stored upside down.
-    void append(std::uint64_t ascending, std::uint64_t length, std::uint64_t cells, std::size_t start) {
+    void append(std::uint64_t ascending, std::uint64_t length, std::uint64_t cells, std::int64_t start) {
         order_.push_back(tie_break_ == TieBreak::greatest_bytes ? ascending : ~ascending);
         lengths_.push_back(length);
         cells_.push_back(cells);
         starts_.push_back(start);
     }
 
-    const std::uint8_t* bytes_of(std::uint32_t id) const { return bytes_.data() + starts_[id]; }
+    const std::uint8_t* bytes_of(std::uint32_t id) const { return bytes_.at(starts_[id]); }
 
     bool by_bytes_, with_bytes_;
     TieBreak tie_break_;
-    std::vector<std::uint8_t> bytes_;   // of all tokens end to end; left out where ids decide and nobody asks
-    std::vector<std::size_t> starts_;
+    TokenBytes bytes_;   // of bytes alone where ids decide and nobody asks
+    std::vector<std::int64_t> starts_;
     std::vector<std::uint64_t> lengths_;   // in bytes
     std::vector<std::uint64_t> cells_;     // the same, but 1 for what was inherited
     std::vector<std::uint64_t> order_;
