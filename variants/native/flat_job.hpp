@@ -58,7 +58,7 @@ struct Tallies {
     std::uint64_t pairs_pruned = 0;        // pairs born below the threshold, which were not
     std::uint64_t queue_pushes = 0;
     std::uint64_t queue_moves = 0;         // entries found out of date and moved down
-    std::uint64_t levels = 0;              // sets of equally frequent pairs that were sorted
+    std::uint64_t levels = 0;              // sets of equally frequent pairs
     std::uint64_t rescans = 0;
     std::uint64_t text_bytes = 0;
     std::uint64_t list_bytes = 0;          // the most that the occurrence lists held at any time

@@ -105,8 +105,8 @@ class KeptPairs {
         table_.erase(slot);
     }
 
-    // The best pair, out of the queue; null if no pair reaches `lowest`.
-    Slot* best(std::int64_t lowest) { return queue_->pop(lowest); }
+    // The best pair, out of the queue; null if no pair reaches `lowest`. At most `wanted` are still to be merged.
+    Slot* best(std::int64_t lowest, std::uint64_t wanted) { return queue_->pop(lowest, wanted); }
 
     // Takes a pair out of the table. Its list is the caller's, to be given back.
     Slot take(Slot* slot) {

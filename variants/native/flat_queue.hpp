@@ -19,9 +19,9 @@ class Queue {
 
     virtual ~Queue() = default;
     virtual void push(PairKey key, std::int64_t count) = 0;
-    // Takes out the best pair; null if its count would be below `lowest`.
-    virtual Slot* pop(std::int64_t lowest) = 0;
-    // True if the next pop has to look for a level, which is what finding the maximum costs.
+    // Takes out the best pair; null if its count would be below `lowest`. At most `wanted` are still to be merged.
+    virtual Slot* pop(std::int64_t lowest, std::uint64_t wanted) = 0;
+    // True if the next pop has to look for a level or sort, which is what finding the maximum costs.
     virtual bool between_levels() const = 0;
     // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
     virtual PairKey upcoming(std::size_t ahead) const = 0;
@@ -31,8 +31,8 @@ class Queue {
 // Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
 // much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
 // once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
-// those still true are sorted once by the tie-break and merged from the best down. What is born with just that count goes
-// into a heap beside the sorted level, and the better of both comes out: to insert it among them would move all behind it.
+// those still true are sorted by the tie-break, as many as are wanted, and merged from the best down. What is born with just
+// that count goes into a heap beside them, and the better of both comes out: to insert it would move all behind it.
 template <class Position>
 class BucketQueue final : public Queue<Position> {
   public:
@@ -47,30 +47,31 @@ class BucketQueue final : public Queue<Position> {
         place(key, count);
     }
 
-    Slot* pop(std::int64_t lowest) override {
+    Slot* pop(std::int64_t lowest, std::uint64_t wanted) override {
         for (;;) {
             if (level_count_ >= lowest) {
-                while (!between_levels()) {
-                    const PairKey key = next_in_level();
+                while (!level_.empty() || !born_.empty()) {
+                    const PairKey key = next_in_level(wanted);
                     Slot* slot = table_.find(key);
                     if (!slot) continue;
                     if (slot->count == level_count_) return slot;
                     move(key, slot->count);
                 }
-            } else if (!between_levels()) {
+            } else if (!level_.empty() || !born_.empty()) {
                 return nullptr;
             }
             if (!form_level(lowest)) return nullptr;
         }
     }
 
-    bool between_levels() const override { return level_.empty() && born_.empty(); }
+    bool between_levels() const override { return !sorted_ && (born_.empty() || !level_.empty()); }
     PairKey upcoming(std::size_t ahead) const override {
         return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
     }
 
     void clear() override {
         level_.clear();
+        sorted_ = 0;
         born_.clear();
         level_count_ = 0;
         buckets_.clear();
@@ -121,10 +122,23 @@ class BucketQueue final : public Queue<Position> {
         }
     }
 
-    PairKey next_in_level() {
-        if (born_.empty() || (!level_.empty() && behind(born_.front(), level_.back()))) return pop_back(level_).key;
+    PairKey next_in_level(std::uint64_t wanted) {
+        if (!sorted_ && !level_.empty()) sort_some(wanted);
+        if (born_.empty() || (sorted_ && behind(born_.front(), level_.back()))) {
+            sorted_ -= 1;
+            return pop_back(level_).key;
+        }
         std::pop_heap(born_.begin(), born_.end(), order());
         return pop_back(born_).key;
+    }
+
+    // Sorts the best of the level: all that are wanted, and at least a quarter of it, so that a level whose pairs are gone is
+    // not looked through for every merge. What stays in front is behind all that is sorted.
+    void sort_some(std::uint64_t wanted) {
+        sorted_ = std::min<std::size_t>(level_.size(), std::max<std::uint64_t>(wanted, level_.size() / 4 + 1));
+        const auto from = level_.end() - static_cast<std::ptrdiff_t>(sorted_);
+        if (from != level_.begin()) std::nth_element(level_.begin(), from, level_.end(), order());
+        std::sort(from, level_.end(), order());
     }
 
     template <class Entry>
@@ -139,7 +153,7 @@ class BucketQueue final : public Queue<Position> {
         return pop_back(heavy_);
     }
 
-    // Finds the highest count at which a pair truly stands, and sorts those pairs, the best at the back.
+    // Finds the highest count at which a pair truly stands; those pairs are the level.
     bool form_level(std::int64_t lowest) {
         level_count_ = 0;
         while (level_.empty() && !heavy_.empty()) {
@@ -163,7 +177,6 @@ class BucketQueue final : public Queue<Position> {
             return false;
         }
         tallies_.levels += 1;
-        if (level_.size() > 1) std::sort(level_.begin(), level_.end(), order());
         return true;
     }
 
@@ -180,7 +193,8 @@ class BucketQueue final : public Queue<Position> {
     Table& table_;
     const Tokens& tokens_;
     Tallies& tallies_;
-    std::vector<Ranked> level_;   // sorted, the best at the back
+    std::vector<Ranked> level_;
+    std::size_t sorted_ = 0;      // so many at its back are, the best last
     std::vector<Ranked> born_;    // a heap of what was born into the level, the best in front
     std::int64_t level_count_ = 0;
     std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
@@ -202,7 +216,7 @@ class HeapQueue final : public Queue<Position> {
         place(key, count);
     }
 
-    Slot* pop(std::int64_t lowest) override {
+    Slot* pop(std::int64_t lowest, std::uint64_t) override {
         while (!entries_.empty() && entries_.front().count >= lowest) {
             std::pop_heap(entries_.begin(), entries_.end(), order());
             const Entry top = entries_.back();
