@@ -24,7 +24,7 @@ from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
 
-Train = Callable[..., "list[Merge]"]
+Train = Callable[..., "Sequence[Merge]"]
 SHARED = next(
     (each / "shared" for each in Path(__file__).resolve().parents if (each / "shared").is_dir()), Path("shared")
 )
@@ -74,7 +74,7 @@ some_veto = st.sampled_from(
 )
 
 
-def learned_or_refused(train: Train, *arguments: Any, **keywords: Any) -> list[Merge] | str:
+def learned_or_refused(train: Train, *arguments: Any, **keywords: Any) -> Sequence[Merge] | str:
     try:
         return train(*arguments, **keywords)
     except ValueError as error:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def learn(
     tie_break: TieBreak = TieBreak.GREATEST_BYTES,
     min_count: int = 1,
     **settings: Any,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """The compiled function itself, which has settings that the variant does not offer."""
     return flat_native.train(  # type: ignore[no-any-return]
         [word_counts.data, word_counts.offsets, word_counts.counts],
@@ -289,7 +289,7 @@ def test_phases_and_tallies_are_reported_and_tallies_are_repeatable() -> None:
     assert first.tallies["occurrences_merged"] == replaced
 
 
-def encoded(word: bytes, merges: list[Merge]) -> list[bytes]:
+def encoded(word: bytes, merges: Sequence[Merge]) -> list[bytes]:
     """The word after all merges, one after the other, by the rule itself."""
     tokens = [word[at : at + 1] for at in range(len(word))]
     for left, right in merges:
@@ -318,7 +318,7 @@ def test_pruning_keeps_fewer_pairs() -> None:
 def test_several_threads_train_at_once() -> None:
     tables = [chain_of_letters(100_000, seed) for seed in range(4)]
     expected = [flat.train(table, 300) for table in tables]
-    learned: dict[int, list[Merge]] = {}
+    learned: dict[int, Sequence[Merge]] = {}
 
     def train(number: int) -> None:
         learned[number] = flat.train(tables[number], 300)

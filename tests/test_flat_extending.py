@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def longer_left(left: bytes, right: bytes) -> bool:
     return len(left) > len(right)
 
 
-def learn(words: WordCounts, num_merges: int, inherited: list[Merge], batches: int = 0, **settings: Any) -> list[Merge]:
+def learn(
+    words: WordCounts, num_merges: int, inherited: Sequence[Merge], batches: int = 0, **settings: Any
+) -> Sequence[Merge]:
     """The compiled function itself, which has settings that the variant does not offer.
 
     With `batches`, the words come in so many, each word with shares of its weight.

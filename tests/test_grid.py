@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ every_point = pytest.mark.parametrize("point", POINTS, ids="-".join)
 
 def learn(
     point: tuple[str, ...], word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **rest: Any
-) -> list[Merge]:
+) -> Sequence[Merge]:
     chosen: dict[str, Any] = dict(zip(POLICIES, point, strict=True))
     return cpp.train(word_counts, num_merges, meter, **chosen, **rest)
 
@@ -295,7 +296,7 @@ def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
 
 def test_several_threads_train_at_once() -> None:
     points = [*HEAPS[:2], *THREADED[:2]]
-    learned: dict[int, list[Merge]] = {}
+    learned: dict[int, Sequence[Merge]] = {}
 
     def train(number: int) -> None:
         learned[number] = learn(points[number], many_words(), 200, threads=2)

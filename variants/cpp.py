@@ -16,6 +16,7 @@ A point that was not compiled, or whose library is absent, never runs as another
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -72,7 +73,7 @@ def train(
     schedule: str = "dynamic",
     chunk: int = 1000,
     words: str = "columns",
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """Learn merges with one point of the grid, compiled; the GIL is free meanwhile.
 
     Raises Unavailable where its library was absent when this was built, ValueError for what does not exist or was not

@@ -64,7 +64,7 @@ def train(
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """Learn merges, compiled; the GIL is free meanwhile, and several threads may train at once.
 
     `threads` lay the words out and count them for the first time; the merges are made by one. Raises Unavailable where
@@ -107,7 +107,7 @@ def train_on(
     inheriting: str = "kept",
     veto: Veto | None = None,
     **ideas: bool,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
     check_threads(threads)
     extending: dict[str, Any] = {}
@@ -138,9 +138,9 @@ def check_threads(threads: int) -> None:
 
 def train_compiled(
     text: Any, num_merges: int, meter: Meter, *, tie_break: TieBreak, min_count: int, threads: int, **further: Any
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """The compiled function, with every idea on that is not switched off; `text` is what it learns from."""
-    merges: list[Merge] = built("_flat").train(
+    merges: Sequence[Merge] = built("_flat").train(
         text,
         min(max(num_merges, 0), LARGEST_COUNT),
         meter,
@@ -163,7 +163,7 @@ def train_file(
     threads: int = 1,
     errors: str = "strict",
     partial: bool = False,
-) -> tuple[dict[int, bytes], list[Merge]]:
+) -> tuple[dict[int, bytes], Sequence[Merge]]:
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair

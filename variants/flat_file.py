@@ -43,7 +43,7 @@ def train(
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     load()
     if inherited or veto is not None:
@@ -75,7 +75,7 @@ def extend(
     inheriting: str,
     veto: Veto | None,
     **asked: Any,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """Go on from merges: pieces are encoded by them as they are read, and never all of the text is in memory."""
     columns: list[memoryview] = []
 

@@ -62,7 +62,7 @@ class Sampled:
     """One trainer's answer, and its merges where it has any."""
 
     answer: Answer
-    merges: list[Merge] | None
+    merges: Sequence[Merge] | None
 
     @property
     def digest(self) -> str | None:

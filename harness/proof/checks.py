@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from harness.measure.apart import BrokeDown, Finding
 from harness.worker.calling import arguments_for
-from variants.contract import GREATEST_BYTES, Merge, Meter, Unavailable, WordCounts
+from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
 
@@ -132,6 +132,8 @@ def learn_from(
     except Exception as error:
         asked = "".join(f", {name}={value}" for name, value in keywords.items())
         raise failure_of(error, f"asked for {num_merges} merges{asked}\n{shown(given)}") from error
+    if isinstance(merges, Merges):
+        return list(merges)
     if not isinstance(merges, list):
         raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{shown(given)}")
     return merges

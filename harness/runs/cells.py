@@ -396,6 +396,6 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
     }
 
 
-def read_merges(output: Path, answer: Answer) -> list[Merge] | None:
+def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
     """The merges that a process left; without an answer that names them, half of them may be there, which are none."""
     return unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Trained:
     started: str
     answer: Answer
     counted: Counted
-    merges: list[Merge] | None = None
+    merges: Sequence[Merge] | None = None
     verdict: Verdict = field(default_factory=lambda: Verdict("unconfirmed"))
     cut_short: bool = False
     concurrent: bool = False

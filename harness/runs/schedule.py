@@ -128,7 +128,7 @@ class Run:
                 return each.counted
         return None
 
-    def note(self, entry: dict[str, Any], merges: list[Merge] | None, record: Record) -> None:
+    def note(self, entry: dict[str, Any], merges: Sequence[Merge] | None, record: Record) -> None:
         """Put what was just measured on disk."""
         if self.journal is not None:
             self.journal.add({**entry, "task": self.task, "record": record}, merges)
@@ -252,7 +252,7 @@ class Run:
 
     def run_trainer(
         self, label: str, job: dict[str, Any], cell: TrainCell, run_job: RunJob
-    ) -> tuple[Answer, list[Merge] | None]:
+    ) -> tuple[Answer, Sequence[Merge] | None]:
         """Run a trainer's job under the cell's limits, shown as `label`; its answer and its merges."""
         output = self.next_folder()
         showing = self.display.showing(label, job["num_merges"], "merges", cell.reading.file.bytes)

@@ -43,7 +43,7 @@ from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY, Channel
 from harness.worker.merges_bytes import merges_from_bytes, packed
 from harness.worker.meters import PhasedMeter, StoppableMeter
 from variants import vetoes
-from variants.contract import Corpus, InvalidText, LeftOut, TieBreak, Unavailable
+from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
 
 CURVE_POINTS = 256
 SECONDS_TO_STOP = 1.0
@@ -327,7 +327,7 @@ class Measured:
         if self.job["kind"] == "train":
             with contextlib.suppress(Exception):
                 answer["feeding"] = self.feeding()
-            merges = list(self.meter.followed)
+            merges = snapshot(self.meter.followed)
             with contextlib.suppress(ValueError):  # it follows something else than merges: then there are none
                 expect_merges(merges)
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))
@@ -342,6 +342,11 @@ class Measured:
             self.curve.append(point)
         if len(self.curve) >= CURVE_POINTS:
             del self.curve[1::2]
+
+
+def snapshot(followed: Any) -> Any:
+    """What a trainer has appended up to now, which it may append to meanwhile."""
+    return Merges(followed.ids[:]) if type(followed) is Merges else list(followed)
 
 
 def packed_or_refused(merges: Any) -> bytes:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Callable
 
-from variants.contract import GREATEST_BYTES, Meter, TieBreak, WordCounts
+from variants.contract import GREATEST_BYTES, Merges, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
 OWN = "own"
@@ -107,10 +108,14 @@ def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywor
 
 
 def expect_merges(merges: Any) -> None:
-    """Raise ValueError unless a trainer has returned a plain list of plain tuples or lists of two plain bytes.
+    """Raise ValueError unless a trainer has returned Merges, or a plain list of plain pairs of plain bytes.
 
-    What makes its merges when it is read would do its work after the clock.
+    What makes its merges when it is read would do its work after the clock. The ids of Merges are as plain as bytes.
     """
+    if type(merges) is Merges:
+        if type(merges.ids) is not array or merges.ids.typecode != "I" or len(merges.ids) % 2:
+            raise ValueError("the ids of its Merges are not pairs in an array of type I")
+        return
     if type(merges) is not list:
         raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
     # All at once where everything is as it should be: it is done after every run.

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import marshal
 import struct
-from collections.abc import Sequence
-from itertools import chain
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
-from variants.contract import Merge
+from variants.contract import Merge, Merges
 
 MARSHALLED = 2
 """The last version of marshal's format in which equal merges are equal bytes, whichever objects they share."""
 HEAD = struct.Struct("<cI")
 """What stands before each thing in that format: what it is, and of how many parts or bytes."""
 LIST, TUPLE, BYTES = b"[", b"(", b"s"
+IDS = b"I"
+"""What stands before the ids of Merges, which are handed over as they are and spelled by whoever reads them."""
+LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
+"""So many bytes may one token of Merges spell, and all of them together: a few ids can spell without end."""
 
 
 def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
@@ -24,10 +29,16 @@ def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
     >>> merges_to_bytes([(b"a", b"bc")]).hex()
     '01000000000000006102000000000000006263'
     """
-    tokens = list(chain.from_iterable(merges))
-    lengths = [len(token) for token in tokens]
-    packed = {length: struct.pack("<Q", length) for length in set(lengths)}
-    return b"".join(chain.from_iterable(zip(map(packed.__getitem__, lengths), tokens)))
+    return b"".join(in_blocks(merges))
+
+
+def in_blocks(merges: Sequence[Merge]) -> Iterator[bytes]:
+    """What `merges_to_bytes` joins, a few thousand merges at a time."""
+    tokens = chain.from_iterable(merges)
+    while block := list(islice(tokens, 8192)):
+        lengths = [len(token) for token in block]
+        packed = {length: struct.pack("<Q", length) for length in set(lengths)}
+        yield b"".join(chain.from_iterable(zip(map(packed.__getitem__, lengths), block)))
 
 
 def merges_from_bytes(content: bytes, most: int | None = None) -> list[Merge]:
@@ -55,10 +66,12 @@ def packed(merges: Any) -> bytes:
 
     Raises ValueError for some of what is no list of merges; nothing that is made of the rest can still change.
     """
+    if type(merges) is Merges and type(merges.ids) is array:
+        return IDS + merges.ids.tobytes()
     return marshal.dumps(merges, MARSHALLED)
 
 
-def unpacked(content: bytes, most: int | None = None) -> list[Merge]:
+def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
     """Read what `packed` made of merges: here, not by marshal, for whoever wrote it need not be believed.
 
     Raises ValueError if it is something else, is cut short, or has more than `most` merges.
@@ -66,6 +79,8 @@ def unpacked(content: bytes, most: int | None = None) -> list[Merge]:
     >>> unpacked(packed([(b"a", b"bc")]))
     [(b'a', b'bc')]
     """
+    if content[:1] == IDS:
+        return merges_of_ids(content[1:], most)
     position = 0
 
     def parts_of(*kinds: bytes) -> int:
@@ -101,9 +116,30 @@ def unpacked(content: bytes, most: int | None = None) -> list[Merge]:
     return merges
 
 
+def merges_of_ids(content: bytes, most: int | None) -> Merges:
+    """Merges from their ids. Raises ValueError for a token that no merge makes before, or one that is too long."""
+    if len(content) % 8:
+        raise ValueError("merges end between the left and the right token of a merge")
+    ids = array("I", content)
+    if most is not None and len(ids) > 2 * most:
+        raise ValueError(f"more than {most} merges")
+    lengths, spelled = [1] * 256, 0
+    for number, (left, right) in enumerate(zip(ids[::2], ids[1::2]), 1):
+        if max(left, right) >= len(lengths):
+            raise ValueError(f"merge {number} is of a token that no merge before it makes")
+        lengths.append(lengths[left] + lengths[right])
+        spelled += lengths[-1]
+        if lengths[-1] > LONGEST_TOKEN or spelled > MOST_SPELLED:
+            raise ValueError(f"merge {number} spells more than a text can hold")
+    return Merges(ids)
+
+
 def merges_sha256(merges: Sequence[Merge]) -> str:
     """The digest that two equal lists of merges share."""
-    return hashlib.sha256(merges_to_bytes(merges)).hexdigest()
+    digest = hashlib.sha256()
+    for block in in_blocks(merges):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def in_hex(merge: Sequence[bytes], most: int | None = None) -> list[str]:

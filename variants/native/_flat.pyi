@@ -1,4 +1,5 @@
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from variants.contract import Merge, Meter
@@ -31,4 +32,4 @@ def train(
     inherited: tuple[array[int], array[int]] | None = None,
     dropping: bool = False,
     veto: tuple[int, Any] = (0, 0),
-) -> list[Merge]: ...
+) -> Sequence[Merge]: ...

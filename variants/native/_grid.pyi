@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 from variants.contract import Merge, Meter, WordCounts
@@ -18,4 +19,4 @@ def train(
     schedule: int,
     chunk: int,
     objects: tuple[dict[Any, Any], ...] | None = None,
-) -> list[Merge]: ...
+) -> Sequence[Merge]: ...

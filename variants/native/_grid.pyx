@@ -147,12 +147,11 @@ def train(
         raise learned.raised
     begun = time.perf_counter()
     if objects is not None:
-        integers = merges_as_integers(answer.merges)
-        learned.merges += [(bytes(left), bytes(right)) for left, right in integers[len(learned.merges):]]
+        merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
     learned.take(answer)
     meter.add("convert", time.perf_counter() - begun)
     tally(meter, answer.tallies, member.maximum.decode())
-    return learned.merges
+    return learned.merges if objects is None else merges
 
 
 cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, learned):

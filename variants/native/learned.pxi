@@ -1,5 +1,7 @@
 """What the doors of compiled trainers share: the columns in, the merges out, and the meter asked on the way."""
 
+from variants.contract import Merges
+
 include "columns.pxi"
 
 cdef extern from "job.hpp" namespace "native" nogil:
@@ -21,28 +23,28 @@ cdef extern from "job.hpp" namespace "native" nogil:
 
 
 cdef class Learned:
-    """What Python knows so far: the merges as bytes, and the seconds already given to the meter."""
+    """What Python knows so far: the merges, and the seconds already given to the meter."""
 
     cdef object meter
-    cdef readonly list merges
-    cdef list tokens   # by C++'s ids
+    cdef readonly object merges
+    cdef uint32_t first_byte   # in C++'s ids
     cdef double[<int> phase_count] given
     cdef object raised
 
-    def __init__(self, meter, Py_ssize_t first_byte):
+    def __init__(self, meter, uint32_t first_byte):
         self.meter = meter
-        self.merges = []
-        self.tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
+        self.merges = Merges()
+        self.first_byte = first_byte
         self.raised = None
 
     cdef void take(self, const Training& answer):
-        """Bring list and meter up to date with C++."""
+        """Bring merges and meter up to date with C++."""
         cdef size_t number
+        cdef vector[uint32_t] ids
         for number in range(len(self.merges), answer.merges.size()):
-            left = self.tokens[answer.merges[number].left]
-            right = self.tokens[answer.merges[number].right]
-            self.tokens.append(left + right)
-            self.merges.append((left, right))
+            ids.push_back(answer.merges[number].left - self.first_byte)
+            ids.push_back(answer.merges[number].right - self.first_byte)
+        self.merges.ids.frombytes((<const char*> ids.data())[:ids.size() * sizeof(uint32_t)])
         for phase, name in (
             (convert, "convert"), (init, "init"), (copy, "copy"), (max, "max"), (update, "update"),
         ):

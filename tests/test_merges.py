@@ -1,0 +1,116 @@
+"""Merges as ids spell what a list of bytes holds, pass to the parent as they are, and are refused if too long."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from array import array
+from typing import Any
+
+import pytest
+
+from harness.worker.calling import expect_merges
+from harness.worker.merges_bytes import merges_sha256, merges_to_bytes, packed, unpacked
+from variants.contract import Merge, Merges
+
+
+def random_ids(dice: random.Random, number: int) -> array[int]:
+    """Pairs of any tokens before them, the newest most often, so that tokens grow on either side and on both."""
+    ids = array("I")
+    for place in range(number):
+        newest = 255 + place
+        either = [dice.choice((newest, dice.randrange(97, 256 + place))), dice.randrange(97, 256 + min(place, 3))]
+        dice.shuffle(either)
+        ids.extend(either)
+    return ids
+
+
+def spelled(ids: array[int]) -> list[Merge]:
+    tokens = [bytes((byte,)) for byte in range(256)]
+    merges = []
+    for left, right in zip(ids[::2], ids[1::2], strict=True):
+        merges.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return merges
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_merges_spell_what_a_list_holds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    monkeypatch.setattr(Merges, "LONG", dice.choice((1, 2, 5, 256)))
+    ids = random_ids(dice, dice.choice((0, 1, 2, 20)))
+    expected = spelled(ids)
+    merges = Merges(ids)
+    for place in dice.sample(range(len(expected)), len(expected)):
+        assert merges[place] == merges[place - len(expected)] == expected[place]
+    assert merges == expected == list(Merges(ids)) == list(merges)
+    assert merges[1:] == expected[1:]
+    assert merges[::-2] == expected[::-2]
+    assert merges_to_bytes(merges) == merges_to_bytes(expected)
+    assert merges_sha256(merges) == merges_sha256(expected)
+
+
+@pytest.mark.parametrize("grows", ["to the right", "to the left"])
+def test_a_token_that_grows_at_one_end_is_spelled_once(grows: str) -> None:
+    halves = [(255 + place, 97) if place else (98, 97) for place in range(3000)]
+    merges = Merges(array("I", [each for pair in halves for each in (pair if grows == "to the right" else pair[::-1])]))
+    token = b"b" + b"a" * 3000 if grows == "to the right" else b"a" * 3000 + b"b"
+    assert b"".join(merges[-1]) == token
+    assert len(merges._onwards) + len(merges._backwards) == 3000
+
+
+def test_merges_are_equal_if_they_spell_the_same() -> None:
+    other_ids = [Merges(array("I", [97, 97, 97, 256, 256, 97, *last])) for last in ([97, 257], [97, 258])]
+    assert other_ids[0] == other_ids[1] == Merges(copy.copy(other_ids[1].ids)) == list(other_ids[0])
+    assert Merges() == []
+    assert Merges(array("I", [97, 98])) != [(b"a", b"a")]
+    assert Merges(array("I", [97, 98])) != []
+    assert Merges() != ()
+
+
+def test_merges_grow_while_they_are_looked_at() -> None:
+    merges = Merges(array("I", [97, 98]))
+    assert merges[0] == (b"a", b"b")
+    merges.ids.extend([256, 99])
+    assert list(merges) == [(b"a", b"b"), (b"ab", b"c")]
+    with pytest.raises(IndexError):
+        merges[2]
+
+
+def test_merges_are_pickled_as_ids() -> None:
+    merges = Merges(array("I", [97, 98, 256, 99]))
+    assert merges == pickle.loads(pickle.dumps(merges)) == copy.deepcopy(merges)
+
+
+def test_merges_pass_to_the_parent_as_ids() -> None:
+    merges = Merges(array("I", [97, 98, 256, 99]))
+    expect_merges(merges)
+    assert len(packed(merges)) == 17
+    assert unpacked(packed(merges)) == list(merges)
+    assert unpacked(packed(Merges()), most=0) == []
+
+
+@pytest.mark.parametrize("ids", [[97, 98], array("Q", [97, 98]), array("I", [97])])
+def test_ids_of_another_kind_are_refused(ids: Any) -> None:
+    with pytest.raises(ValueError, match="not pairs in an array of type I"):
+        expect_merges(Merges(ids))
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([97, 256], "merge 1 is of a token that no merge before it makes"),
+        ([97, 98, 258, 97], "merge 2 is of a token that no merge before it makes"),
+        ([97] * 12, "more than 5 merges"),
+        ([97, 97, *(255 + place for place in range(1, 40) for _ in "ab")], "merge 31 spells more than a text can hold"),
+    ],
+)
+def test_ids_that_a_process_left_are_merges_or_refused(ids: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        unpacked(b"I" + array("I", ids).tobytes(), most=5 if len(ids) == 12 else 100)
+
+
+def test_ids_cut_short_are_refused() -> None:
+    with pytest.raises(ValueError, match="merges end between"):
+        unpacked(packed(Merges(array("I", [97, 98])))[:-1])
