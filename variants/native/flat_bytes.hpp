@@ -84,11 +84,10 @@ class BytePairs {
     };
     static constexpr std::size_t side = first_merge + 1;   // all that is no byte shares the last row and column
     static constexpr std::size_t piece = 16;
+    static constexpr std::size_t entries_ahead = 16;   // of a list, to be fetched before they are written
 
-    static std::size_t cell(std::uint32_t left, std::uint32_t right) {
-        constexpr std::uint32_t no_byte = first_merge;
-        return std::min(left, no_byte) * side + std::min(right, no_byte);
-    }
+    static std::size_t row(std::uint32_t token) { return std::min(token, first_merge); }
+    static std::size_t cell(std::uint32_t left, std::uint32_t right) { return row(left) * side + row(right); }
 
     // Where a part begins; the last position of the text is a separator and begins no pair.
     std::size_t cut(std::size_t part, std::size_t parts) const {
@@ -140,6 +139,7 @@ class BytePairs {
     void write_lists(std::size_t begin, std::size_t end, List* lists, Watch* watch, Phase phase) const {
         each_byte(begin, end, watch, phase, [=](std::size_t cell, std::size_t at) {
             List& list = lists[cell];
+            __builtin_prefetch(list.next + entries_ahead, 1);
             *list.next = static_cast<Position>(at);
             list.next += list.step;
         });
@@ -154,7 +154,12 @@ class BytePairs {
             bool any = false;
             for (std::size_t at = begin; at < stop; ++at)
                 any |= static_cast<std::uint32_t>(symbols[at] - first_byte) < 256;
-            for (std::size_t at = begin; any && at < stop; ++at) visit(cell(symbols[at], symbols[at + 1]), at);
+            std::size_t left = row(symbols[begin]);
+            for (std::size_t at = begin; any && at < stop; ++at) {
+                const std::size_t right = row(symbols[at + 1]);
+                visit(left * side + right, at);
+                left = right;
+            }
             begin = stop;
             if (watch) watch->worked(piece, phase);
         }
