@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,32 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
         learned.append((merges, {**meter.tallies, "pairs_kept": 0}))
     assert all(each == learned[0] for each in learned)
     assert learned[0][0] == seg_status.train(words, 400, inherited=inherited, veto=vetoes.superbpe)
+
+
+@pytest.mark.parametrize(
+    ("lefts", "rights", "message"),
+    [
+        ([99, 100], [100], "2 left halves need as many right halves, not 1"),
+        ([99, 2**31], [100, 100], "merge 2 has a half that no merge before it makes"),
+        ([99, 100], [100, 259], "merge 2 has a half that no merge before it makes"),
+        ([1], [100], "merge 1 has a half that no merge before it makes"),
+        ([99], [0], "merge 1 has a half that no merge before it makes"),
+    ],
+)
+def test_ids_that_no_merge_makes_are_refused(lefts: list[int], rights: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        flat_native.Pieces((array("I", lefts), array("I", rights)))
+
+
+def test_pieces_are_refused_before_they_begin() -> None:
+    words = WordCounts.from_items([(b"ab", 1)])
+    ids = array("I", [99]), array("I", [100])
+    with pytest.raises(ValueError, match=r"call Pieces\.begin"):
+        flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
+    with pytest.raises(ValueError, match=r"call Pieces\.begin"):
+        flat.train_compiled(
+            flat_native.Pieces(ids), 9, Meter(), tie_break=TieBreak.RAW_BYTES, min_count=1, threads=1, inherited=ids
+        )
 
 
 def test_what_a_veto_of_ones_own_raises_comes_through() -> None:

@@ -139,12 +139,16 @@ cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil
 
 
 cdef vector[Merge] merges_of(const unsigned int[::1] lefts, const unsigned int[::1] rights) except *:
-    """Merges from C++'s ids of their halves."""
+    """Merges from C++'s ids of their halves. Raises ValueError for an id that is not a byte's or an earlier merge's."""
     cdef vector[Merge] merges
     cdef Merge merge
     cdef Py_ssize_t number
+    if lefts.shape[0] != rights.shape[0]:
+        raise ValueError(f"{lefts.shape[0]} left halves need as many right halves, not {rights.shape[0]}")
     for number in range(lefts.shape[0]):
         merge.left, merge.right = lefts[number], rights[number]
+        if not (first_byte <= merge.left < first_byte + 256 + number > merge.right >= first_byte):
+            raise ValueError(f"merge {number + 1} has a half that no merge before it makes")
         merges.push_back(merge)
     return merges
 

@@ -320,13 +320,14 @@ class Pieces {
         }
     }
     void take(std::size_t part, const Words& batch) {
-        wide_table_ ? wide_table_->take(part, batch) : narrow_table_->take(part, batch);
+        table([&](auto& one) { one.take(part, batch); });
     }
 
     const InheritedMerges& merges() const { return merges_; }
-    // Calls visit(table) for the one that there is, after `begin`.
+    // Calls visit(table) for the one that there is. Throws Refused before `begin`.
     template <class Visit>
     void table(Visit visit) {
+        if (!wide_table_ && !narrow_table_) throw Refused("call Pieces.begin before pieces are taken or trained on");
         wide_table_ ? visit(*wide_table_) : visit(*narrow_table_);
     }
 
