@@ -26,7 +26,7 @@ from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
 from variants import flat, heap, naive
-from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import LARGEST_COUNT, Merge, Merges, Meter, TieBreak, Unavailable, WordCounts
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -159,6 +159,65 @@ def test_every_pair_of_bytes_at_once() -> None:
 def test_weights_up_to_the_largest(weight: int) -> None:
     words = WordCounts.from_items([(b"ab", weight)] + ([(b"bab", 1), (b"ba", 5)] if weight < LARGEST_COUNT else []))
     assert flat.train(words, 10) == naive.train(words, 10)
+
+
+def tied_table(dice: random.Random) -> Iterator[bytes]:
+    """Words of weight 1, of which many pairs have one count."""
+    letters = dice.choice((b"ab", b"ACGT", b"0123456789abcdef", bytes(range(256))))
+    word = bytes(dice.choices(letters, k=dice.randint(2, 80)))
+    fibonacci = [b"a", b"b"]
+    for _ in range(dice.randint(2, 8)):
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    yield from dice.choice(
+        (
+            [word],
+            [word * 3],
+            [word, word[::-1]],
+            [fibonacci[-1]],
+            [word[:length] for length in range(1, len(word) + 1)],
+            [word[start:] for start in range(len(word))],
+            [b"%08x" % dice.getrandbits(32) for _ in range(20)],
+            [letters[:1] * length for length in dice.sample(range(1, 60), 8)],
+            [bytes(dice.choices(letters, k=dice.randint(1, 9))) for _ in range(30)],
+            [b"".join(b"%d" % number for number in range(dice.randint(10, 50)))],
+        )
+    )
+
+
+def check_ties(seeds: range) -> None:
+    for seed in seeds:
+        dice = random.Random(seed)
+        words = WordCounts.from_items((word, 1) for word in tied_table(dice))
+        num_merges, min_count = dice.choice((3, 20, 1000)), dice.choice((1, 1, 2))
+        for tie_break in TieBreak:
+            expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
+            for bucket_queue in (True, False):
+                settings: dict[str, Any] = {
+                    "tie_break": tie_break,
+                    "min_count": min_count,
+                    "bucket_queue": bucket_queue,
+                }
+                assert flat.train(words, num_merges, **settings) == expected, (seed, settings)
+
+
+def test_ties_are_broken_as_defined() -> None:
+    check_ties(range(150))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_fuzzed_ties_are_broken_as_defined(block: int) -> None:
+    check_ties(range(1000 + 250 * block, 1250 + 250 * block))
+
+
+@pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
+def test_a_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(tie_break: TieBreak) -> None:
+    """Spelled at every stage it would take gigabytes; sorted in, its neighbours would take minutes."""
+    words = chain_of_letters(300_000)
+    merges = flat.train(words, 10**6, tie_break=tie_break)
+    assert isinstance(merges, Merges)
+    assert sum(map(len, merges[len(merges) - 1])) == 300_000
+    assert merges.ids == flat.train(words, 10**6, tie_break=tie_break, bucket_queue=False).ids  # type: ignore[attr-defined]
 
 
 def test_refuses_to_run_in_no_thread() -> None:
