@@ -6,6 +6,7 @@ compiled under every parameter, the tallies against the stages in Python, what i
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import itertools
@@ -292,6 +293,14 @@ def test_what_the_meter_raises_comes_through(point: tuple[str, ...]) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")
 def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
     ends_in_memory_error("variants.cpp")
+
+
+def test_a_module_compiled_with_other_types_is_refused() -> None:
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    name = b"variants.native.grid.members 0"  # which the capsule does not copy
+    capsule = new(("PyCapsule_New", ctypes.pythonapi))(id(name), name, None)
+    with pytest.raises(Unavailable, match="older than its sources"):
+        grid.points(capsule)
 
 
 def test_several_threads_train_at_once() -> None:

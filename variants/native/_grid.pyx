@@ -7,7 +7,7 @@ state outlives a call. While C++ works, the merges made so far are handed over a
 when Ctrl-C and a meter that says stop are heard.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
 from libcpp.map cimport map as ordered_map
@@ -19,6 +19,8 @@ from libcpp.vector cimport vector
 
 import time
 
+from variants.contract import Unavailable
+
 include "learned.pxi"
 
 
@@ -29,6 +31,7 @@ cdef extern from "job.hpp" namespace "native" nogil:
 
 cdef extern from "grid.hpp" namespace "grid" nogil:
     const uint32_t first_byte
+    const char* capsule_name()
 
     cdef enum class Schedule(int):
         pass
@@ -80,7 +83,10 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
 
 
 cdef const vector[Member]* members_of(capsule) except NULL:
-    return <const vector[Member]*> PyCapsule_GetPointer(capsule, "variants.native.grid.members")
+    """Raises Unavailable for a module that was compiled with other types."""
+    if not PyCapsule_IsValid(capsule, capsule_name()):
+        raise Unavailable("a module of the grid is older than its sources; python -m pip install -e . builds it")
+    return <const vector[Member]*> PyCapsule_GetPointer(capsule, capsule_name())
 
 
 def points(capsule):

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,5 +55,15 @@ struct Tallies {
 struct Answer : Training {
     Tallies tallies;
 };
+
+// What a module's points are handed over under: another name if it was compiled with other types than those here. So a module
+// that may be absent, and whose last build failed, is refused and not called. Count `version` up if only a meaning changes.
+inline const char* capsule_name() {
+    constexpr int version = 1;
+    static const std::string name = "variants.native.grid.members " + std::to_string(version) + " " +
+                                    std::to_string(sizeof(Options)) + " " + std::to_string(sizeof(Answer)) + " " +
+                                    std::to_string(sizeof(Table)) + " " + std::to_string(sizeof(Watch));
+    return name.c_str();
+}
 
 }  // namespace grid

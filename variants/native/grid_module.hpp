@@ -9,12 +9,10 @@
 
 namespace grid {
 
-constexpr const char* capsule_name = "variants.native.grid.members";
-
 inline PyObject* module_of(PyModuleDef& definition, const std::vector<Member>& members) {
     PyObject* const module = PyModule_Create(&definition);
     if (!module) return nullptr;
-    PyObject* const capsule = PyCapsule_New(const_cast<std::vector<Member>*>(&members), capsule_name, nullptr);
+    PyObject* const capsule = PyCapsule_New(const_cast<std::vector<Member>*>(&members), capsule_name(), nullptr);
     const bool added = capsule && PyModule_AddObjectRef(module, "members", capsule) == 0;
     Py_XDECREF(capsule);
     if (added) return module;
