@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ NO_RANK = 1 << 62
 class MergesFile(NamedTuple):
     """Merges in order, and the form they were read from."""
 
-    merges: list[Merge]
+    merges: Sequence[Merge]
     form: str
 
 
