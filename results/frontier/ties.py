@@ -59,7 +59,11 @@ def measured(checkout: Path, table: str, tie_break: str, merges: int, bucket_que
     call = f"import ties; print(ties.measure({table!r}, {tie_break!r}, {merges}, {bucket_queue}))"
     paths = os.pathsep.join((str(checkout), str(Path(__file__).parent)))
     environment = {**os.environ, "PYTHONPATH": paths}
-    return float(subprocess.run([sys.executable, "-c", call], env=environment, check=True, capture_output=True).stdout)
+    return float(
+        subprocess.run(
+            [sys.executable, "-c", call], env=environment, cwd=checkout, check=True, capture_output=True
+        ).stdout
+    )
 
 
 def main() -> None:
