@@ -29,7 +29,7 @@ from harness.proof.explain import (
 )
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
 from harness.runs.asked import WordsAsked, add_words_arguments, is_variant, merges_of_variant, words_asked
-from harness.tokenizers.merges_files import FORMS, MergesFile, read_merges_file
+from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak
 

@@ -21,8 +21,8 @@ from harness.runs.reproduction import overrides_of
 from harness.runs.running import planned
 from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save
-from harness.tokenizers.merges_files import read_merges_file
-from harness.tokenizers.reading import read_tokenizer
+from harness.tokenizers.forms import read_tokenizer
+from harness.tokenizers.merges_file import read_merges_file
 from variants import naive_extending, vetoes
 from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
 
@@ -176,7 +176,7 @@ def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:
 def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path, tmp_path: Path) -> None:
     old = read_tokenizer(made / "first").learned
     merges = read_merges_file(made / "first").merges[:-1]
-    with pytest.raises(errors.Refusal, match="are not all there, so their ids cannot stay"):
+    with pytest.raises(errors.Refusal, match="does not start with the merges of the extended tokenizer"):
         save(tmp_path, merges, ["<|endoftext|>"], "gpt2", GPT2_PATTERN, extended=old)
 
 

@@ -19,7 +19,7 @@ from harness.conformance import parametrize_with_checks
 from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
-from harness.tokenizers.gpt2_form import read_spelling
+from harness.tokenizers.learned import read_spelling
 from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native

@@ -17,11 +17,11 @@ from hypothesis import strategies as some
 from harness.common.errors import USAGE, Refusal
 from harness.gate.evidence import read_evidence
 from harness.proof import differential
-from harness.tokenizers.array_file import array_of
 from harness.tokenizers.folder import content_of
-from harness.tokenizers.gpt2_form import merges_text, spelled
-from harness.tokenizers.merges_files import read_merges_file
-from variants.contract import Merge, TieBreak
+from harness.tokenizers.learned import spelled
+from harness.tokenizers.merges_file import merges_text, read_merges_file
+from harness.tokenizers.model import Tokenizer
+from variants.contract import Merge, TieBreak, vocab_of
 
 SPELLED = "t h\nth e\n"
 MERGES = [(b"t", b"h"), (b"th", b"e")]
@@ -120,20 +120,20 @@ def test_what_is_learned_comes_back_from_every_form(
         ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
         ("74 68\n\n7468 65\n", "line 2 is not two tokens in hexadecimal digits: ''"),
         (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
-        (json.dumps({"model": {"vocab": {}}}), "no JSON object with model.merges"),
-        (json.dumps({"model": {"merges": {"a": "b"}}}), "model.merges is no list"),
-        (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is no pair of tokens: 'a b c'"),
-        (json.dumps({"model": {"merges": [["a", 1]]}}), "merge 1 is no pair of tokens"),
+        (json.dumps({"model": {"vocab": {}}}), "not a JSON object with model.merges"),
+        (json.dumps({"model": {"merges": {"a": "b"}}}), "model.merges is not a list"),
+        (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
+        (json.dumps({"model": {"merges": [["a", 1]]}}), "merge 1 is not a pair of tokens"),
         (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 joins an empty token"),
-        (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' stands for no byte; only byte-level"),
+        (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
         (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
         ("dGg= 0\n", "byte 0 has no rank"),
-        (ranks_text(MERGES) + "dGhl 258\n", "line 259 holds a token that stood before: 'dGhl 258'"),
+        (ranks_text(MERGES) + "dGhl 258\n", "line 259 repeats an earlier token: 'dGhl 258'"),
         (ranks_text(MERGES) + "YWI= 257\n", "two tokens have the same rank"),
         (ranks_text(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
         (ranks_text(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
-        (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of tokens made before: '97 900'"),
-        ("minbpe v1\npattern\nmany\n", "line 3 is no number of special tokens"),
+        (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),
+        ("minbpe v1\npattern\nmany\n", "line 3 is not a number of special tokens"),
     ],
 )
 def test_what_is_broken_is_refused_with_its_place(tmp_path: Path, content: str | bytes, why: str) -> None:
@@ -146,7 +146,7 @@ def test_what_is_broken_is_refused_with_its_place(tmp_path: Path, content: str |
 
 
 def test_what_is_named_json_and_is_none_is_not_taken_for_lines(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match=r"tokenizer.json: it is no JSON object with model.merges"):
+    with pytest.raises(Refusal, match=r"tokenizer.json: it is not a JSON object with model.merges"):
         read_merges_file(written(tmp_path, SPELLED, "tokenizer.json"))
 
 
@@ -156,7 +156,7 @@ def test_a_folder_without_merges_is_refused(tmp_path: Path) -> None:
 
 
 def ids_of(path: Path) -> Any:
-    return array_of(lambda blocks: map(list, blocks), path, None, "uint8", None)
+    return Tokenizer(vocab_of([]), [], {}).encode_file(path)
 
 
 @pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence])

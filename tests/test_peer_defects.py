@@ -16,7 +16,7 @@ import pytest
 from harness.proof.true_counts import replay
 from harness.runs.identity import Identity, identity_of
 from harness.runs.record_keys import IDENTICAL, WRONG
-from harness.tokenizers.gpt2_form import read_spelling
+from harness.tokenizers.learned import read_spelling
 from variants import heap
 from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial

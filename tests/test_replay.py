@@ -17,7 +17,7 @@ from harness.proof import differential
 from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
 from harness.replay import main
-from harness.tokenizers.gpt2_form import merges_text
+from harness.tokenizers.merges_file import merges_text
 from variants.contract import Merge, TieBreak, WordCounts
 
 Words = dict[bytes, int]

@@ -21,7 +21,7 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main, save
 from harness.tokenizers.folder import check_free
-from harness.tokenizers.gpt2_form import read_spelling, spelled
+from harness.tokenizers.learned import read_spelling, spelled
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
@@ -238,8 +238,7 @@ def test_spelling_uses_256_visible_characters() -> None:
 def test_a_special_token_spelled_like_another_stands_in_the_manifest_only(tmp_path: Path, special: str) -> None:
     said = kept(tmp_path, MERGES, [special])
     assert said == [
-        f"special token {special!r} is spelled like another token, so it stands in manifest.json only, not in "
-        "vocab.json",
+        f"special token {special!r} is spelled like another token, so it is in manifest.json only, not in vocab.json",
         f"tokenizer.json was left out: special token {special!r} is spelled like another token, and tokenizer.json "
         "gives one spelling one id",
     ]
@@ -263,8 +262,8 @@ def test_a_merge_that_looks_like_a_header_is_told_of_and_loaded(tmp_path: Path) 
     [
         ([(b"a", b"b"), (b"ab", b"c"), (b"b", b"c"), (b"a", b"bc")], [], "two merges make the same token"),
         ([(b"a", b"bc")], [], "merge 1 joins 'bc', which nothing makes"),
-        ([], ["x", "x"], "one twice; name each once"),
-        ([], [""], "an empty one"),
+        ([], ["x", "x"], "or repeated one; name each once"),
+        ([], [""], "contain an empty or repeated one"),
         ([], ["\ud800"], "is not UTF-8"),
     ],
 )
@@ -363,7 +362,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
         (b"{", "it is not JSON"),
         (b"[" * 100_000, "it is not JSON"),
         (b"\xff", "it is not JSON"),
-        (b"[]", "it is no JSON object"),
+        (b"[]", "it is not a JSON object"),
         (b'{"schema": 2}', "its schema is 2, this program reads 1"),
         (b'{"schema": 1}', "it lacks digests, special tokens or a pattern"),
         (b'{"schema": 1, "files": [], "special_tokens": 5}', "it lacks digests, special tokens or a pattern"),
@@ -395,7 +394,7 @@ def test_a_folder_without_manifest_needs_its_pattern_and_special_tokens(tmp_path
     elsewhere(tmp_path)
     with pytest.raises(Refusal, match=r"has no manifest\.json; give the pattern and the special tokens"):
         load(tmp_path)
-    with pytest.raises(Refusal, match=r"'<\|endoftext\|>' is no byte, no merge makes it, and no special"):
+    with pytest.raises(Refusal, match=r"'<\|endoftext\|>' is not a byte, no merge makes it, and it is not a special"):
         load(tmp_path, pattern=GPT2_PATTERN)
     with pytest.raises(Refusal, match=r"no special token '<\|e\|>'; name those that it has"):
         load(tmp_path, pattern=GPT2_PATTERN, special_tokens=["<|e|>"])
@@ -405,7 +404,7 @@ def test_a_folder_without_manifest_needs_its_pattern_and_special_tokens(tmp_path
 
 def test_a_manifest_is_not_overruled(tmp_path: Path) -> None:
     kept(tmp_path)
-    with pytest.raises(Refusal, match="says the pattern and the special tokens; leave them out"):
+    with pytest.raises(Refusal, match="contains the pattern and the special tokens; leave them out"):
         load(tmp_path, pattern=None)
 
 
@@ -469,13 +468,13 @@ def test_the_command_reads_a_folder_from_elsewhere(tmp_path: Path, capfd: pytest
         (["decode", "{}", "1 x"], USAGE, "ids are whole numbers with blanks between them"),
         (["decode", "{}", "1 9999"], USAGE, "there is no token 9999"),
         (["encode", "{}", "a", "--pattern", "gpt2"], USAGE, "leave them out"),
-        (["encode", "{}"], USAGE, "say either a TEXT (- for standard input) or --data NAME|FILE"),
-        (["encode", "{}", "a", "--output", "b"], USAGE, "--output goes with --data"),
+        (["encode", "{}"], USAGE, "pass either a TEXT (- for standard input) or --data NAME|FILE"),
+        (["encode", "{}", "a", "--output", "b"], USAGE, "--output needs --data"),
         (["check", "{}", "--engine", "tiktokken"], USAGE, "unknown engine 'tiktokken'; did you mean tiktoken?"),
         (["check", "{}", "--size", "much"], USAGE, "--size"),
         (["stats", "{}", "--data", "nowhere.txt"], USAGE, "nowhere.txt"),
         (["stats", "{}", "--data", "README.md", "--picture", "a.jpg"], USAGE, "name a file that ends in .svg or .png"),
-        (["convert", "{}", "--to", "ours"], USAGE, "holds a tokenizer already (265 tokens of tale by mine: vocab.json"),
+        (["convert", "{}", "--to", "ours"], USAGE, "has a tokenizer already (265 tokens of tale by mine: vocab.json"),
     ],
 )
 def test_the_command_answers_bad_input_with_a_sentence(

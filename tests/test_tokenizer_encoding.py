@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.tokenizers import array_file, cuts, plain
-from harness.tokenizers.cuts import last_cut_of
-from harness.tokenizers.merging import by_heap, by_scan, join
+from harness.tokenizers import model
+from harness.tokenizers.learned import by_heap, by_scan, join
 from harness.tokenizers.mixed_text import mixed_parts
-from harness.tokenizers.plain import Tokenizer
+from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 
 SMALL_WINDOW = 24
@@ -96,12 +95,6 @@ def test_scan_and_heap_merge_as_looking_at_every_pair_does(
     assert join(tokens, ranks, made) == expected
 
 
-def test_merging_stops_before_the_limit() -> None:
-    ranks, made = {(0, 0): 0, (1, 1): 1}, [1, 2]
-    for merged in (by_scan, by_heap):
-        assert [merged([0] * 5, ranks, made, limit) for limit in (0, 1, 2)] == [[0] * 5, [1, 1, 0], [2, 0]]
-
-
 def test_long_pre_tokens_are_merged_by_a_heap_and_come_back() -> None:
     one = Tokenizer(*learned("document"))
     text = TEXT * 20
@@ -123,7 +116,7 @@ def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at
     parts = [whole[start:stop] for start, stop in pairwise(places)]
     expected = one.encode(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "WINDOW", SMALL_WINDOW)
+        patch.setattr(model, "WINDOW", SMALL_WINDOW)
         assert list(one.encode_iterable(parts)) == expected
         assert one.encode(text) == expected
 
@@ -142,7 +135,7 @@ def test_a_text_cut_where_it_is_said_to_be_safe_has_the_same_pre_tokens(pattern:
 
 
 def test_patterns_of_which_nothing_is_known_are_not_cut() -> None:
-    assert last_cut_of(PATTERNS["line"]) is cuts._after_line_end
+    assert last_cut_of(PATTERNS["line"]) is model._after_line_end
     for pattern in (None, PATTERNS["document"], r"\w+ \w+|.", r" ?\p{L}+|\s+(?=a)", r"(?r)\s+", r"x| ?\p{L}+"):
         assert last_cut_of(pattern) is None
 
@@ -150,7 +143,7 @@ def test_patterns_of_which_nothing_is_known_are_not_cut() -> None:
 def test_memory_is_bounded_by_the_window_and_parts_are_taken_as_they_are_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plain, "WINDOW", 1000)
+    monkeypatch.setattr(model, "WINDOW", 1000)
     one = Tokenizer(*learned("gpt2", SPECIALS))
     taken = 0
 
@@ -182,12 +175,12 @@ def test_what_was_merged_is_kept_but_not_without_bound(monkeypatch: pytest.Monke
     monkeypatch.setattr(one, "merged", recorded)
     one.encode("the cat the cat the")
     assert merged == [b"the", b" cat", b" the"]
-    monkeypatch.setattr(plain, "WORDS_KEPT", 3)
+    monkeypatch.setattr(model, "WORDS_CACHED", 3)
     one.encode(" ab ac the")
-    assert len(one._kept) <= 3
+    assert len(one._cache) <= 3
     merged.clear()
-    one.encode("x" * (plain.LONGEST_KEPT + 1) + "\n" + "x" * (plain.LONGEST_KEPT + 1))
-    assert merged.count(b"x" * (plain.LONGEST_KEPT + 1)) == 2
+    one.encode("x" * (model.LONGEST_CACHED + 1) + "\n" + "x" * (model.LONGEST_CACHED + 1))
+    assert merged.count(b"x" * (model.LONGEST_CACHED + 1)) == 2
 
 
 # Files
@@ -195,8 +188,8 @@ def test_what_was_merged_is_kept_but_not_without_bound(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 20])
 def test_a_file_is_encoded_as_its_bytes(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_file, "BLOCK", block)
-    monkeypatch.setattr(plain, "WINDOW", 100)
+    monkeypatch.setattr(model, "BLOCK", block)
+    monkeypatch.setattr(model, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
     one = Tokenizer(*learned("gpt2", SPECIALS))

@@ -18,7 +18,7 @@ from harness.results.charts.layout import figure_of
 from harness.results.charts.tokenizers import describe
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers.folder import write
-from harness.tokenizers.statistics import Figures, as_record, figures_of, sheet
+from harness.tokenizers.statistics import Figures, figures_of, sheet
 from variants.contract import vocab_of
 
 MERGES = [(b" ", b"t"), (b"h", b"e"), (b" t", b"he")]
@@ -46,7 +46,7 @@ def test_a_text_of_nothing_has_no_ratios() -> None:
     found = figures([])
     assert (found.bytes_per_token, found.tokens_per_word, found.longest) == (None, None, ())
     assert [column.cells[0] for column in sheet([found]).columns[4:6]] == ["-", "-"]
-    assert json.dumps(as_record(found))
+    assert json.dumps(found.record())
     figure_of(describe([found]))
 
 

@@ -30,7 +30,7 @@ from harness.proof.checks import (
     to_exhaustion,
 )
 from harness.proof.counterexamples import WrongWords, shown_by
-from harness.tokenizers.gpt2_form import read_spelling
+from harness.tokenizers.learned import read_spelling
 from variants.contract import Corpus, Merge, TieBreak, WordCounts
 
 Train = Callable[..., Any]

@@ -23,7 +23,7 @@ from harness.runs.outcome import Block
 from harness.runs.running import planned
 from harness.runs.schedule import Run
 from harness.runs.settings import Settings
-from harness.tokenizers.merges_files import MergesFile
+from harness.tokenizers.merges_file import MergesFile
 from harness.worker import word_store
 from harness.worker.calling import OWN
 from variants.contract import WordCounts

@@ -14,9 +14,9 @@ from harness.common.choices import one_of
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.common.units import count_text
+from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import Learned
-from harness.tokenizers.merges_files import read_merges_file
-from harness.tokenizers.reading import read_tokenizer
+from harness.tokenizers.merges_file import read_merges_file
 from harness.worker.merges_bytes import merges_sha256, merges_to_bytes
 from variants import vetoes
 from variants.contract import Merge, Veto

@@ -1,8 +1,7 @@
-"""A tokenizer in a folder: the files of every form beside each other, and a manifest.
+"""A tokenizer in a folder: the files of every form, and a manifest.
 
-vocab.json and merges.txt cannot say which pattern and which special tokens belong to them, or what they were learned
-from; the manifest can. It is written last and holds the digests of the others, so that a folder in which saving was
-cut short is told from a whole one.
+vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the manifest does. It is
+written last and holds the digests of the other files, so that an interrupted save is noticed.
 """
 
 from __future__ import annotations
@@ -17,15 +16,28 @@ from typing import Any, TypeVar
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.files import read_whole
 from harness.common.units import count_text
-from harness.tokenizers import huggingface, ranks
-from harness.tokenizers.gpt2_form import json_text, merge_line, merges_text, read_ids, read_json, read_merges, spelled
-from harness.tokenizers.learned import Learned, check_special_tokens, extended_by, first_unmade, put_together, trained
+from harness.tokenizers import huggingface, tiktoken
+from harness.tokenizers.learned import (
+    Learned,
+    check_special_tokens,
+    extended_by,
+    first_unmade,
+    json_text,
+    put_together,
+    read_ids,
+    read_json,
+    spelled,
+    trained,
+)
+from harness.tokenizers.merges_file import merge_line, merges_text, read_merges
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak
 
 SCHEMA = 1
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
-FILES = (VOCAB, MERGES, huggingface.FILE, ranks.FILE, MANIFEST)
+FILES = (VOCAB, MERGES, huggingface.FILE, tiktoken.FILE, MANIFEST)
+ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from", "read_from")
+"""The keys of a manifest that tell where a tokenizer comes from."""
 Read = TypeVar("Read")
 
 
@@ -45,12 +57,11 @@ def save(
     vocab_size_asked: int | None = None,
     extended: Learned | None = None,
 ) -> list[str]:
-    """Write a tokenizer in every form, whole or not at all; where one is `extended`, its ids stay what they are.
+    """Write a trained tokenizer in every form, whole or not at all; ids of an `extended` tokenizer stay the same.
 
-    Returns a sentence for each thing that a form cannot express, so that other libraries will not see it; a form that
-    would give other ids is left out.
-    Raises Refusal if a tokenizer stands there and `overwrite` is false, if the folder cannot be written, or if the
-    merges make no tokenizer that could be loaded again.
+    Returns a sentence for each thing that a form cannot express; a form that would give other ids is left out.
+    Raises Refusal if the folder already has a tokenizer and `overwrite` is false, if it cannot be written, or if the
+    merges do not make a tokenizer.
     """
     learned = trained(merges, special_tokens, pattern_regex)
     learned = learned if extended is None else extended_by(extended, learned)
@@ -61,47 +72,47 @@ def save(
         "min_count": min_count,
         "variant": variant,
         "data": {"name": data_name, "sha256": data_sha256},
+        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
     }
     return write(Path(folder), learned, pattern_name, origin)
 
 
 def write(folder: Path, learned: Learned, pattern_name: str | None, origin: Mapping[str, Any]) -> list[str]:
-    """Write a tokenizer in every form, in place of any that stands there; returns what there is to say about it.
+    """Write a tokenizer in every form, replacing any that is there; returns notes as `save` does.
 
-    `origin` is what the manifest says besides what is in `learned`. Raises Refusal as `save` does.
+    `origin` goes into the manifest as it is. Raises Refusal as `save` does.
     """
-    contents, said = gpt2_contents(learned)
-    for form, make in ((huggingface, huggingface.tokenizer_json), (ranks, ranks.ranks_text)):
+    contents, notes = gpt2_contents(learned)
+    for form, make in ((huggingface, huggingface.tokenizer_json), (tiktoken, tiktoken.ranks_text)):
         try:
             contents[form.FILE] = make(learned)
         except ValueError as error:
-            said.append(f"{form.FILE} was left out: {error}")
+            notes.append(f"{form.FILE} was left out: {error}")
     place(folder, {**contents, MANIFEST: manifest(learned, pattern_name, origin, contents)})
-    return said
+    return notes
 
 
 def gpt2_contents(learned: Learned) -> tuple[dict[str, bytes], list[str]]:
-    """vocab.json and merges.txt, and what there is to say about them."""
+    """vocab.json and merges.txt, and notes about them."""
     ids = {spelled(token): number for token, number in learned.token_ids().items()}
-    # Where both spell the same, the learned token has it.
-    hidden = [text for text in learned.special_tokens if text in ids]
-    ids = {**learned.special_tokens, **ids}
-    said = [
-        f"special token {text!r} is spelled like another token, so it stands in {MANIFEST} only, not in {VOCAB}"
-        for text in hidden
+    notes = [
+        f"special token {text!r} is spelled like another token, so it is in {MANIFEST} only, not in {VOCAB}"
+        for text in learned.special_tokens
+        if text in ids
     ]
-    if taken := next((merge for merge in learned.merges if merge[0].startswith(b"#version")), None):
-        said.append(f"some libraries take the merge {merge_line(taken)!r} in {MERGES} for a header and leave it out")
+    ids = {**learned.special_tokens, **ids}
+    if header := next((merge for merge in learned.merges if merge[0].startswith(b"#version")), None):
+        notes.append(f"some libraries take the merge {merge_line(header)!r} in {MERGES} for a header and drop it")
     return {
         VOCAB: json_text(dict(sorted(ids.items(), key=lambda entry: entry[1]))),
         MERGES: merges_text(learned.merges),
-    }, said
+    }, notes
 
 
 def manifest(
     learned: Learned, pattern_name: str | None, origin: Mapping[str, Any], contents: Mapping[str, bytes]
 ) -> bytes:
-    """What the other files cannot say, and their digests."""
+    """What the other files do not contain, and their digests."""
     return json_text(
         {
             "schema": SCHEMA,
@@ -118,31 +129,31 @@ def manifest(
 
 
 def check_free(folder: Path | str, overwrite: bool, names: Sequence[str] = FILES, how: str = "overwrite=true") -> None:
-    """Refuse a folder in which a tokenizer stands, saying which, unless it may be overwritten."""
+    """Refuse a folder that has a tokenizer, naming it, unless it may be overwritten."""
     try:
-        lying = [name for name in names if Path(folder, name).exists()]
+        present = [name for name in names if Path(folder, name).exists()]
     except OSError as error:  # a folder above that may not be read, a name that is too long
         raise _unwritable(Path(folder), error) from error
-    if lying and not overwrite:
+    if present and not overwrite:
         raise Refusal(
-            f"{folder} holds a tokenizer already ({_told(Path(folder))}{', '.join(lying)}); use {how} to replace it, "
-            "or choose another folder",
+            f"{folder} has a tokenizer already ({_described(Path(folder))}{', '.join(present)}); use {how} to replace "
+            "it, or choose another folder",
             USAGE,
         )
 
 
-def _told(folder: Path) -> str:
-    """What the manifest says of the tokenizer that stands in a folder, if there is one that can be read."""
+def _described(folder: Path) -> str:
+    """What the manifest in a folder says about its tokenizer, if it can be read."""
     try:
-        said = read_json(read_whole(folder / MANIFEST))
-        size, by, data = said["vocab_size"], said.get("variant"), (said.get("data") or {}).get("name")
+        content = read_json(read_whole(folder / MANIFEST))
+        size, by, data = content["vocab_size"], content.get("variant"), (content.get("data") or {}).get("name")
         return f"{count_text(size)} tokens{f' of {data}' if data else ''}{f' by {by}' if by else ''}: "
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
 
 
 def check_writable(folder: Path | str) -> None:
-    """Make the folder if need be and prove that a tokenizer can be written there. Raises Refusal if not."""
+    """Make the folder if needed and prove that it can be written. Raises Refusal if not."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -151,22 +162,21 @@ def check_writable(folder: Path | str) -> None:
         raise _unwritable(Path(folder), error) from error
     for name in FILES:
         if Path(folder, name).is_dir():
-            raise Refusal(f"{Path(folder, name)} is a folder; choose another place with save=FOLDER", UNMEASURED)
+            raise Refusal(f"{Path(folder, name)} is a folder; choose another place for the tokenizer", UNMEASURED)
 
 
 class Manifest:
-    """What a manifest says, checked as far as it is used. Raises Refusal for one that is damaged."""
+    """A manifest, checked as far as it is used. Raises Refusal for a damaged one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.said = understood(path, read_json, content_of(path))
-        if self.said.get("schema") != SCHEMA:
-            raise unusable(path, f"its schema is {self.said.get('schema')}, this program reads {SCHEMA}")
+        self.content = understood(path, read_json, content_of(path))
+        if self.content.get("schema") != SCHEMA:
+            raise unusable(path, f"its schema is {self.content.get('schema')}, this program reads {SCHEMA}")
         try:
-            self.digests = {str(name): str(digest) for name, digest in self.said["files"].items()}
-            self.special_tokens = {str(token["text"]): int(token["id"]) for token in self.said["special_tokens"]}
-            self.pattern = self.said["pattern"]["regex"]
-            self.ignore_merges = self.said.get("ignore_merges", False) is True
+            self.digests = {str(name): str(digest) for name, digest in self.content["files"].items()}
+            self.special_tokens = {str(token["text"]): int(token["id"]) for token in self.content["special_tokens"]}
+            self.pattern = self.content["pattern"]["regex"]
             if not isinstance(self.pattern, str | None):
                 raise TypeError(self.pattern)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -179,46 +189,44 @@ class Manifest:
             raise unusable(self.path.parent / name, f"it is not the file that {self.path.name} describes")
         return content
 
-    def describes(self, *names: str) -> bool:
-        return all(name in self.digests for name in names)
+    def learned(self) -> Learned:
+        """The tokenizer that the manifest describes, if the digests are right."""
+        if tiktoken.FILE in self.digests and VOCAB not in self.digests:
+            return understood(
+                self.path.parent / tiktoken.FILE,
+                lambda content: tiktoken.read_ranks_text(content, self.special_tokens, self.pattern),
+                self.content_of(tiktoken.FILE),
+            )
+        contents = {name: self.content_of(name) for name in (VOCAB, MERGES)}
+        ignore_merges = self.content.get("ignore_merges", False) is True
+        return of_gpt2_files(
+            self.path.parent, contents, self.special_tokens, self.pattern, ignore_merges=ignore_merges, others=True
+        )
+
+    def origin(self) -> dict[str, Any]:
+        """What the manifest says about the training."""
+        return {key: value for key, value in self.content.items() if key in ORIGIN}
 
 
 def manifest_in(folder: Path) -> Manifest | None:
     return Manifest(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
 
 
-def read_described(manifest: Manifest) -> Learned:
-    """The tokenizer that a manifest describes, once the digests are found to hold."""
-    if manifest.describes(ranks.FILE) and not manifest.describes(VOCAB):
-        path = manifest.path.parent / ranks.FILE
-        return understood(
-            path,
-            lambda content: ranks.read_ranks_text(content, manifest.special_tokens, manifest.pattern),
-            manifest.content_of(ranks.FILE),
-        )
-    contents = {name: manifest.content_of(name) for name in (VOCAB, MERGES)}
-    return of_one_piece(
-        manifest.path.parent, contents, manifest.special_tokens, manifest.pattern, manifest.ignore_merges, others=True
-    )
-
-
-def of_one_piece(
+def of_gpt2_files(
     folder: Path,
     contents: Mapping[str, bytes],
     special_tokens: Mapping[str, int],
     pattern: str | None,
-    ignore_merges: bool = False,
-    *,
-    others: bool = False,
+    **options: bool,
 ) -> Learned:
-    """The tokenizer that vocab.json and merges.txt make with what stands elsewhere."""
+    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
     check_special_tokens(special_tokens)
     ids = understood(folder / VOCAB, read_ids, contents[VOCAB])
     merges = understood(folder / MERGES, read_merges, contents[MERGES])
     if (unmade := first_unmade(merges)) is not None:
         raise unusable(folder / MERGES, unmade)
     try:
-        return put_together(ids, merges, special_tokens, pattern, ignore_merges=ignore_merges, others=others)
+        return put_together(ids, merges, special_tokens, pattern, **options)
     except ValueError as error:
         raise unusable(folder / VOCAB, str(error)) from error
 
@@ -227,8 +235,10 @@ def content_of(path: Path) -> bytes:
     try:
         return read_whole(path)
     except OSError as error:
-        said = f"cannot read {path} ({error.strerror or error}); python -m harness save=FOLDER writes a tokenizer"
-        raise Refusal(said, UNMEASURED) from error
+        why = error.strerror or error
+        raise Refusal(
+            f"cannot read {path} ({why}); python -m harness save=FOLDER writes a tokenizer", UNMEASURED
+        ) from error
 
 
 def understood(path: Path, reader: Callable[[bytes], Read], content: bytes) -> Read:
@@ -238,31 +248,31 @@ def understood(path: Path, reader: Callable[[bytes], Read], content: bytes) -> R
         raise unusable(path, str(error)) from error
 
 
-def place(folder: Path, contents: Mapping[str, bytes], instead_of: Sequence[str] = FILES) -> None:
-    """Write every file beside its place first, so that a full disk is met before anything is replaced.
+def place(folder: Path, contents: Mapping[str, bytes], replaced: Sequence[str] = FILES) -> None:
+    """Write every file under a temporary name first, so that a full disk is met before anything is replaced.
 
-    What is called as in `instead_of` and is not among the contents belonged to another tokenizer, and goes.
+    Files in `replaced` that are not among the contents belonged to another tokenizer and are removed.
     """
     check_writable(folder)
     try:
-        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as beside:
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as temporary:
             for name, content in contents.items():
-                with Path(beside, name).open("wb") as file:
+                with Path(temporary, name).open("wb") as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            for name in instead_of:
+            for name in replaced:
                 if name not in contents:
                     (folder / name).unlink(missing_ok=True)
             for name in contents:
-                Path(beside, name).replace(folder / name)
+                Path(temporary, name).replace(folder / name)
         _sync(folder)
     except OSError as error:
         raise _unwritable(folder, error) from error
 
 
 def _sync(folder: Path) -> None:
-    """Make the new names last through a crash of the machine."""
+    """Make the new names survive a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -279,5 +289,5 @@ def unusable(path: Path, why: str) -> Refusal:
 
 
 def _unwritable(folder: Path, error: OSError) -> Refusal:
-    said = error.strerror or str(error)
-    return Refusal(f"cannot write a tokenizer to {folder} ({said}); choose another folder", UNMEASURED)
+    why = error.strerror or str(error)
+    return Refusal(f"cannot write a tokenizer to {folder} ({why}); choose another folder", UNMEASURED)

@@ -1,8 +1,7 @@
-"""Text to hold tokenizers against each other with: many scripts, every kind of blank and line end, what patterns trip
-over, special tokens whole and cut short, random characters, random bytes. The same seed gives the same text everywhere.
+"""Text to compare tokenizers on: many scripts, every kind of blank and line end, contractions, special tokens whole
+and truncated, random characters, random bytes. The same seed gives the same text everywhere.
 
-Random characters are those that Unicode 3.2 knew, so that engines with older tables than ours know them as well; other
-texts show where they do not.
+Random characters are those of Unicode 3.2, so engines with older tables than ours have them as well.
 """
 
 from __future__ import annotations
@@ -54,25 +53,25 @@ CLUSTERS += ["\u0301", "x\u20e3", "\x00", "\x7f", "\ufffd"]
 def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     """Parts of some 64 kB, up to `size` bytes together; every eighth is random bytes."""
     chance = random.Random(seed)
-    scripts = [_letters(said) for said in SCRIPTS.values()]
-    known = _known_long()
+    scripts = [_letters(ranges) for ranges in SCRIPTS.values()]
+    assigned = _assigned()
     specials = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
     made = number = 0
     while made < size:
         room = min(PART, size - made)
         number += 1
-        part = chance.randbytes(room) if number % 8 == 0 else _text(chance, room, scripts, known, specials)
+        part = chance.randbytes(room) if number % 8 == 0 else _text(chance, room, scripts, assigned, specials)
         yield part
         made += len(part)
 
 
 def _text(
-    chance: random.Random, room: int, scripts: Sequence[str], known: Sequence[str], specials: Sequence[str]
+    chance: random.Random, room: int, scripts: Sequence[str], assigned: Sequence[str], specials: Sequence[str]
 ) -> bytes:
     pieces: list[str] = []
     size = 0
     while size < room:
-        piece = _piece(chance, scripts, known, specials)
+        piece = _piece(chance, scripts, assigned, specials)
         pieces.append(piece)
         size += len(piece.encode())
     while size > room:
@@ -80,8 +79,8 @@ def _text(
     return "".join(pieces).encode() + b"." * (room - size)
 
 
-def _piece(chance: random.Random, scripts: Sequence[str], known: Sequence[str], specials: Sequence[str]) -> str:
-    """A word with its ending and the blank after it, or something else that stands in texts."""
+def _piece(chance: random.Random, scripts: Sequence[str], assigned: Sequence[str], specials: Sequence[str]) -> str:
+    """A word with its ending and the blank after it, or something else that occurs in texts."""
     kind = chance.random()
     if kind < 0.70:
         script = scripts[0] if chance.random() < 0.3 else chance.choice(scripts)
@@ -95,14 +94,14 @@ def _piece(chance: random.Random, scripts: Sequence[str], known: Sequence[str], 
     if kind < 0.94:
         return chance.choice(CLUSTERS)
     if kind < 0.98 or not specials:
-        return "".join(chance.choices(known, k=chance.randint(1, 3)))
+        return "".join(chance.choices(assigned, k=chance.randint(1, 3)))
     return chance.choice(specials)
 
 
-def _letters(said: str) -> str:
-    """The characters of ranges such as `a-z`, which blanks divide."""
+def _letters(ranges: str) -> str:
+    """The characters of ranges such as `a-z`, separated by blanks."""
     letters = ""
-    for part in said.split():
+    for part in ranges.split():
         for place, character in enumerate(part):
             if character == "-" and place:
                 letters += "".join(map(chr, range(ord(part[place - 1]) + 1, ord(part[place + 1]))))
@@ -112,7 +111,7 @@ def _letters(said: str) -> str:
 
 
 @functools.cache
-def _known_long() -> list[str]:
+def _assigned() -> list[str]:
     """Every character that Unicode 3.2 had assigned."""
     category = unicodedata.ucd_3_2_0.category
     return [character for character in map(chr, range(0x11_0000)) if category(character) not in ("Cn", "Cs", "Co")]

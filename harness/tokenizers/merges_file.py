@@ -1,9 +1,9 @@
-"""Merges as any tool writes them: the forms are told apart by what stands in the file, not by its name.
+"""Merges as any tool writes them. The content decides the form, not the file's name.
 
 - GPT-2's merges.txt: two tokens a line in GPT-2's characters, with or without the line `#version`; CS336's, too.
 - tokenizer.json of Hugging Face: the merges of its model, as pairs or as lines.
-- tiktoken's ranks: a token in base64 and its rank a line. It names no merges; each token is joined from the two that
-  encoding its bytes with the tokens of lower rank leaves.
+- tiktoken's ranks: a token in base64 and its rank a line. Each merge is inferred by encoding the token's bytes with
+  the tokens of lower rank.
 - hexadecimal: two tokens a line in hexadecimal digits, as an executable writes them.
 - minbpe's .model: two token ids a line below the pattern and the special tokens.
 - a folder that `save=FOLDER` or another library has written, which holds one of these.
@@ -12,24 +12,23 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.common.errors import Refusal
 from harness.common.files import read_whole
-from harness.tokenizers.gpt2_form import read_merges, read_spelling
+from harness.tokenizers.learned import BYTES, read_json, read_spelling, spelled
 from variants.contract import Merge
 
 FORMS = "GPT-2's merges.txt, tokenizer.json, tiktoken's ranks, hexadecimal lines, minbpe's .model"
 IN_A_FOLDER = ("merges.txt", "tokenizer.json")
+HEADER = "#version: 0.2"
 HEXADECIMAL = re.compile(rb"((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{2})+)")
 RANK = re.compile(rb"((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/](?:=|[A-Za-z0-9+/])))) ([0-9]{1,9})")
 MINBPE = b"minbpe v1\n"
 IDS = re.compile(r"([0-9]{1,9}) ([0-9]{1,9})")
-BYTES = 256
 NO_RANK = 1 << 62
 
 
@@ -41,7 +40,7 @@ class MergesFile(NamedTuple):
 
 
 def read_merges_file(path: Path) -> MergesFile:
-    """Read a file of any of the forms. Raises Refusal, with the line, for what is none of them or broken."""
+    """Read a file of any of the forms. Raises Refusal, with the line, for a file of no form or a broken one."""
     if path.is_dir():
         path = _in_folder(path)
     try:
@@ -74,23 +73,48 @@ def _form_of(path: Path, content: bytes) -> tuple[str, Callable[[bytes], list[Me
     # In GPT-2's form the first merge joins single characters, and hexadecimal digits come in pairs.
     if HEXADECIMAL.fullmatch(first):
         return "hexadecimal lines", from_hexadecimal
-    return "GPT-2's merges.txt", from_gpt2
+    return "GPT-2's merges.txt", lambda content: read_merges(content.rstrip(b"\n"))
 
 
 def _is_json(content: bytes) -> bool:
-    """Whether it is a JSON object; a list of merges may begin with a brace as well."""
-    if not content.lstrip().startswith(b"{"):
-        return False
+    """Whether it is a JSON object; a list of merges may start with a brace as well."""
     try:
-        json.loads(content)
-    except (ValueError, RecursionError):
+        return content.lstrip().startswith(b"{") and bool(read_json(content))
+    except ValueError:
         return False
-    return True
 
 
-def from_gpt2(content: bytes) -> list[Merge]:
-    stripped = content.rstrip(b"\n")
-    return read_merges(stripped + b"\n" if stripped else b"")
+def merge_line(merge: Merge) -> str:
+    """A merge as a line of merges.txt.
+
+    >>> merge_line((b" t", b"he"))
+    'Ġt he'
+    """
+    return f"{spelled(merge[0])} {spelled(merge[1])}"
+
+
+def merges_text(merges: Sequence[Merge]) -> bytes:
+    """The content of merges.txt.
+
+    >>> merges_text([(b"t", b"h"), (b"th", b"e")])
+    b'#version: 0.2\\nt h\\nth e\\n'
+    """
+    return "".join(f"{line}\n" for line in [HEADER, *map(merge_line, merges)]).encode()
+
+
+def read_merges(content: bytes) -> list[Merge]:
+    """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
+    merges = []
+    lines = content.decode(errors="replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        if (number == 1 and line.startswith("#version")) or (number == len(lines) and not line):
+            continue
+        try:
+            left, right = map(read_spelling, line.split(" "))
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"line {number} is not a merge: {line[:80]!r}") from error
+        merges.append((left, right))
+    return merges
 
 
 def from_hexadecimal(content: bytes) -> list[Merge]:
@@ -99,43 +123,44 @@ def from_hexadecimal(content: bytes) -> list[Merge]:
     >>> from_hexadecimal(b"74 68\\n7468 65\\n")
     [(b't', b'h'), (b'th', b'e')]
     """
-    merges = []
+    merges: list[Merge] = []
     for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
-        found = HEXADECIMAL.fullmatch(line)
-        if found is None:
-            raise ValueError(f"line {number} is not two tokens in hexadecimal digits: {shown(line)}")
-        left, right = (bytes.fromhex(token.decode()) for token in found.groups())
-        merges.append((left, right))
+        match = HEXADECIMAL.fullmatch(line)
+        if match is None:
+            raise ValueError(f"line {number} is not two tokens in hexadecimal digits: {_shown(line)}")
+        merges.append((bytes.fromhex(match[1].decode()), bytes.fromhex(match[2].decode())))
     return merges
 
 
 def from_tokenizer_json(content: bytes) -> list[Merge]:
     try:
-        model = json.loads(content)["model"]
-        listed = model["merges"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError("it is no JSON object with model.merges") from error
+        model = read_json(content)["model"]
+        entries = model["merges"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError("it is not a JSON object with model.merges") from error
     if model.get("type", "BPE") != "BPE":
         raise ValueError(f"its model is {model['type']}, which has no merges of bytes")
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             raise ValueError(f"its {key} is {model[key]!r}; tokens of bytes have none")
-    if not isinstance(listed, list):
-        raise ValueError("model.merges is no list")
-    merges = []
-    for number, each in enumerate(listed, 1):
-        try:
-            left, right = each.split(" ") if isinstance(each, str) else each
-            merges.append((read_spelling(left), read_spelling(right)))
-        except KeyError as error:
-            raise ValueError(
-                f"merge {number} is {each!r}, where {error} stands for no byte; only byte-level BPE can be replayed"
-            ) from error
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"merge {number} is no pair of tokens: {each!r}") from error
-        if not all(merges[-1]):
-            raise ValueError(f"merge {number} joins an empty token: {each!r}")
-    return merges
+    if not isinstance(entries, list):
+        raise ValueError("model.merges is not a list")
+    return [_json_merge(number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def _json_merge(number: int, entry: Any) -> Merge:
+    try:
+        left, right = entry.split(" ") if isinstance(entry, str) else entry
+        merge = (read_spelling(left), read_spelling(right))
+    except KeyError as error:
+        raise ValueError(
+            f"merge {number} is {entry!r}, where {error} is not a byte; only byte-level BPE can be replayed"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"merge {number} is not a pair of tokens: {entry!r}") from error
+    if not all(merge):
+        raise ValueError(f"merge {number} joins an empty token: {entry!r}")
+    return merge
 
 
 def from_ranks(content: bytes) -> list[Merge]:
@@ -149,28 +174,28 @@ def from_ranks(content: bytes) -> list[Merge]:
 
 
 def read_ranks(content: bytes) -> dict[bytes, int]:
-    """The rank of every token. Raises ValueError for a line that gives none, or if a byte has none."""
+    """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
-        found = RANK.fullmatch(line)
-        if found is None:
-            raise ValueError(f"line {number} is not a token in base64 and its rank: {shown(line)}")
-        token = base64.b64decode(found[1])
+        match = RANK.fullmatch(line)
+        if match is None:
+            raise ValueError(f"line {number} is not a token in base64 and its rank: {_shown(line)}")
+        token = base64.b64decode(match[1])
         if token in ranks:
-            raise ValueError(f"line {number} holds a token that stood before: {shown(line)}")
-        ranks[token] = int(found[2])
+            raise ValueError(f"line {number} repeats an earlier token: {_shown(line)}")
+        ranks[token] = int(match[2])
     if len(set(ranks.values())) < len(ranks):
         raise ValueError("two tokens have the same rank")
-    if missing := [byte for byte in range(BYTES) if bytes((byte,)) not in ranks]:
-        raise ValueError(f"byte {missing[0]} has no rank; a byte-level vocabulary holds all 256")
+    if missing := [token for token in BYTES if token not in ranks]:
+        raise ValueError(f"byte {missing[0][0]} has no rank; a byte-level vocabulary holds all 256")
     return ranks
 
 
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
     """The merge of each token of several bytes, in order; none for a token that merging by rank never makes.
 
-    Whatever stands beside a token, its own bytes are merged as they are alone, or it is not made: so its one merge
-    joins the two parts that its bytes alone come down to. In ranks that no training gave these may have higher ranks.
+    Whatever stands beside a token, its own bytes merge as they do alone, or the token is not made. So its merge joins
+    the two parts that its bytes alone come down to. In ranks that did not come from training, these may rank higher.
     """
     longer = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
     return [merge for token in longer if (merge := _last_merge(token, ranks)) is not None]
@@ -195,19 +220,18 @@ def from_minbpe(content: bytes) -> list[Merge]:
     try:
         specials = int(lines[2])
     except (IndexError, ValueError) as error:
-        raise ValueError("line 3 is no number of special tokens") from error
-    tokens = [bytes((byte,)) for byte in range(BYTES)]
-    merges = []
+        raise ValueError("line 3 is not a number of special tokens") from error
+    tokens, merges = list(BYTES), list[Merge]()
     for number, line in enumerate(lines[3 + specials :], 4 + specials):
-        found = IDS.fullmatch(line)
-        ids = [int(digits) for digits in found.groups()] if found else [len(tokens)]
+        match = IDS.fullmatch(line)
+        ids = [int(match[1]), int(match[2])] if match else [len(tokens)]
         if max(ids) >= len(tokens):
-            raise ValueError(f"line {number} is not two ids of tokens made before: {line[:80]!r}")
+            raise ValueError(f"line {number} is not two ids of earlier tokens: {line[:80]!r}")
         left, right = (tokens[token_id] for token_id in ids)
         merges.append((left, right))
         tokens.append(left + right)
     return merges
 
 
-def shown(line: bytes) -> str:
+def _shown(line: bytes) -> str:
     return repr(line[:80].decode(errors="replace"))

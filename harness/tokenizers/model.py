@@ -1,0 +1,398 @@
+"""A tokenizer at work in plain Python: encode by merge rank, decode, save, cut.
+
+Encoding splits at special tokens, the longest first, then by the pattern, and merges each pre-token by rank. Any bytes
+decode to themselves. Text goes through in windows, so memory stays bounded, and encoded pre-tokens are cached.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import regex
+
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import readable, whole_file
+from harness.common.units import count_text
+from harness.tokenizers import huggingface, learned, tiktoken
+from harness.tokenizers.folder import check_free, write
+from harness.tokenizers.learned import Learned, join
+from variants.contract import GPT2_PATTERN, Merge, Pair
+
+if TYPE_CHECKING:
+    import numpy as np
+
+WORDS_CACHED = 1 << 17
+LONGEST_CACHED = 64
+WINDOW = 1 << 20
+"""Characters that are encoded at a time; a document without a safe cut is encoded whole."""
+BLOCK = 1 << 20
+
+
+class Tokenizer:
+    """Merges and what they make: `vocab` from id to bytes, `special_tokens` from text to id, `pattern`.
+
+    `origin` is what the manifest says about the training.
+
+    >>> from variants.contract import vocab_of
+    >>> merges = [(b"l", b"o"), (b"lo", b"w")]
+    >>> tokenizer = Tokenizer(vocab_of(merges, ["<|e|>"]), merges, {"<|e|>": 256})
+    >>> tokenizer
+    <Tokenizer: 259 tokens, 2 merges, special tokens ['<|e|>'], pattern gpt2>
+    >>> tokenizer.encode("low<|e|>lot")
+    [258, 256, 257, 116]
+    >>> tokenizer.decode([258, 256])
+    b'low<|e|>'
+    """
+
+    def __init__(
+        self,
+        vocab: Mapping[int, bytes],
+        merges: Sequence[Merge],
+        special_tokens: Mapping[str, int],
+        pattern: str | None = GPT2_PATTERN,
+        ignore_merges: bool = False,
+        *,
+        origin: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.vocab = dict(vocab)
+        self.merges = list(merges)
+        self.special_tokens = dict(special_tokens)
+        self.pattern = pattern
+        self.ignore_merges = ignore_merges
+        self.origin = dict(origin or {})
+        self._compiled = None if pattern is None else _compiled(pattern)
+        # Without groups and (?r), findall returns the matches in order.
+        self._in_order = self._compiled is not None and not (
+            self._compiled.groups or self._compiled.flags & regex.REVERSE
+        )
+        self._last_cut = last_cut_of(pattern)
+        ids = self.learned.token_ids()
+        self._byte_ids = [ids[byte] for byte in learned.BYTES]
+        self._ranks: dict[Pair, int] = {}
+        for rank, (left, right) in enumerate(self.merges):
+            self._ranks.setdefault((ids[left], ids[right]), rank)
+        self._made = [ids[left + right] for left, right in self.merges]
+        self._whole = ids if ignore_merges else {}
+        longest_first = sorted(self.special_tokens, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._longest_special = max(map(len, longest_first), default=0)
+        self._cache = _Cache(self)
+
+    @property
+    def learned(self) -> Learned:
+        """The same as plain data."""
+        return Learned(self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, special ones included."""
+        return len(self.vocab)
+
+    def __len__(self) -> int:
+        return len(self.vocab)
+
+    def __repr__(self) -> str:
+        pattern = self.pattern_name or repr(self.pattern)
+        special = f"special tokens {list(self.special_tokens)}" if self.special_tokens else "no special tokens"
+        size, merges = count_text(len(self)), count_text(len(self.merges))
+        return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
+
+    @property
+    def pattern_name(self) -> str | None:
+        """The name of the pattern in conf/pattern; None if it has none."""
+        cards = registry.cards("pattern")
+        return next((name for name, card in cards.items() if card["regex"] == self.pattern), None)
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates."""
+        return list(chain.from_iterable(self._batches([_text(text)])))
+
+    def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
+        """The ids of a text that comes in parts, one by one: those of the parts joined, wherever they are divided.
+
+        Memory is bounded by the longest document, and with every pattern here but `document` and `bytes` by a window of
+        a million characters. Raises Refusal, when it gets there, for a part with lone surrogates.
+        """
+        return chain.from_iterable(self._batches(_joined(texts)))
+
+    def encode_file(
+        self, path: Path | str, output: Path | str | None = None, *, on_progress: Callable[[int], None] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """The ids of a file's bytes as a NumPy array: uint16 if all ids fit, else uint32.
+
+        With `output` they are written there (.npy, whole or not at all) as they come, and the array is mapped from that
+        file; memory is then bounded as in `encode_iterable`. `on_progress` gets the bytes read so far.
+        Raises Refusal if a file cannot be read or written.
+        """
+        dtype = "uint16" if max(self.vocab) < 1 << 16 else "uint32"
+        batches = self._batches(_joined(_blocks(Path(path), on_progress or (lambda _: None))))
+        return _array(batches, dtype, None if output is None else Path(output))
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
+        try:
+            return b"".join([self.vocab[number] for number in ids])
+        except KeyError as error:
+            raise Refusal(f"there is no token {error}; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
+
+    def decode_text(self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict") -> str:
+        """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is `replace`."""
+        try:
+            return self.decode(ids).decode(errors=errors)
+        except UnicodeDecodeError as error:
+            raise Refusal(
+                f"the bytes of these ids are not UTF-8 at byte {error.start}; set errors='replace', or take the bytes"
+            ) from error
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
+        """Write every form into a folder, whole or not at all; returns notes about what a form cannot express.
+
+        Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be written.
+        """
+        check_free(folder, overwrite, how="overwrite=True")
+        return write(Path(folder), self.learned, self.pattern_name, self.origin)
+
+    def huggingface(self) -> Any:
+        """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
+        return huggingface.opened(self.learned)
+
+    def tiktoken(self) -> Any:
+        """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
+        return tiktoken.opened(self.learned)
+
+    def cut(self, vocab_size: int, *, keep_ids: bool = False) -> Tokenizer:
+        """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut` does."""
+        smaller = learned.cut(self.learned, vocab_size, keep_ids=keep_ids)
+        inherited = self.origin.get("inherited_merges", 0)
+        if len(smaller.merges) < inherited:
+            raise Refusal(
+                f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained; cut "
+                f"the tokenizer that it extends, for SuperBPE in first_stage/, or cut to "
+                f"{count_text(len(self) - len(self.merges) + inherited)} or more"
+            )
+        source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
+        return Tokenizer(*smaller, origin={**self.origin, **source})
+
+    def _batches(self, texts: Iterable[str]) -> Iterator[list[int]]:
+        """The ids of the texts joined. What later text could change waits for it."""
+        waiting, enough = "", WINDOW
+        for text in texts:
+            waiting += text
+            if len(waiting) < enough:
+                continue
+            # A special token that begins here could still become a longer one.
+            sure = len(waiting) - max(self._longest_special - 1, 0)
+            start = yield from self._until(waiting, sure)
+            cut = start if self._last_cut is None else self._last_cut(waiting, start, sure)
+            yield from self._windows(waiting[start:cut])
+            waiting = waiting[cut:]
+            # If nothing could be cut, looking after each part would cost the square of the length.
+            enough = max(WINDOW, 2 * len(waiting))
+        start = yield from self._until(waiting, len(waiting))
+        yield from self._windows(waiting[start:])
+
+    def _until(self, text: str, sure: int) -> Generator[list[int], None, int]:
+        """The ids up to the last special token that begins before `sure`; returns where it ends."""
+        end = 0
+        for special in self._special.finditer(text) if self._special else ():
+            if special.start() >= sure:
+                break
+            yield from self._windows(text[end : special.start()])
+            yield [self.special_tokens[special[0]]]
+            end = special.end()
+        return end
+
+    def _windows(self, stretch: str) -> Iterator[list[int]]:
+        start = 0
+        while start < len(stretch):
+            stop = len(stretch)
+            if self._last_cut is not None and stop - start > 2 * WINDOW:
+                cut = self._last_cut(stretch, start, start + WINDOW)
+                stop = cut if cut > start else stop
+            yield list(chain.from_iterable(map(self._cache.__getitem__, self._pieces(stretch[start:stop]))))
+            start = stop
+
+    def _pieces(self, stretch: str) -> Sequence[str]:
+        """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
+        if self._compiled is None:
+            return [stretch]
+        if self._in_order:
+            matches: list[str] = self._compiled.findall(stretch)
+            if sum(map(len, matches)) == len(stretch):
+                return matches
+        # Sorted, because a pattern may say (?r) and be matched from the end.
+        spans = sorted(match.span() for match in self._compiled.finditer(stretch))
+        pieces, end = [], 0
+        for start, stop in [*spans, (len(stretch), len(stretch))]:
+            pieces += [stretch[end:start], stretch[start:stop]]
+            end = stop
+        return pieces
+
+    def merged(self, piece: bytes) -> list[int]:
+        """The tokens of one pre-token."""
+        if piece in self._whole:
+            return [self._whole[piece]]
+        return join([self._byte_ids[byte] for byte in piece], self._ranks, self._made)
+
+
+class _Cache(dict[str, Sequence[int]]):
+    """The tokens of earlier pre-tokens; cleared when it is full, because by then most of it is rare words."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+
+    def __missing__(self, piece: str) -> Sequence[int]:
+        content = piece.encode(errors="surrogateescape")
+        ids = self.tokenizer.merged(content)
+        if len(content) <= LONGEST_CACHED:  # longer pieces hardly ever recur
+            if len(self) >= WORDS_CACHED:
+                self.clear()
+            self[piece] = tuple(ids)
+        return ids
+
+
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    try:
+        return regex.compile(pattern)
+    except (regex.error, ValueError, RecursionError) as error:
+        raise Refusal(f"pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+# Text: bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments
+
+
+def _text(text: str | bytes) -> str:
+    return _bytes(text).decode(errors="surrogateescape")
+
+
+def _bytes(text: str | bytes) -> bytes:
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    if not isinstance(text, str):
+        raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it") from error
+
+
+def _joined(parts: Iterable[str | bytes]) -> Iterator[str]:
+    """The parts as texts; a character whose bytes are divided between two parts is put together."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    for part in parts:
+        yield decoder.decode(_bytes(part))
+    yield decoder.decode(b"", final=True)
+
+
+# Files and arrays
+
+
+def _blocks(path: Path, on_progress: Callable[[int], None]) -> Iterator[bytes]:
+    done = 0
+    try:
+        with readable(path) as file:
+            while block := file.read(BLOCK):
+                yield block
+                done += len(block)
+                on_progress(done)
+    except OSError as error:
+        raise Refusal(
+            f"cannot read {path} ({error.strerror or error}); name a file that can be read", UNMEASURED
+        ) from error
+
+
+def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.ndarray[Any, Any]:
+    import numpy as np  # only here: nothing else about a tokenizer needs it
+
+    arrays = (np.array(batch, dtype=dtype) for batch in batches)
+    if output is None:
+        return np.concatenate([np.empty(0, dtype), *arrays])
+    with whole_file(output, "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
+        header = _write_header(file, 0, dtype)
+        number = 0
+        for array in arrays:
+            file.write(array.tobytes())
+            number += len(array)
+        file.seek(0)
+        # NumPy leaves room in its header for a length that grows.
+        assert _write_header(file, number, dtype) == header
+    return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)
+
+
+def _write_header(file: IO[bytes], number: int, dtype: str) -> int:
+    import numpy as np
+
+    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (number,)}
+    np.lib.format.write_array_header_1_0(file, described)
+    return file.tell()
+
+
+# Cuts: where a long text can be divided without changing its pre-tokens, known for patterns of known parts only.
+#
+# A cut before a blank that follows no white space is safe if each alternative of the pattern takes white space at its
+# very beginning, or nothing but white space, or line ends at its end: no match then has the blank in its middle, and
+# the only look ahead, `\s+(?!\S)`, sees the character before the blank. A cut after a line end is safe if no match goes
+# past one.
+
+LastCut = Callable[[str, int, int], int]
+"""The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
+_OF_LINES = ("line", "gpt2_lines", "superbpe", "superbpe_words")
+"""The cards of patterns whose matches do not go past a line end."""
+# Contractions; a sign and letters; digits; signs; white space. As OpenAI and those who follow it write them.
+_BLANK_FIRST = re.compile(
+    r"""
+    '\(\?(?:i)?:[a-z\[\]|]+\) | \(\?i:(?:'[a-z]+\|?)+\) | '[a-z]+
+    | (?:\[\^\\r\\n\\p\{L\}\\p\{N\}\] | [ ])?\??\+?\\p\{L\}\+{1,2}
+    | [ ]?\??\\p\{N\}(?:\+{1,2}|\{1,\d\}\+?)?
+    | (?:\[\^\\r\\n\\p\{L\}\\p\{N\}\]\?)?(?:\[(?:\\p\{[LM][a-z]?\})+\][*+])+(?:\(\?i:(?:'[a-z]+\|?)+\)\?)?
+    | [ ]?\??\[\^\\s\\p\{L\}\\p\{N\}\]\+{1,2}(?:\[\\r\\n/?\][*]\+?)?
+    | \\s[*]\[\\r\\n\]\+{0,2} | \\s\+\(\?!\\S\) | \\s\+\+\$ | \\s\+?
+    """,
+    re.VERBOSE,
+)
+
+
+def last_cut_of(pattern: str | None) -> LastCut | None:
+    """How to cut texts that this pattern splits; None if no safe cut is known."""
+    if pattern is None:
+        return None
+    if pattern in [registry.cards("pattern")[name]["regex"] for name in _OF_LINES]:
+        return _after_line_end
+    if all(_BLANK_FIRST.fullmatch(alternative) for alternative in alternatives(pattern)):
+        return _before_blank
+    return None
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The alternatives of a pattern; those inside brackets stay together.
+
+    >>> alternatives("'(?:s|t)|[|]|x")
+    ["'(?:s|t)", '[|]', 'x']
+    """
+    parts, depth = [""], 0
+    for part in huggingface.PART.findall(pattern):
+        depth += (part.startswith("(") and not part.endswith(")")) - (part == ")")
+        if part == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += part
+    return parts
+
+
+def _before_blank(text: str, first: int, last: int) -> int:
+    while (place := text.rfind(" ", first, last)) > first:
+        if not text[place - 1].isspace():
+            return place
+        last = place
+    return first
+
+
+def _after_line_end(text: str, first: int, last: int) -> int:
+    return max(first, text.rfind("\n", first, last) + 1)
