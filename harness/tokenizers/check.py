@@ -48,8 +48,9 @@ def open_tokenizers(folder: Path) -> Encode:
     if hasattr(opened, "no_padding"):
         opened.no_padding()
         opened.no_truncation()
-    else:  # since 1.0
+    else:  # since 1.0, which compiles a pattern when it first meets a text
         opened.padding = opened.truncation = None
+        opened.encode("a")
     return lambda text: list(opened.encode(text, add_special_tokens=False).ids)
 
 

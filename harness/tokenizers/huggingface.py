@@ -99,11 +99,13 @@ def opened(learned: Learned) -> Any:
     except ValueError as error:
         raise Refusal(f"{FILE} cannot hold this tokenizer: {error}") from error
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        Path(folder, FILE).write_bytes(content)  # of tokenizers 1.0 and of 0.x only a file goes in
+        Path(folder, FILE).write_bytes(content)  # tokenizers 1.0 loads from files only
         try:
-            return tokenizers.Tokenizer.from_file(str(Path(folder, FILE)))
+            tokenizer = tokenizers.Tokenizer.from_file(str(Path(folder, FILE)))
+            tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
         except Exception as error:  # whatever the engine raises
             raise Refusal(f"tokenizers {tokenizers.__version__} does not load it: {error}", UNMEASURED) from error
+    return tokenizer
 
 
 def read_tokenizer_json(content: bytes) -> Learned:

@@ -49,6 +49,11 @@ def train(
     expect(NAME, tokenizers)
     expect_tie_break(NAME, tie_break, [TieBreak.HUGGINGFACE])
     expect_text(NAME, corpus)
+    if not hasattr(tokenizers, "trainers"):
+        raise Unavailable(
+            f"tokenizers {tokenizers.__version__} has no trainers; python -m pip install 'tokenizers<1' installs one "
+            "that has"
+        )
     use_threads(threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
