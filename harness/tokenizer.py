@@ -32,8 +32,9 @@ from harness.tokenizers.folder import check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.mixed_text import mixed_parts
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.training import pattern_named, train
 
-__all__ = ["Tokenizer", "check_writable", "load", "main", "save"]
+__all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train"]
 
 BLOCK = 1 << 20
 EPILOG = """\
@@ -133,13 +134,8 @@ def _add(commands: Any, do: Any, name: str, about: str, *, several: bool = False
 
 
 def _read(options: argparse.Namespace, path: str) -> TokenizerFile:
-    pattern = ... if options.pattern is None else _pattern_named(options.pattern)
+    pattern = ... if options.pattern is None else pattern_named(options.pattern)
     return read_tokenizer(path, pattern, _special_tokens(options.special_token))
-
-
-def _pattern_named(name: str) -> str | None:
-    card = registry.cards("pattern").get(name)
-    return name if card is None else card["regex"]
 
 
 def _special_tokens(texts: Sequence[str] | None) -> SpecialTokens:

@@ -1,0 +1,246 @@
+"""Train a tokenizer from files, documents, or counts; as a function, without a benchmark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from harness import corpora
+from harness.common import registry
+from harness.common.choices import at_least, one_of
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
+from harness.corpora.cards import card_of
+from harness.tokenizers.learned import BYTES, trained
+from harness.tokenizers.model import Tokenizer
+from variants.contract import Corpus, LeftOut, Meter, TieBreak, Unavailable, WordCounts
+
+Document = str | bytes
+Source = str | os.PathLike[str] | Iterable[Document | Iterable[Document] | os.PathLike[str]] | Mapping[Any, int]
+
+DOCUMENT_COUNTER = "variants.counting.documents:count_documents"
+TABLE_MEMORY = 200_000_000
+"""Bytes that the tables of words of documents may take before they spill to disk."""
+ITEMS_AT_ONCE = 64
+LARGE_CHUNK = 1 << 20
+"""After so many bytes at once, items are taken one by one."""
+
+
+def train(
+    source: Source,
+    vocab_size: int,
+    *,
+    pattern: str | None = "gpt2",
+    special_tokens: Iterable[str] = ("<|endoftext|>",),
+    tie_break: str = TieBreak.GREATEST_BYTES.value,
+    min_count: int = 1,
+    threads: int = 1,
+    errors: str = "strict",
+    progress: bool = False,
+) -> Tokenizer:
+    """Train a tokenizer of `vocab_size` tokens, special ones included, or of fewer if no pair is left.
+
+    `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of documents (str or bytes) or
+    of batches of them, which are never joined; or a mapping from words to counts. `pattern` is a name in conf/pattern,
+    a regular expression, or None for raw bytes; `errors` is `strict` or `replace`, for bytes that are not UTF-8.
+    Raises Refusal or TypeError, with the item's number, for a source that cannot be trained on.
+    """
+    special_tokens = tuple(special_tokens)
+    if not isinstance(vocab_size, int):
+        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int")
+    num_merges = vocab_size - len(BYTES) - len(special_tokens)
+    if num_merges < 0:
+        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {len(special_tokens)} special tokens")
+    for name, number in (("min_count", min_count), ("threads", threads)):
+        at_least(name, number, 1)
+    one_of("errors", errors, ["strict", "replace"])
+    one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
+    corpus = Corpus("documents", special_tokens, pattern_named(pattern), errors)
+    Tokenizer(*trained([], special_tokens, corpus.pattern))  # refuses an impossible pattern or special token
+    try:
+        words, data = counted(source, corpus, threads, progress)
+        card = trainer()
+        options: dict[str, Any] = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
+        with showing("training", num_merges, "merges", progress) as meter:
+            merges = registry.resolve(card.target)(words, num_merges, meter, **options)
+    except Unavailable as error:
+        raise Refusal(str(error), UNMEASURED) from error
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    origin = {
+        "vocab_size_asked": vocab_size,
+        "tie_break": tie_break,
+        "min_count": min_count,
+        "variant": card.name,
+        "data": data,
+    }
+    return Tokenizer(*trained(merges, special_tokens, corpus.pattern), origin=origin)
+
+
+def pattern_named(pattern: str | None) -> str | None:
+    """The regular expression of a name in conf/pattern, or the pattern itself."""
+    cards = registry.cards("pattern")
+    return cards[pattern]["regex"] if pattern is not None and pattern in cards else pattern
+
+
+def trainer() -> registry.VariantCard:
+    """The fastest trainer that starts from words."""
+    fit = [card for card in registry.variants().values() if {"frontier", "native", "extends"} <= set(card.tags)]
+    return fit[0]
+
+
+class Reporting(Meter):
+    """Passes progress on."""
+
+    def __init__(self, show: Callable[[int], None]) -> None:
+        super().__init__()
+        self.show = show
+
+    def progress(self, done: int) -> bool:
+        self.show(done)
+        return True
+
+
+@contextmanager
+def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter]:
+    """A meter, with a progress bar if `progress` is true; a total of 0 is unknown."""
+    with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
+        yield Reporting(show)
+
+
+def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tuple[WordCounts, dict[str, str | None]]:
+    """The words of any source, and the name and digest of the data for the manifest."""
+    unnamed: dict[str, str | None] = {"name": None, "sha256": None}
+    if isinstance(source, Mapping):
+        return WordCounts.from_items(items_of(source)), unnamed
+    if (paths := paths_in(source)) is not None:
+        return counted_file(paths, corpus, threads, progress)
+    if not isinstance(source, Iterable):
+        raise TypeError(f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts")
+    with showing("counting", 0, "bytes", progress) as meter:
+        documents = Documents(source, corpus)
+        try:
+            words = registry.resolve(DOCUMENT_COUNTER)(documents, corpus, TABLE_MEMORY, meter, threads=threads)
+        except LeftOut as error:
+            raise Refusal(f"{documents.place}: the pattern leaves out {error.text!r}; mend the pattern") from error
+    return words, unnamed
+
+
+def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:
+    for word, count in counts.items():
+        if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
+            raise TypeError(f"{word!r}: {count!r} is not a word (str or bytes) with its count (int)")
+        yield (word.encode() if isinstance(word, str) else word), count.__index__()
+
+
+def paths_in(source: Any) -> list[str] | None:
+    """The paths that a source names; None if it is documents."""
+    if isinstance(source, str | os.PathLike):
+        return [os.fspath(source)]
+    if not isinstance(source, list | tuple):
+        return None
+    if source and all(isinstance(item, os.PathLike) for item in source):
+        return [os.fspath(item) for item in source]
+    if source and isinstance(source[0], str) and len(source[0]) < 256 and os.path.isfile(source[0]):  # noqa: PTH113
+        raise Refusal(f"{source[0]!r} is a file, but strings in a list are documents; pass pathlib.Path objects")
+    return None
+
+
+def counted_file(
+    paths: list[str], corpus: Corpus, threads: int, progress: bool
+) -> tuple[WordCounts, dict[str, str | None]]:
+    name = paths[0] if len(paths) == 1 else None
+    is_card = name is not None and name in registry.cards("data") and not Path(name).exists()
+    card = card_of(name) if is_card and name is not None else {**card_of("file"), "path": name or paths}
+    file = corpora.prepare(card, corpus.special_tokens)
+    if file.table:
+        raise Refusal(f"{file.name} is a table of words; pass its counts as a mapping")
+    reading = Corpus(str(file.path), corpus.special_tokens, corpus.pattern, corpus.errors)
+    counter = registry.lenders()[0]
+    with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:
+        try:
+            words = registry.resolve(counter.target)(reading, meter, **{**counter.params, "threads": threads})
+        except ValueError as error:
+            raise Refusal(file.located(str(error), getattr(error, "offset", 0))) from error
+    return words, {"name": file.name, "sha256": file.sha256}
+
+
+class Documents:
+    """The documents of an iterable of documents or of batches, some at a time as UTF-8."""
+
+    def __init__(self, source: Iterable[Any], corpus: Corpus) -> None:
+        self.source = source
+        self.corpus = corpus
+        self.first = self.number = self.element = self.bytes = 0
+
+    @property
+    def place(self) -> str:
+        """Where the current documents are."""
+        if self.first < self.number:
+            return f"items {self.first} to {self.number}"
+        return f"item {self.number}, element {self.element}" if self.element else f"item {self.number}"
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        for items in self.chunks():
+            before, self.bytes = self.number, 0
+            if set(map(type, items)) == {str}:
+                with suppress(UnicodeEncodeError):  # it is reported below
+                    documents = list(map(str.encode, items))
+                    self.first, self.number = before + 1, before + len(items)
+                    self.bytes = sum(map(len, documents))
+                    yield documents
+                    continue
+            for number, item in enumerate(items, before + 1):
+                self.first = self.number = number
+                documents = self.documents(item)
+                self.bytes += sum(map(len, documents))
+                yield documents
+
+    def chunks(self) -> Iterator[list[Any]]:
+        """Some items at a time, so that little is done for each; large ones one by one."""
+        items = iter(self.source)
+        while True:
+            chunk: list[Any] = []
+            try:
+                chunk.extend(islice(items, 1 if self.bytes > LARGE_CHUNK else ITEMS_AT_ONCE))
+            except Exception as error:
+                place = f"item {self.number + len(chunk) + 1}"
+                raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
+            if not chunk:
+                return
+            yield chunk
+
+    def documents(self, item: Any) -> list[bytes]:
+        """The documents of one item."""
+        if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
+            return [self.document(item)]
+        documents = []
+        for self.element, document in enumerate(item, 1):
+            documents.append(self.document(document))
+        self.element = 0
+        return documents
+
+    def document(self, item: Any) -> bytes:
+        try:
+            if isinstance(item, str):
+                return item.encode()
+            if not isinstance(item, bytes):
+                advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
+                raise TypeError(f"{self.place} is {type(item).__name__}, not str or bytes{advice}")
+            if self.corpus.replaces_errors:
+                return item.decode(errors="replace").encode()
+            if self.corpus.pattern is not None:
+                item.decode()
+            return item
+        except UnicodeDecodeError as error:
+            raise Refusal(
+                f"{self.place} is not UTF-8 at byte {error.start}; decode it, or use errors='replace'"
+            ) from error
+        except UnicodeEncodeError as error:
+            raise Refusal(
+                f"{self.place} has a lone surrogate at character {error.start}, not UTF-8; remove it"
+            ) from error
