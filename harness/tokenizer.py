@@ -1,11 +1,8 @@
-"""A trained tokenizer: load it and use it from Python, or encode, decode, convert, check and compare it by command.
+"""Tokenizers: train, load, encode, decode, convert, cut, check and compare them, from Python or by command.
 
-    python -m harness.tokenizer encode my_tokenizer "def train(words):"
-    python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
-    python -m harness.tokenizer check my_tokenizer --data book.txt
-    python -m harness.tokenizer stats my_tokenizer another --data book.txt
-
-harness/tokenizers/model.py has the encoding itself.
+python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
+python -m harness.tokenizer encode my_tokenizer "def train(words):"
+python -m harness.tokenizer check my_tokenizer --data book.txt
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,17 +26,21 @@ from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
 from harness.common.streams import Parser, tell
 from harness.common.units import bytes_text, count_text, parse_bytes
 from harness.tokenizers import check, statistics
-from harness.tokenizers.folder import check_writable, save
+from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.mixed_text import mixed_parts
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.training import pattern_named, train
+from harness.tokenizers.unused import CLASSES, sheets, unused
 
 __all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train"]
 
 BLOCK = 1 << 20
 EPILOG = """\
 examples:
+  python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
+  python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
+  python -m harness.tokenizer unused my_tokenizer --data book.txt
   python -m harness.tokenizer encode my_tokenizer "def train(words):"
   python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
   python -m harness.tokenizer decode my_tokenizer "1 2 3"
@@ -49,8 +51,8 @@ examples:
   python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt \\
       --picture stats.svg
 
-exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids; 22 if an engine gave up
-on a text or none could be tried, or a file cannot be read or written."""
+exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
+engine gave up on a text or none could be tried, or a file cannot be read or written."""
 
 
 def load(path: Path | str, *, pattern: Pattern = ..., special_tokens: SpecialTokens = None) -> Tokenizer:
@@ -77,10 +79,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.tokenizer",
-        description="Use a tokenizer that python -m harness save=FOLDER has written, or anyone else's.",
+        description="Train a tokenizer, or use one: that python -m harness save=FOLDER has written, or anyone else's.",
         epilog=EPILOG,
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="encode|decode|convert|check|stats")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="train|encode|decode|...")
+
+    command: argparse.ArgumentParser = commands.add_parser("train", help="train a tokenizer, without a benchmark")
+    command.set_defaults(do=_train)
+    command.add_argument("paths", metavar="PATH", nargs="+", help="a file, folder or pattern, or a data set's name")
+    command.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
+    command.add_argument("--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer")
+    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
+    command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
+    command.add_argument(
+        "--special-token", metavar="TOKEN", action="append", help="repeatable; default: <|endoftext|>; '' for none"
+    )
+    command.add_argument("--tie-break", metavar="RULE", default="greatest_bytes", help="default: %(default)s")
+    command.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
+    command.add_argument("--threads", metavar="N", type=int, default=1)
+    command.add_argument("--errors", default="strict", help="strict or replace, for bytes that are not UTF-8")
+
+    command = _add(commands, _cut, "cut", "write smaller vocabularies of a tokenizer, each as if trained to that size")
+    command.add_argument("--vocab-size", metavar="N,N", required=True, help="such as 8k,16k,32k")
+    command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="gets a folder for each size")
+    command.add_argument("--keep-ids", action="store_true", help="leave holes; else ids close up")
+    command.add_argument("--overwrite", action="store_true", help="replace tokenizers in those folders")
+
+    command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
+    _add_data(command, "a data set or a file; repeatable")
+    command.add_argument(
+        "--fail-on", choices=CLASSES, action="append", help="exit with 21 if there are any; repeatable"
+    )
+    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
     command = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
     command.add_argument("text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes")
@@ -144,6 +174,69 @@ def _special_tokens(texts: Sequence[str] | None) -> SpecialTokens:
     if parted and all(text and number.isdecimal() for text, _, number in parted):
         return {text: int(number) for text, _, number in parted}
     return texts
+
+
+def _train(options: argparse.Namespace) -> int:
+    check_free(options.save, options.overwrite, how="--overwrite")
+    check_writable(options.save)
+    special_tokens = [token for token in options.special_token or ["<|endoftext|>"] if token]
+    paths = options.paths[0] if len(options.paths) == 1 else [Path(path) for path in options.paths]
+    size = _size(options.vocab_size)
+    tokenizer = train(
+        paths,
+        size,
+        pattern=options.pattern,
+        special_tokens=special_tokens,
+        tie_break=options.tie_break,
+        min_count=options.min_count,
+        threads=options.threads,
+        errors=options.errors,
+        progress=True,
+    )
+    notes = tokenizer.save(options.save, overwrite=True)
+    fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
+    for line in (f"saved {options.save}: {count_text(len(tokenizer))} tokens{fewer}", *notes):
+        tell(line)
+    return OK
+
+
+def _size(text: str) -> int:
+    """A number such as 32k or 50_257."""
+    match = re.fullmatch(r"([0-9][0-9_]*)(k?)", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
+    return int(match[1]) * (1000 if match[2] else 1)
+
+
+def _cut(options: argparse.Namespace) -> int:
+    tokenizer = opened(_read(options, options.tokenizer))
+    sizes = {size: options.output / str(size) for size in map(_size, options.vocab_size.split(","))}
+    smaller = {folder: tokenizer.cut(size, keep_ids=options.keep_ids) for size, folder in sizes.items()}
+    for folder in smaller:
+        check_free(folder, options.overwrite, how="--overwrite")
+    for folder, cut in smaller.items():
+        notes = cut.save(folder, overwrite=True)
+        moved = [
+            f"special token {text!r} has id {number}, not {tokenizer.special_tokens[text]}"
+            for text, number in cut.special_tokens.items()
+            if number != tokenizer.special_tokens[text]
+        ]
+        for line in (f"saved {folder}: {count_text(len(cut))} tokens", *moved, *notes):
+            tell(line)
+    return OK
+
+
+def _unused(options: argparse.Namespace) -> int:
+    tokenizer = opened(_read(options, options.tokenizer))
+    texts = [_data(data, options.set) for data in options.data or ()]
+    blocks = (block for text in texts for block in text.blocks())
+    findings = unused(tokenizer, blocks if texts else None)
+    if options.format == "json":
+        print(json.dumps([finding.record() for finding in findings], indent=1))  # noqa: T201
+    else:
+        for sheet in sheets(findings, len(tokenizer), with_text=bool(texts)):
+            print_sheet(sheet, Console())
+    return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
 def _encode(options: argparse.Namespace) -> int:

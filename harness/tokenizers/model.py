@@ -215,10 +215,10 @@ class Tokenizer:
             if self._last_cut is not None and stop - start > 2 * WINDOW:
                 cut = self._last_cut(stretch, start, start + WINDOW)
                 stop = cut if cut > start else stop
-            yield list(chain.from_iterable(map(self._cache.__getitem__, self._pieces(stretch[start:stop]))))
+            yield list(chain.from_iterable(map(self._cache.__getitem__, self.pieces(stretch[start:stop]))))
             start = stop
 
-    def _pieces(self, stretch: str) -> Sequence[str]:
+    def pieces(self, stretch: str) -> Sequence[str]:
         """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
         if self._compiled is None:
             return [stretch]
