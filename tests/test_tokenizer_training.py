@@ -1,0 +1,305 @@
+"""Training from any source gives the merges of the definition; cuts equal shorter training; unused tokens are found."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
+
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.common.registry import definition
+from harness.tokenizer import Tokenizer, load, main, train
+from harness.tokenizers.learned import Learned, cut
+from harness.tokenizers.unused import last_merges, times_made, unused
+from variants.contract import Corpus, TieBreak, WordCounts, vocab_of
+from variants.counting import documents
+from variants.counting.documents import DIVIDERS, count_documents
+from variants.counting.pretokenize import split_documents
+
+OWN = r"\w+|\W"
+PARTS = [*SPECIALS, "<|e", "|>", " the", "'ll", "\n", "  ", "1", "é", "一", DIVIDERS[0]]
+
+
+def words_of(texts: list[str], pattern: str | None, specials: tuple[str, ...] = SPECIALS) -> Counter[bytes]:
+    """Every document by itself, by the definition."""
+    words: Counter[bytes] = Counter()
+    for text in texts:
+        for stretch, _ in split_documents([text.encode()], specials):
+            words.update([stretch] if pattern is None else map(str.encode, regex.findall(pattern, stretch.decode())))
+    return words
+
+
+some_texts = st.lists(
+    st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
+    max_size=12,
+)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("pattern", [*PATTERNS, OWN])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=some_texts)
+def test_documents_are_counted_one_by_one(
+    texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "PIECE_BYTES", 20)
+    expression = PATTERNS.get(pattern, pattern)
+    corpus = Corpus("documents", SPECIALS, expression)
+    batches = [[text.encode() for text in texts[:3]], [text.encode() for text in texts[3:]]]
+    assert dict(count_documents(batches, corpus, 20_000_000, threads=threads)) == words_of(texts, expression)
+
+
+def test_tables_spill_and_are_summed() -> None:
+    corpus = Corpus("documents", (), PATTERNS["gpt2"])
+    texts = [f"w{number % 997} x{number}" for number in range(20_000)]
+    counted = count_documents([[text.encode() for text in texts]], corpus, 100_000, threads=2)
+    assert dict(counted) == words_of(texts, corpus.pattern, ())
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    (folder / "a.txt").write_text(TEXT)
+    (folder / "b.txt").write_text("the end")
+    texts = [TEXT, "the end"]
+    return {
+        "paths": [folder / "a.txt", folder / "b.txt"],
+        "pattern": str(folder / "*.txt"),
+        "documents": iter(texts),
+        "bytes": [text.encode() for text in texts],
+        "batches": ([text] for text in texts),
+        "counts": words_of(texts, PATTERNS["gpt4"]),
+        "counts of texts": {word.decode(): count for word, count in words_of(texts, PATTERNS["gpt4"]).items()},
+    }
+
+
+@pytest.mark.parametrize("tie_break", ["greatest_bytes", "huggingface"])
+@pytest.mark.parametrize("source", ["paths", "pattern", "documents", "bytes", "batches", "counts", "counts of texts"])
+def test_every_source_gives_the_merges_of_the_definition(tmp_path: Path, source: str, tie_break: str) -> None:
+    tokenizer = train(
+        sources(tmp_path)[source], 330, pattern="gpt4", special_tokens=SPECIALS, tie_break=tie_break, min_count=2
+    )
+    words = WordCounts.from_items(words_of([TEXT, "the end"], PATTERNS["gpt4"]).items())
+    assert tokenizer.merges == definition()(words, 330 - 259, tie_break=TieBreak(tie_break), min_count=2)
+    assert tokenizer.special_tokens == {text: number for number, text in enumerate(SPECIALS, 256)}
+    assert load_saved(tokenizer, tmp_path / "saved").learned == tokenizer.learned
+    assert tokenizer.huggingface().encode(TEXT).ids == tokenizer.encode(TEXT)
+    assert tokenizer.tiktoken().encode(TEXT, allowed_special="all") == tokenizer.encode(TEXT)
+
+
+def load_saved(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
+    tokenizer.save(folder)
+    return load(folder)
+
+
+def failing() -> Iterator[str]:
+    yield from ("a", "b")
+    raise RuntimeError("gone")
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "answer"),
+    [
+        (["a", None], {}, TypeError, "item 2 is NoneType, not str or bytes"),
+        (["a", ["b", 5]], {}, TypeError, "item 2, element 2 is int"),
+        ([{"text": "a"}], {}, TypeError, r"item 1 is dict, not str or bytes; pass its texts, such as \(row\['text'\]"),
+        (["a"] * 70 + ["\ud800"], {}, Refusal, "item 71 has a lone surrogate at character 0"),
+        ([b"a", b"b\xff"], {}, Refusal, "item 2 is not UTF-8 at byte 1; decode it, or use errors='replace'"),
+        (failing, {}, Refusal, "item 3: the iterable raised RuntimeError: gone"),
+        (["ab c"], {"pattern": r"\w+"}, Refusal, "item 1: the pattern leaves out 'ab c'"),
+        (["a"], {"pattern": "("}, Refusal, "pattern '\\(' is not a regular expression"),
+        (["README.md"], {}, Refusal, "is a file, but strings in a list are documents; pass pathlib.Path objects"),
+        ("nowhere.txt", {}, Refusal, "there is no file nowhere.txt"),
+        (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
+        ({"a": 1.5}, {}, TypeError, "'a': 1.5 is not a word"),
+        ({"a": -1}, {}, Refusal, "has the negative count -1"),
+        (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special tokens"),
+        (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
+        (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
+        (["a"], {"special_tokens": ["x", "x"]}, Refusal, "name each once"),
+        (["a"], {"threads": 0}, Refusal, "threads=0 is not possible"),
+    ],
+)
+def test_a_bad_source_is_refused_with_its_place(
+    source: Any, options: dict[str, Any], error: type[Exception], answer: str
+) -> None:
+    with pytest.raises(error, match=answer):
+        train(source() if callable(source) else source, **{"vocab_size": 300, **options})
+
+
+def test_invalid_bytes_are_replaced_in_each_document() -> None:
+    replaced = train([b"a\xff\xfe", b"\xe4\xb8"], 300, errors="replace")
+    assert replaced.merges == train(["a\ufffd\ufffd", "\ufffd"], 300).merges
+    assert train([b"\xff\xff\xff"], 258, pattern=None).merges == [(b"\xff", b"\xff")]
+
+
+# Tokenizer objects
+
+
+def test_a_tokenizer_tells_its_size_and_refuses_what_is_not_text() -> None:
+    tokenizer = Tokenizer(*learned("gpt2", SPECIALS))
+    assert (len(tokenizer), tokenizer.vocab_size) == (459, 459)
+    assert repr(tokenizer).startswith("<Tokenizer: 459 tokens, 200 merges, special tokens ['<|endoftext|>', ")
+    for wrong in (5, [1], None):
+        with pytest.raises(TypeError, match=f"a text is str or bytes, not {type(wrong).__name__}"):
+            tokenizer.encode(wrong)  # type: ignore[arg-type]
+
+
+# Cuts
+
+
+@pytest.mark.parametrize("size", [256 + 3, 300, 459])
+def test_a_cut_equals_training_to_its_size(tmp_path: Path, size: int) -> None:
+    (tmp_path / "text").write_text(TEXT)
+    whole, short = (train(tmp_path / "text", number, special_tokens=SPECIALS) for number in (459, size))
+    whole.cut(size).save(tmp_path / "cut")
+    short.save(tmp_path / "short")
+    for file in (tmp_path / "short").iterdir():
+        same = file.read_bytes() == (tmp_path / "cut" / file.name).read_bytes()
+        assert same or file.name == "manifest.json"
+    assert json.loads((tmp_path / "cut/manifest.json").read_bytes())["cut_from"] == {"vocab_size": 459, "merges": 200}
+
+
+def last_special(size: int) -> Learned:
+    """Merges from 256 on, the special token last."""
+    merges = learned().merges[: size - 257]
+    vocab = {**vocab_of(merges), size - 1: b"<e>"}
+    return Learned(vocab, merges, {"<e>": size - 1}, PATTERNS["gpt2"])
+
+
+def test_ids_close_up_or_stay() -> None:
+    assert cut(last_special(400), 300).special_tokens == {"<e>": 299}
+    kept = cut(last_special(400), 300, keep_ids=True)
+    assert (kept.special_tokens, len(kept.merges), max(kept.vocab)) == ({"<e>": 399}, 43, 399)
+
+
+def test_an_impossible_cut_is_refused() -> None:
+    tokenizer = Tokenizer(*learned("gpt2", SPECIALS))
+    with pytest.raises(Refusal, match="it has only 459 tokens; cut to 459 or fewer"):
+        tokenizer.cut(2000)
+    with pytest.raises(Refusal, match="no room for 256 bytes and 3 special tokens; cut to 259 or more"):
+        tokenizer.cut(258)
+    extra = learned()._replace(vocab={**learned().vocab, 900: b"qqq"})
+    with pytest.raises(Refusal, match="no merge makes 1 of its tokens, such as 'qqq'; use --keep-ids"):
+        cut(extra, 300)
+    assert cut(extra, 300, keep_ids=True).vocab[900] == b"qqq"
+    inherited = Tokenizer(*learned(), origin={"inherited_merges": 100})
+    assert len(inherited.cut(356).merges) == 100
+    with pytest.raises(Refusal, match=r"first 100 merges were inherited.* first_stage/, or cut to 356 or more"):
+        inherited.cut(355)
+
+
+# Unused tokens
+
+
+def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
+    pairs = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in merges]
+    vocab = dict(enumerate(dict.fromkeys(vocab_of(pairs).values())))
+    return Tokenizer(vocab, pairs, {}, **options)
+
+
+@pytest.mark.parametrize(
+    ("merges", "dead"),
+    [
+        ([("b", "b"), ("b", "bb")], ["bbb"]),
+        ([("a", "b"), ("b", "c"), ("a", "bc")], ["abc"]),
+        ([("b", "c"), ("a", "bc"), ("a", "b")], []),
+        ([("a", "b"), ("ab", "c"), ("b", "c"), ("a", "bc")], []),
+        ([("a", "a"), ("aa", "aa"), ("a", "aa")], ["aaa"]),
+    ],
+)
+def test_dead_tokens_are_found(merges: list[tuple[str, str]], dead: list[str]) -> None:
+    found = unused(of_merges(*merges))
+    assert [(finding.token.decode(), finding.kind) for finding in found] == [(token, "dead") for token in dead]
+    assert unused(of_merges(*merges, ignore_merges=True)) == []  # as whole pre-tokens they are met
+
+
+def test_tokens_are_classed_the_worst_first() -> None:
+    tokenizer = of_merges(
+        ("t", "h"), ("th", "e"), ("x", "y"), ("a", " "), ("\xe4", "\xb8"), ("a", "b"), ("b", "c"), ("a", "bc")
+    )
+    found = unused(tokenizer, [b"the ", b"the ab", " 中".encode()])
+    assert [(finding.token, finding.kind, finding.made) for finding in found] == [
+        (b"abc", "dead", 0),
+        (b"a ", "cut", 0),
+        (b"\xe4\xb8", "part", 1),
+        (b"xy", "unused", 0),
+        (b"bc", "unused", 0),
+        (b"th", "unused", 2),
+    ]
+    assert [finding.kind for finding in unused(tokenizer)] == ["dead", "cut", "part"]
+
+
+@given(texts=st.lists(st.text("ab", min_size=1, max_size=30), min_size=1, max_size=6))
+def test_made_counts_every_replacement(texts: list[str]) -> None:
+    merges = definition()(WordCounts.from_items(Counter(map(str.encode, texts)).items()), 20)
+    tokenizer = Tokenizer(vocab_of(merges), merges, {}, None)
+    replaced: Counter[bytes] = Counter()
+    for text in texts:
+        tokens = [letter.encode() for letter in text]
+        for merge in merges:
+            place = 0
+            while place + 1 < len(tokens):
+                if (tokens[place], tokens[place + 1]) == merge:
+                    tokens[place : place + 2] = [b"".join(merge)]
+                    replaced[tokens[place]] += 1
+                place += 1
+    ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
+    emitted = Counter(number for text in texts for number in tokenizer.encode(text))
+    assert times_made(emitted, ids, last_merges(tokenizer, ids)) == {token: replaced[token] for token in ids}
+
+
+# Commands
+
+
+def test_commands_train_cut_and_find_unused_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "book.txt").write_text(TEXT)
+    book, saved = str(tmp_path / "book.txt"), str(tmp_path / "saved")
+    command = ["train", book, "--vocab-size", "400", "--save", saved]
+    assert main(command) == OK
+    assert f"saved {saved}: 400 tokens" in capsys.readouterr().out
+    assert load(saved).merges == train(Path(book), 400).merges
+    assert main(command) == USAGE
+    assert "use --overwrite to replace it" in capsys.readouterr().err
+    assert main(["train", book, "--vocab-size", "9k", "--save", saved, "--overwrite", "--special-token", ""]) == OK
+    assert "tokens, fewer than 9,000: no pair is left" in capsys.readouterr().out
+    assert load(saved).special_tokens == {}
+
+    smaller = ["cut", saved, "--vocab-size", "300,350", "--output", str(tmp_path / "cuts")]
+    assert main(smaller) == OK
+    assert [len(load(tmp_path / "cuts" / size)) for size in ("300", "350")] == [300, 350]
+    assert main([*smaller, "--overwrite"]) == OK
+    capsys.readouterr()
+    assert main(["unused", saved, "--data", book, "--format", "json"]) == OK
+    findings = json.loads(capsys.readouterr().out)
+    assert {finding["class"] for finding in findings} <= {"part", "unused"}
+    assert main(["unused", saved, "--data", book, "--fail-on", "dead"]) == OK
+    assert "only inside others" in capsys.readouterr().out
+    assert main(["unused", saved, "--data", book, "--fail-on", "unused"]) == MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "answer"),
+    [
+        (["train", "README.md", "--vocab-size", "many", "--save", "{}/s"], USAGE, "write it like 32k or 32000"),
+        (["train", "nowhere.txt", "--vocab-size", "300", "--save", "{}/s"], UNMEASURED, "there is no file nowhere.txt"),
+        (["cut", "{}", "--vocab-size", "100", "--output", "{}/c"], USAGE, "no room for 256 bytes"),
+        (["cut", "{}", "--vocab-size", "300,9k", "--output", "{}/c"], USAGE, "it has only 459 tokens"),
+    ],
+)
+def test_commands_answer_bad_input_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, answer: str
+) -> None:
+    Tokenizer(*learned("gpt2", SPECIALS)).save(tmp_path)
+    assert main([argument.format(tmp_path) for argument in arguments]) == code
+    message = capsys.readouterr().err
+    assert answer in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "c").exists()
+    assert not list(tmp_path.glob("s/*"))
