@@ -23,18 +23,9 @@ from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 
 SMALL_WINDOW = 24
-OTHERS_OF_THAT_KIND = [
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-]
-"""As OpenAI and Meta write them."""
 CUTTABLE = [
     *(pattern for name, pattern in PATTERNS.items() if name not in ("line", "document", "bytes")),
-    *OTHERS_OF_THAT_KIND,
+    *model._BEFORE_BLANKS,
 ]
 
 texts = st.lists(

@@ -186,7 +186,7 @@ def _type(part: Any) -> str:
 # Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with Oniguruma's Ruby.
 # What only one of them knows goes through unchanged; `check` compares the ids.
 
-PART = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", re.DOTALL)
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", re.DOTALL)
 """An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
 
 _TO_RUBY = {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}
@@ -218,4 +218,4 @@ def _rewritten(pattern: str, signs: Mapping[str, str], flags: Mapping[str, str])
             return "".join(flags.get(letter, letter) for letter in text)
         return signs.get(text, text)
 
-    return PART.sub(part, pattern)
+    return _PART.sub(part, pattern)

@@ -334,7 +334,7 @@ def _write_header(file: IO[bytes], number: int, dtype: str) -> int:
     return file.tell()
 
 
-# Cuts: where a long text can be divided without changing its pre-tokens, known for patterns of known parts only.
+# Cuts: where a long text can be divided without changing its pre-tokens, for patterns of which this is proved.
 #
 # A cut before a blank that follows no white space is safe if each alternative of the pattern takes white space at its
 # very beginning, or nothing but white space, or line ends at its end: no match then has the blank in its middle, and
@@ -343,47 +343,24 @@ def _write_header(file: IO[bytes], number: int, dtype: str) -> int:
 
 LastCut = Callable[[str, int, int], int]
 """The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
-_OF_LINES = ("line", "gpt2_lines", "superbpe", "superbpe_words")
-"""The cards of patterns whose matches do not go past a line end."""
-# Contractions; a sign and letters; digits; signs; white space. As OpenAI and those who follow it write them.
-_BLANK_FIRST = re.compile(
-    r"""
-    '\(\?(?:i)?:[a-z\[\]|]+\) | \(\?i:(?:'[a-z]+\|?)+\) | '[a-z]+
-    | (?:\[\^\\r\\n\\p\{L\}\\p\{N\}\] | [ ])?\??\+?\\p\{L\}\+{1,2}
-    | [ ]?\??\\p\{N\}(?:\+{1,2}|\{1,\d\}\+?)?
-    | (?:\[\^\\r\\n\\p\{L\}\\p\{N\}\]\?)?(?:\[(?:\\p\{[LM][a-z]?\})+\][*+])+(?:\(\?i:(?:'[a-z]+\|?)+\)\?)?
-    | [ ]?\??\[\^\\s\\p\{L\}\\p\{N\}\]\+{1,2}(?:\[\\r\\n/?\][*]\+?)?
-    | \\s[*]\[\\r\\n\]\+{0,2} | \\s\+\(\?!\\S\) | \\s\+\+\$ | \\s\+?
-    """,
-    re.VERBOSE,
+_BEFORE_BLANKS = (
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    huggingface.LLAMA_3_PATTERN,
+    huggingface.LLAMA_3_PATTERN.replace("{1,3}", ""),
 )
+"""GPT-2's and cl100k's as OpenAI writes them now and before, Llama 3's, Qwen 2's."""
 
 
 def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None if no safe cut is known."""
-    if pattern is None:
-        return None
-    if pattern in [registry.cards("pattern")[name]["regex"] for name in _OF_LINES]:
+    expressions = {card["regex"]: name for name, card in registry.cards("pattern").items()}
+    name = expressions.get(pattern)
+    if name in ("line", "gpt2_lines", "superbpe", "superbpe_words"):
         return _after_line_end
-    if all(_BLANK_FIRST.fullmatch(alternative) for alternative in alternatives(pattern)):
-        return _before_blank
-    return None
-
-
-def alternatives(pattern: str) -> list[str]:
-    """The alternatives of a pattern; those inside brackets stay together.
-
-    >>> alternatives("'(?:s|t)|[|]|x")
-    ["'(?:s|t)", '[|]', 'x']
-    """
-    parts, depth = [""], 0
-    for part in huggingface.PART.findall(pattern):
-        depth += (part.startswith("(") and not part.endswith(")")) - (part == ")")
-        if part == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += part
-    return parts
+    return _before_blank if name in ("gpt2", "gpt4", "o200k") or pattern in _BEFORE_BLANKS else None
 
 
 def _before_blank(text: str, first: int, last: int) -> int:
