@@ -12,16 +12,16 @@ import pytest
 from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, spelled_twice
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, replayed, spelled_twice
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.tokenizer import Tokenizer, load, main, save
 from harness.tokenizers import folder as tokenizer_folder
-from harness.tokenizers import huggingface, tiktoken
+from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import FILES
-from harness.tokenizers.forms import read_tokenizer
+from harness.tokenizers.forms import TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.huggingface import from_ruby, to_ruby
-from harness.tokenizers.learned import Learned, join, json_text
+from harness.tokenizers.learned import Learned, json_text
 from variants.contract import GPT2_PATTERN, Merge, vocab_of
 
 HELLO = [(b"h", b"e"), (b"l", b"l"), (b"he", b"ll"), (b"hell", b"o")]
@@ -54,44 +54,6 @@ def changed(tmp_path: Path, **changes: Any) -> Path:
 
 
 # What is written
-
-
-@pytest.mark.parametrize("specials", [(), SPECIALS], ids=["plain", "special"])
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_every_form_is_read_as_it_was_written(tmp_path: Path, pattern: str, specials: tuple[str, ...]) -> None:
-    one = learned(pattern, specials)
-    put(tmp_path, one)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
-    assert read_tokenizer(tmp_path).learned == one
-    assert read_tokenizer(tmp_path / "tokenizer.json").learned == one
-    from_ranks = read_tokenizer(tmp_path / "ranks.tiktoken", one.pattern, one.special_tokens or None)
-    assert from_ranks[:2] == (one, "ranks")
-    (tmp_path / "manifest.json").unlink()
-    (tmp_path / "tokenizer.json").unlink()
-    assert read_tokenizer(tmp_path, one.pattern, list(specials)).learned == one
-
-
-def test_the_pattern_is_an_isolated_split_by_a_regex_before_a_byte_level_without_its_own(tmp_path: Path) -> None:
-    """A String never matches, and a model was pretrained that way; use_regex would split once more."""
-    put(tmp_path, learned("o200k"))
-    split, byte_level = model_of(tmp_path)["pre_tokenizer"]["pretokenizers"]
-    assert split == {"type": "Split", "behavior": "Isolated", "invert": False, "pattern": {"Regex": PATTERNS["o200k"]}}
-    assert (byte_level["add_prefix_space"], byte_level["use_regex"]) == (False, False)
-
-
-def test_merges_are_pairs_so_that_blanks_in_tokens_survive() -> None:
-    model = json.loads(huggingface.tokenizer_json(Learned(vocab_of(BLANKS), BLANKS, {}, None)))["model"]
-    assert model["merges"] == [["Ġ", "Ġ"], ["ĠĠ", "ĠĠ"], ["Ċ", "Ġ"]]
-    assert model["ignore_merges"] is False
-
-
-def test_special_tokens_are_added_tokens_with_our_ids_and_stand_in_the_vocabulary(tmp_path: Path) -> None:
-    put(tmp_path, learned("gpt2", SPECIALS))
-    content = model_of(tmp_path)
-    added = {token["content"]: token["id"] for token in content["added_tokens"]}
-    assert added == {text: 256 + number for number, text in enumerate(SPECIALS)}
-    assert all(token["special"] and not token["normalized"] for token in content["added_tokens"])
-    assert {text: content["model"]["vocab"][text] for text in SPECIALS} == added
 
 
 def test_a_rank_is_an_id(tmp_path: Path) -> None:
@@ -133,18 +95,6 @@ def test_what_the_new_tokenizer_lacks_does_not_stay_behind(tmp_path: Path) -> No
 
 
 # tiktoken's ranks
-
-
-def below(token: bytes, merges: list[Merge]) -> list[bytes]:
-    """The token as the merges leave it, each made everywhere in turn."""
-    tokens = [token[place : place + 1] for place in range(len(token))]
-    for merge in merges:
-        place = 0
-        while place + 1 < len(tokens):
-            if (tokens[place], tokens[place + 1]) == merge:
-                tokens[place : place + 2] = [b"".join(merge)]
-            place += 1
-    return tokens
 
 
 def by_result(word: bytes, ids: dict[bytes, int]) -> list[bytes]:
@@ -189,7 +139,7 @@ def main_raising(*arguments: str) -> None:
 def test_a_token_that_no_two_neighbours_make_is_found_as_well() -> None:
     """Its bytes come down to three: tiktoken makes it of a whole pre-token all the same."""
     merges = [(b"a", b"b"), (b"b", b"c"), (b"c", b"d"), (b"bc", b"d"), (b"a", b"bcd")]
-    assert below(b"abcd", merges) == [b"ab", b"cd"]
+    assert replayed(b"abcd", merges) == [b"ab", b"cd"]
     one = Learned(vocab_of(merges), merges, {}, None)
     assert b"abcd" in [each.token for each in tiktoken.spelled_otherwise(one)]
 
@@ -214,7 +164,7 @@ def test_the_two_ways_to_merge_agree_exactly_where_no_token_is_spelled_otherwise
     one = Learned(vocab_of(merges), merges, {}, None)
     ids, tokenizer = one.token_ids(), Tokenizer(*one)
     found = [each.token for each in tiktoken.spelled_otherwise(one)]
-    wanted = [b"".join(each) for rank, each in enumerate(merges) if below(b"".join(each), merges[:rank]) != [*each]]
+    wanted = [b"".join(each) for rank, each in enumerate(merges) if replayed(b"".join(each), merges[:rank]) != [*each]]
     assert found == wanted
     if found:
         assert [tokenizer.vocab[number] for number in tokenizer.encode(found[0])] != by_result(found[0], ids)
@@ -412,27 +362,24 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(mon
 # Conversion
 
 
-@pytest.mark.parametrize("form", ["ours", "gpt2", "huggingface", "tiktoken"])
-@pytest.mark.parametrize("source", ["ours", "gpt2", "huggingface", "tiktoken"])
-def test_every_form_is_made_from_every_other(
-    tmp_path: Path, source: str, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = learned("o200k", SPECIALS)
-    put(tmp_path / "ours", one)
-    said = ["--pattern", "o200k", *(part for text in SPECIALS for part in ("--special-token", text))]
-    main_raising("convert", str(tmp_path / "ours"), "--to", source, "--output", str(tmp_path / "first"))
-    main_raising(
-        "convert",
-        str(tmp_path / "first"),
-        "--to",
-        form,
-        "--output",
-        str(tmp_path / "then"),
-        *(said if source == "gpt2" else []),
-    )
-    assert f"wrote {tmp_path / 'then'}: " in capsys.readouterr().out
-    named = (PATTERNS["o200k"], list(SPECIALS)) if form == "gpt2" else (...,)
-    assert read_tokenizer(tmp_path / "then", *named).learned == one
+FORMS = ["ours", "gpt2", "huggingface", "tiktoken"]
+
+
+@pytest.mark.parametrize("specials", [(), SPECIALS], ids=["plain", "special"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str, specials: tuple[str, ...]) -> None:
+    """Through each pair of forms the tokenizer stays what it is; another test has the ids of every engine."""
+    one = TokenizerFile(learned(pattern, specials), "here")
+    for first in FORMS:
+        convert(one, first, tmp_path / first, pattern, overwrite=False)
+        for then in FORMS:
+            convert(read(tmp_path / first, first, one.learned), then, tmp_path / first / "then" / then, pattern, False)
+            assert read(tmp_path / first / "then" / then, then, one.learned).learned == one.learned
+
+
+def read(folder: Path, form: str, one: Learned) -> TokenizerFile:
+    """What a folder of this form holds; GPT-2's two files lack pattern and special tokens."""
+    return read_tokenizer(folder, *((one.pattern, list(one.special_tokens)) if form == "gpt2" else ()))
 
 
 def test_converting_in_place_adds_a_form_and_leaves_the_rest(tmp_path: Path) -> None:
@@ -456,10 +403,3 @@ def test_ranks_are_converted_with_the_ids_that_are_said(tmp_path: Path) -> None:
     assert main(["convert", str(tmp_path / "x.tiktoken"), "--to", "ours", "--output", str(tmp_path / "y"), *said]) == 0
     assert read_tokenizer(tmp_path / "y").learned == one
     assert json.loads((tmp_path / "y" / "manifest.json").read_bytes())["pattern"]["name"] == "gpt4"
-
-
-def test_joining_is_what_the_rank_file_is_judged_by() -> None:
-    assert join(
-        [b"a", b"b", b"c"], {merge: rank for rank, merge in enumerate(spelled_twice().merges)}, [b"bc", b"ab", b"abc"]
-    ) == [b"a", b"bc"]
-    assert Tokenizer(*learned()).decode_text(Tokenizer(*learned()).encode(TEXT)) == TEXT

@@ -9,7 +9,7 @@ import regex
 
 from harness.common import registry
 from harness.tokenizers.learned import Learned, trained
-from variants.contract import WordCounts, vocab_of
+from variants.contract import Merge, WordCounts, vocab_of
 
 PATTERNS: dict[str, str | None] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 SPECIALS = ("<|endoftext|>", "<|e|>", "<|e|>x")
@@ -40,3 +40,15 @@ def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: i
 
 def spelled_twice() -> Learned:
     return Learned(vocab_of(SPELLED_TWICE), list(SPELLED_TWICE), {}, PATTERNS["gpt2"])
+
+
+def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:
+    """The word as training leaves it: every merge in turn, everywhere from the left."""
+    tokens = [word[place : place + 1] for place in range(len(word))]
+    for merge in merges:
+        place = 0
+        while place + 1 < len(tokens):
+            if (tokens[place], tokens[place + 1]) == merge:
+                tokens[place : place + 2] = [merge[0] + merge[1]]
+            place += 1
+    return tokens

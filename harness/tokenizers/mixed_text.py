@@ -16,8 +16,8 @@ SCRIPTS = (
     "a-z A-Z à-ö ø-ÿ ā-ſ|α-ω Α-Ρ|а-я А-Я|ա-ֆ|א-ת|ء-غ ف-ي \u064b-\u0652|ܐ-ܬ|क-ह ा-ौ \u094d|ক-ন া-ী|"
     "க-ஙஜ ா-ூ|క-న ా-ౄ|ක-න|ก-ฮ ะ-\u0e39|ກ-ຂ ະ-\u0eb9|ཀ-ཇ \u0f71-\u0f74|က-အ ာ-ဲ|ა-ჰ|가-힣|ሀ-ሆ ለ-ቆ|Ꭰ-Ᏼ|"
     "ក-ហ ា-ៅ|ᠠ-ᡷ|ぁ-ゔ|ァ-ヺ|一-龥|𐐀-𐐥|𐌰-𐍂"
-).split("|")
-"""Ranges of letters of 27 scripts."""
+)
+"""Ranges of letters of 27 scripts, divided by bars."""
 DIGITS = "0123456789٣٤५६৭๒四Ⅷ½²①"
 SIGNS = ".,;:!?-–—…'\"’‘“”()[]{}<>/\\|@#$%^&*_+=~`«»¿¡、。「」・€£¥§©®™°±×÷→∀∑"
 BLANKS = [" "] * 60 + ["  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \n", "\n ", "\t\t", "\v", "\f"]
@@ -30,7 +30,7 @@ CLUSTERS += ["\u0301", "x\u20e3", "\x00", "\x7f", "\ufffd"]
 def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     """Parts of some 64 kB, up to `size` bytes together; every eighth is random bytes."""
     chance = random.Random(seed)
-    scripts = [_letters(ranges) for ranges in SCRIPTS]
+    scripts = [_letters(ranges) for ranges in SCRIPTS.split("|")]
     assigned = _assigned()
     specials = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
     made = number = 0
