@@ -30,10 +30,11 @@ from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.mixed_text import mixed_parts
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.retraining import train_new_from_iterator
 from harness.tokenizers.training import pattern_named, train
 from harness.tokenizers.unused import CLASSES, sheets, unused
 
-__all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train"]
+__all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train", "train_new_from_iterator"]
 
 BLOCK = 1 << 20
 EPILOG = """\

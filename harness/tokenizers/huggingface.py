@@ -126,7 +126,7 @@ def read_tokenizer_json(content: bytes) -> Learned:
         {**ids, **special_tokens},  # a special token may be in added_tokens alone
         merges,
         special_tokens,
-        _pattern(file.get("pre_tokenizer")),
+        pattern_of(file.get("pre_tokenizer")),
         ignore_merges=bool(model.get("ignore_merges")),
         others=True,
     )
@@ -145,7 +145,7 @@ def _special_tokens(added: Any) -> dict[str, int]:
     return tokens
 
 
-def _pattern(pre_tokenizer: Any) -> str | None:
+def pattern_of(pre_tokenizer: Any) -> str | None:
     """The one pattern that splits the text; None if nothing does."""
     steps = _flat(pre_tokenizer)
     last = steps[-1] if steps else None

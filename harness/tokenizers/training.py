@@ -17,7 +17,7 @@ from harness.common.progress import bar
 from harness.corpora.cards import card_of
 from harness.tokenizers.learned import BYTES, trained
 from harness.tokenizers.model import Tokenizer
-from variants.contract import Corpus, LeftOut, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Document = str | bytes
 Source = str | os.PathLike[str] | Iterable[Document | Iterable[Document] | os.PathLike[str]] | Mapping[Any, int]
@@ -61,24 +61,35 @@ def train(
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
     corpus = Corpus("documents", special_tokens, pattern_named(pattern), errors)
     Tokenizer(*trained([], special_tokens, corpus.pattern))  # refuses an impossible pattern or special token
-    try:
+    with refusing():
         words, data = counted(source, corpus, threads, progress)
-        card = trainer()
-        options: dict[str, Any] = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
-        with showing("training", num_merges, "merges", progress) as meter:
-            merges = registry.resolve(card.target)(words, num_merges, meter, **options)
-    except Unavailable as error:
-        raise Refusal(str(error), UNMEASURED) from error
-    except ValueError as error:
-        raise Refusal(str(error)) from error
+    rule = TieBreak(tie_break)
+    merges = learn(words, num_merges, progress, tie_break=rule, min_count=min_count, threads=threads)
     origin = {
         "vocab_size_asked": vocab_size,
         "tie_break": tie_break,
         "min_count": min_count,
-        "variant": card.name,
+        "variant": trainer().name,
         "data": data,
     }
     return Tokenizer(*trained(merges, special_tokens, corpus.pattern), origin=origin)
+
+
+def learn(words: WordCounts, num_merges: int, progress: bool = False, **options: Any) -> list[Merge]:
+    """The merges of the fastest trainer. Raises Refusal if it cannot train on these words."""
+    with refusing(), showing("training", num_merges, "merges", progress) as meter:
+        return list(registry.resolve(trainer().target)(words, num_merges, meter, **options))
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn what counters and trainers raise into a Refusal."""
+    try:
+        yield
+    except Unavailable as error:
+        raise Refusal(str(error), UNMEASURED) from error
+    except ValueError as error:
+        raise Refusal(str(error)) from error
 
 
 def pattern_named(pattern: str | None) -> str | None:
@@ -121,13 +132,19 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tup
         return counted_file(paths, corpus, threads, progress)
     if not isinstance(source, Iterable):
         raise TypeError(f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts")
-    with showing("counting", 0, "bytes", progress) as meter:
-        documents = Documents(source, corpus)
+    return count_documents(source, corpus, threads, progress), unnamed
+
+
+def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False) -> WordCounts:
+    """The words of an iterable of documents or batches."""
+    documents = Documents(source, corpus)
+    with refusing(), showing("counting", 0, "bytes", progress) as meter:
         try:
-            words = registry.resolve(DOCUMENT_COUNTER)(documents, corpus, TABLE_MEMORY, meter, threads=threads)
+            counter = registry.resolve(DOCUMENT_COUNTER)
+            words: WordCounts = counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
-            raise Refusal(f"{documents.place}: the pattern leaves out {error.text!r}; mend the pattern") from error
-    return words, unnamed
+            raise Refusal(f"{documents.place}: the pattern leaves out {error.text!r}; fix the pattern") from error
+    return words
 
 
 def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:

@@ -1,0 +1,97 @@
+"""What transformers trains on an iterator is trained here with the same files; what would differ is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers_made import SPECIALS, TEXT, learned
+
+from harness.common.errors import Refusal
+from harness.tokenizer import Tokenizer, train_new_from_iterator
+from harness.tokenizers.huggingface import LLAMA_3_PATTERN
+from variants.contract import GPT2_PATTERN
+
+pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed; pip install transformers")
+
+OLD = {
+    "GPT-2": GPT2_PATTERN,
+    "Llama 3": LLAMA_3_PATTERN,
+    "Qwen 2": LLAMA_3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}"),
+}
+KEYWORDS: list[dict[str, Any]] = [
+    {},
+    {"min_frequency": 2},
+    {"new_special_tokens": ["<x>"]},
+    {"special_tokens_map": {"<|endoftext|>": "<eot>"}},
+]
+
+
+def old_tokenizer(name: str) -> Any:
+    from tokenizers.processors import TemplateProcessing
+
+    plain = Tokenizer(*learned("gpt2", SPECIALS)._replace(pattern=OLD[name])).huggingface()
+    if name == "Llama 3":
+        special_tokens = [("<|e|>", plain.token_to_id("<|e|>"))]
+        plain.post_processor = TemplateProcessing(single="<|e|> $A", special_tokens=special_tokens)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|endoftext|>", bos_token="<|e|>")
+
+
+def files(tokenizer: Any, folder: Path) -> dict[str, str]:
+    tokenizer.save_pretrained(folder)
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", OLD)
+def test_all_files_are_those_of_transformers(tmp_path: Path, name: str, seed: int) -> None:
+    chance, old = random.Random(seed), old_tokenizer(name)
+    texts = [TEXT[start : start + chance.randint(0, 150)] for start in chance.sample(range(len(TEXT)), 12)]
+    source: list[Any] = texts if seed % 2 else [texts[:5], texts[5:]]
+    keywords = {"show_progress": False, **KEYWORDS[seed]}
+    for size in (100, 259, 300, 420):
+        theirs = old.train_new_from_iterator(iter(source), size, **keywords)
+        ours = train_new_from_iterator(old, iter(source), size, **keywords)
+        assert type(ours) is type(theirs)
+        assert files(ours, tmp_path / f"ours{size}") == files(theirs, tmp_path / f"theirs{size}")
+
+
+def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:
+    old = old_tokenizer("GPT-2").backend_tokenizer
+    new = train_new_from_iterator(old, [TEXT], 300)
+    assert type(new) is type(old)
+    assert new.get_vocab_size() == 300
+
+
+def unread() -> Any:
+    pytest.fail("it was read")
+    yield ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "keywords", "answer"),
+    [
+        ({"normalizer": {"type": "NFC"}}, {}, r"it has a normalizer \(NFC\)"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, {}, "its pre-tokenizer is Whitespace"),
+        ({"pre_tokenizer": {"type": "UnicodeScripts"}}, {}, "its pre-tokenizer is UnicodeScripts"),
+        ({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}, {}, "its model is WordLevel"),
+        ({}, {"max_token_length": 4}, "max_token_length is not supported here"),
+    ],
+)
+def test_what_would_differ_is_refused_before_anything_is_read(
+    changes: dict[str, Any], keywords: dict[str, Any], answer: str
+) -> None:
+    import tokenizers
+
+    content = {**json.loads(old_tokenizer("GPT-2").backend_tokenizer.to_str()), "added_tokens": [], **changes}
+    with pytest.raises(Refusal, match=answer):
+        train_new_from_iterator(tokenizers.Tokenizer.from_str(json.dumps(content)), unread(), 300, **keywords)
+
+
+def test_anything_else_is_refused() -> None:
+    with pytest.raises(Refusal, match="Tokenizer is not a fast tokenizer of transformers"):
+        train_new_from_iterator(Tokenizer(*learned()), unread(), 300)
