@@ -8,6 +8,7 @@ python -m harness.tokenizer check my_tokenizer --data book.txt
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 import re
@@ -392,26 +393,21 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 def _deliver(sheet: Sheet, records: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
-    if options.format == "terminal" and options.output is None:
-        print_sheet(sheet, Console())
-        return
+    page = io.StringIO()
     if options.format == "terminal":
-        page = io.StringIO()
-        print_sheet(sheet, Console(file=page, force_terminal=False))
-        text = page.getvalue()
+        print_sheet(sheet, Console(file=page, force_terminal=False) if options.output else Console())
     elif options.format == "markdown":
-        text = sheet_to_markdown(sheet)
+        page.write(sheet_to_markdown(sheet))
     elif options.format == "json":
-        text = json.dumps(records, indent=1) + "\n"
+        page.write(json.dumps(records, indent=1) + "\n")
     else:
-        import pandas as pd
-
-        flat = [{**record, "longest": " ".join(record["longest"])} for record in records]
-        text = str(pd.DataFrame(flat).to_csv(index=False, lineterminator="\n"))
+        writer = csv.DictWriter(page, records[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**record, "longest": " ".join(record["longest"])} for record in records)
     if options.output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(page.getvalue())
     else:
-        write_whole(options.output, text.encode())
+        write_whole(options.output, page.getvalue().encode())
 
 
 class Text(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.errors import Refusal
@@ -131,15 +132,15 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
     extra = ids.keys() - {*made, *BYTES}
     if extra and not keep_ids:
         raise Refusal(
-            f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; use --keep-ids to keep "
-            "them with their ids"
+            f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; --keep-ids (keep_ids=True) "
+            "keeps them with their ids"
         )
     gone = set(made[room:])
     kept = [number for number, token in sorted(learned.vocab.items()) if ids.get(token) != number or token not in gone]
     new_ids = {number: number if keep_ids else place for place, number in enumerate(kept)}
     return learned._replace(
         vocab={new_ids[number]: learned.vocab[number] for number in kept},
-        merges=[merge for merge in learned.merges if merge[0] + merge[1] not in gone],
+        merges=list(takewhile(lambda merge: merge[0] + merge[1] not in gone, learned.merges)),
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
     )
 

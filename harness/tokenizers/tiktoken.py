@@ -12,7 +12,7 @@ import base64
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import token_text
@@ -26,31 +26,17 @@ ANYTHING = "(?s:.+)"
 LONGEST_SHOWN = 60
 
 
-class Spelling(NamedTuple):
-    """A token that tiktoken makes differently: from the parts that its bytes come down to, or at once."""
-
-    merge: Merge
-    parts: list[bytes]
-
-    @property
-    def token(self) -> bytes:
-        return self.merge[0] + self.merge[1]
-
-    def __str__(self) -> str:
-        left, right = (token_text(part, LONGEST_SHOWN) for part in self.merge)
-        parts = "+".join(token_text(part) for part in self.parts[:4]) + ("+…" if len(self.parts) > 4 else "")
-        return f"{token_text(self.token, LONGEST_SHOWN)} (merge {left}+{right}, its bytes come down to {parts})"
-
-
-def spelled_otherwise(learned: Learned) -> Iterator[Spelling]:
-    """The tokens that tiktoken makes where our merges do not, in order; none if the two agree on every text."""
+def spelled_otherwise(learned: Learned) -> Iterator[tuple[bytes, str]]:
+    """The tokens that tiktoken makes where our merges do not, in order, and why; none if the two always agree."""
     made = [left + right for left, right in learned.merges]
     is_last = last_of(learned.merges)
     earlier: dict[Merge, int] = {}
     for rank, merge in enumerate(learned.merges):
         parts = join(split(made[rank]), earlier, made)
         if parts not in ([*merge], [made[rank]]) and not is_last(merge):
-            yield Spelling(merge, parts)
+            token, left, right = (token_text(each, LONGEST_SHOWN) for each in (made[rank], *merge))
+            rest = "+".join(map(token_text, parts[:4])) + ("+…" if len(parts) > 4 else "")
+            yield made[rank], f"{token} (merge {left}+{right}, its bytes come down to {rest})"
         earlier.setdefault(merge, rank)
 
 
@@ -85,7 +71,7 @@ def why_not(learned: Learned) -> str | None:
     made = {left + right for left, right in learned.merges}
     if extra := next((token for token in ids if len(token) > 1 and token not in made), None):
         return f"its token {token_text(extra, LONGEST_SHOWN)} is made by no merge, and tiktoken would use it"
-    if spellings := [*map(str, islice(spelled_otherwise(learned), 3))]:
+    if spellings := [why for _, why in islice(spelled_otherwise(learned), 3)]:
         return (
             "tiktoken merges by the rank of the result, not of the two tokens, and gives other ids to texts with "
             + " or ".join(spellings)
