@@ -6,14 +6,16 @@ import random
 from pathlib import Path
 from typing import Any
 
+from harness.common import registry
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting import native
+from variants.counting.patterns import EXACT_SPELLINGS
 from variants.counting.pretokenize import serial
 from variants.native import _scanner
 
 PATHS = _scanner.supported_paths()
 WIDTHS = (1, 2, 3, 7, 16)
-COMPILED = list(native.KNOWN)
+COMPILED = list(dict.fromkeys((*(card["regex"] for card in registry.cards("pattern").values()), *EXACT_SPELLINGS)))
 PIECES = (
     *("a", "b", "A", "B", "ab", "the", " word", "word ", "Ab", "aB", "AB", "x" * 17, "y" * 70, "中A", "一" * 9),
     *("DON'T", "don't", "'ll", "'LL", "'s", "'S", "'\u017f", "\u017f", " '", "''", "'", "'v", "'r", "'re", "'Ve"),

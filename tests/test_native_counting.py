@@ -32,6 +32,7 @@ from harness.runs.record import read_records
 from harness.worker.word_store import digest
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
 from variants.counting import character_classes, native, processes
+from variants.counting.patterns import FAMILY, GPT2, SUPERBPE, slots_of
 from variants.counting.pretokenize import serial
 
 _scanner = pytest.importorskip("variants.native._scanner")
@@ -161,9 +162,7 @@ def expect_definition_around_characters(file: Path, characters: range, before: s
 
 
 NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
-EXPRESSIONS = [
-    pattern for pattern, name in native.KNOWN.items() if name not in ("line", "document", "bytes") and pattern
-]
+EXPRESSIONS = [pattern for pattern in COMPILED if pattern and slots_of(pattern).split in (FAMILY, SUPERBPE)]
 
 
 @pytest.mark.parametrize("pattern", EXPRESSIONS)
@@ -315,13 +314,6 @@ def test_a_run_with_an_unknown_pattern_says_who_counted(tmp_path: Path, capsys: 
     assert said not in capsys.readouterr().out
 
 
-def test_the_two_spellings_of_gpt2_count_alike(file: Path) -> None:
-    file.write_bytes(b"I'll DON'T don't 've've ''re")
-    first, second = (pattern for pattern, name in native.KNOWN.items() if name == "gpt2")
-    assert dict(native.native(Corpus(str(file), (), first))) == dict(native.native(Corpus(str(file), (), second)))
-    assert dict(serial(Corpus(str(file), (), first))) == dict(serial(Corpus(str(file), (), second)))
-
-
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -377,7 +369,9 @@ def test_a_file_cut_off_below_a_range_is_not_counted(file: Path) -> None:
     file.write_bytes(b"low low")
     with file.open("rb") as opened:
         tables = character_classes.character_classes()
-        scanned = _scanner.scan(opened.fileno(), (0, 4, 100), "gpt2", [], tables, PATHS[0], 64, NULL_METER.progress)
+        scanned = _scanner.scan(
+            opened.fileno(), (0, 4, 100), bytes(GPT2), [], tables, PATHS[0], 64, NULL_METER.progress
+        )
     assert scanned[0] is None
     assert scanned[5]
 

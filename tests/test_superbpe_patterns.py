@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.common import registry
 from variants.contract import Corpus
-from variants.counting import native
+from variants.counting import patterns
 from variants.counting.pretokenize import pre_tokens
 
 texts = st.text(st.sampled_from("ab1\u00bd .,:-/\t\r\n\u00a0\u3000\u00e9\u4e00\u0301'sS")) | st.text(max_size=30)
@@ -74,6 +74,6 @@ def test_a_long_line_takes_little_memory() -> None:
 
 
 def test_the_older_spelling_of_the_pattern_is_known_and_cuts_alike() -> None:
-    new, old = (spelling for spelling, name in native.KNOWN.items() if name == "superbpe")
+    new, old = (spelling for spelling, slots in patterns.EXACT_SPELLINGS.items() if slots.split == patterns.SUPERBPE)
     text = "a b  1234 c:: d \n\n e, --/\n" * 3
     assert regex.findall(new or "", text) == regex.findall(old or "", text)

@@ -1,7 +1,7 @@
 """Counting by a compiled scanner: the definition's words at the speed of the memory rather than of an interpreter.
 
-The patterns of GPT-2, GPT-4 (cl100k), o200k, SuperBPE's two stages, `line`, `document` and `bytes` are compiled in, and
-are known by their text; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of
+The published family of patterns in any spelling (see patterns.py), SuperBPE's, `line`, `document` and `bytes` have a
+compiled form; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of
 characters come from the installed `regex`. Words are in the order of their first occurrence at every width, as `serial`
 has them.
 """
@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Protocol
 
 from variants.contract import (
-    GPT2_LINES_PATTERN,
-    GPT2_PATTERN,
     NULL_METER,
     Corpus,
     InvalidText,
@@ -29,6 +27,7 @@ from variants.contract import (
 )
 from variants.counting import processes
 from variants.counting.character_classes import character_classes
+from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import CHUNK_BYTES, serial
 from variants.counting.spilling import SHARE_OF_A_TABLE, Spill
 
@@ -39,31 +38,6 @@ try:
 except ImportError as error:
     _scanner = None  # type: ignore[assignment]
     NOT_BUILT = str(error)
-
-CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-KNOWN = {
-    GPT2_PATTERN: "gpt2",
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
-    GPT2_LINES_PATTERN: "gpt2_lines",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": "gpt4",
-    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTIONS}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTIONS}?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+": "o200k",
-    r"[^\n]*\n|[^\n]+": "line",
-    r"(?s:.+)": "document",
-    None: "bytes",
-    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
-    r"|[^\n]+?(?=\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S)|(?![^\n]))\n?|\n": "superbpe",
-    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
-    r"|(?:(?!\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S))[^\n])+\n?|\n": "superbpe",
-    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r/]*\n?|[^\S\n]*[\r\n]|\s+(?!\S)|\s+": "superbpe_words",
-}
-"""The patterns that are compiled in. Two spellings are the same only if they match the same at every place."""
-
-WHOLE_DOCUMENTS = ("document", "bytes")
-"""The patterns that split no document: a special token is the only place for a cut."""
 
 BUFFER_BYTES = 1 << 18
 SMALLEST_RANGE = 1 << 20
@@ -109,10 +83,11 @@ def native(
     elif instructions not in _scanner.supported_paths():
         runs = ", ".join(_scanner.supported_paths())
         raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {runs}")
-    if corpus.pattern not in KNOWN:
+    pattern = compiled(corpus.pattern)
+    if pattern is None:
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
-    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, buffer, memory)
+    scan = Scan(corpus, meter, pattern, instructions, buffer, memory)
     with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
         bounds = scan.bounds(file, threads, smallest_range)
         if corpus.replaces_errors:
@@ -127,13 +102,14 @@ def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads
     and what `taker` does.
     """
     check_built()
-    if corpus.pattern not in KNOWN:
+    pattern = compiled(corpus.pattern)
+    if pattern is None:
         word_counts = native(corpus, meter)
         taker.begin(1)
         taker.take(0, word_counts.data, word_counts.offsets, word_counts.counts)
         return
     instructions = _scanner.supported_paths()[-1]
-    scan = Scan(corpus, meter, KNOWN[corpus.pattern], instructions, BUFFER_BYTES, None, taker)
+    scan = Scan(corpus, meter, pattern, instructions, BUFFER_BYTES, None, taker)
     with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
         bounds = scan.bounds(file, threads, SMALLEST_RANGE)
         scan.count_replaced(file, bounds) if corpus.replaces_errors else scan.count(file, bounds)
@@ -156,7 +132,7 @@ class Scan:
         self,
         corpus: Corpus,
         meter: Meter,
-        pattern: str,
+        pattern: bytes,
         instructions: str,
         buffer: int,
         memory: int | None,
@@ -233,7 +209,7 @@ class Scan:
         width = min(threads, facts.st_size // smallest_range)
         if width < 2 or not stat.S_ISREG(facts.st_mode):
             return []
-        if self.pattern in WHOLE_DOCUMENTS:
+        if not splits_documents(self.corpus.pattern):
             ranges = processes.cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]

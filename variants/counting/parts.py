@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from variants.contract import NULL_METER, Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import native, processes
-from variants.counting.native import KNOWN, WHOLE_DOCUMENTS, Scan
+from variants.counting.native import Scan
+from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import CHUNK_BYTES, serial
 from variants.counting.spilling import run_in, spill_folder
 
@@ -79,14 +80,15 @@ def scanned(corpus: Corpus) -> bool:
     It cuts between valid characters only, so bytes on either side are replaced as they would be together.
     """
     unseen = corpus.replaces_errors and any(REPLACEMENT in token for token in corpus.special_tokens)
-    return corpus.pattern in KNOWN and KNOWN[corpus.pattern] not in WHOLE_DOCUMENTS and not unseen
+    return compiled(corpus.pattern) is not None and splits_documents(corpus.pattern) and not unseen
 
 
 def scan_of(corpus: Corpus, memory: int | None = None) -> Scan:
     if native.NOT_BUILT:
         raise Unavailable(f"the scanner is not built ({native.NOT_BUILT}); run `pip install -e .` with a C++ compiler")
-    path = _scanner.supported_paths()[-1]
-    return Scan(corpus, NULL_METER, KNOWN[corpus.pattern], path, native.BUFFER_BYTES, memory)
+    pattern, path = compiled(corpus.pattern), _scanner.supported_paths()[-1]
+    assert pattern is not None
+    return Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, memory)
 
 
 def count_between(corpus: Corpus, start: int, stop: int, memory: int | None = None) -> WordCounts:
@@ -95,7 +97,7 @@ def count_between(corpus: Corpus, start: int, stop: int, memory: int | None = No
     Raises what a counter raises; an offset is one in the whole file.
     """
     with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a corpus names its file by a string
-        if corpus.pattern in KNOWN:
+        if compiled(corpus.pattern) is not None:
             try:
                 return scan_of(corpus, memory).count(file, [start, stop])
             except InvalidText:
@@ -118,7 +120,7 @@ def count_written(
     `start` is where it begins in the text that it is of. Raises what a counter raises, and what `write` does.
     """
     try:
-        if corpus.pattern not in KNOWN:
+        if compiled(corpus.pattern) is None:
             with tempfile.NamedTemporaryFile(dir=spill_folder()) as text:
                 write(text)  # type: ignore[arg-type]
                 text.flush()

@@ -1,6 +1,5 @@
 from collections.abc import Callable, Sequence
 
-PATTERNS: tuple[str, ...]
 PATHS: dict[str, int]
 UNTIL_END: int
 
@@ -8,12 +7,12 @@ Columns = tuple[memoryview, memoryview, memoryview]
 
 def supported_paths() -> list[str]: ...
 def first_cut(
-    window: bytes, start: int, pattern: str, specials: Sequence[bytes], tables: tuple[bytes, bytes]
+    window: bytes, start: int, pattern: bytes, specials: Sequence[bytes], tables: tuple[bytes, bytes]
 ) -> int: ...
 def scan(
     file: int,
     bounds: Sequence[int],
-    pattern: str,
+    pattern: bytes,
     specials: Sequence[bytes],
     tables: tuple[bytes, bytes],
     path: str,

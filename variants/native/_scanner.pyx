@@ -37,7 +37,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
     ctypedef cpp_bool (*HandOver)(void* context, int64_t range, const Columns& columns)
 
     cdef cppclass Scan:
-        Scan(int file, int pattern, int path, vector[int64_t] bounds, vector[string] specials,
+        Scan(int file, string pattern, int path, vector[int64_t] bounds, vector[string] specials,
              string numbers, string pages, string seed, size_t buffer, size_t table_bytes, string spill_folder,
              HandOver hand_over, void* context) except +
         void start() except +
@@ -55,13 +55,12 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         uint64_t documents
         Columns columns
 
-    int64_t first_cut_in(string window, int64_t from_, int pattern, vector[string] specials,
+    int64_t first_cut_in(string window, int64_t from_, string pattern, vector[string] specials,
                          string numbers, string pages) except +
 
 cdef extern from "columns.hpp" namespace "native" nogil:
     int in_python(...)   # a function with the GIL, and its arguments
 
-PATTERNS = ("gpt2", "gpt4", "o200k", "line", "document", "bytes", "superbpe", "superbpe_words", "gpt2_lines")
 PATHS = {
     "portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "vaes": Path.vaes, "neon": Path.neon,
 }
@@ -74,9 +73,9 @@ def supported_paths():
     return [name for name, path in PATHS.items() if supported(path)]
 
 
-def first_cut(bytes window, int64_t start, str pattern, specials, tables):
+def first_cut(bytes window, int64_t start, bytes pattern, specials, tables):
     """The first safe place to cut in `window` from `start` on; its length if there is none."""
-    return first_cut_in(window, start, PATTERNS.index(pattern), specials, tables[0], tables[1])
+    return first_cut_in(window, start, pattern, specials, tables[0], tables[1])
 
 
 cdef class Column:
@@ -147,7 +146,7 @@ cdef cpp_bool hand_over_to_python(void* context, int64_t part, const Columns& co
         return False
 
 
-def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffer, progress,
+def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buffer, progress,
          size_t table_bytes=0, str spill_folder="", take=None):
     """Count the ranges between `bounds`: (columns, documents, bytes, parts of the time spent, invalid, cut off).
 
@@ -165,7 +164,7 @@ def scan(int file, bounds, str pattern, specials, tables, str path, size_t buffe
     taker.take = take
     if take is not None:
         handing_over = hand_over
-    scan.reset(new Scan(file, PATTERNS.index(pattern), <int> PATHS[path], bounds, specials, tables[0], tables[1],
+    scan.reset(new Scan(file, pattern, <int> PATHS[path], bounds, specials, tables[0], tables[1],
                         os.urandom(32), buffer, table_bytes, os.fsencode(spill_folder),
                         handing_over, <void*> taker))
     running = scan.get()

@@ -18,13 +18,13 @@ namespace scanner {
 
 class Scan {
   public:
-    Scan(int file, int pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
+    Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
          const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer,
          std::size_t table_bytes = 0, const std::string& spill_folder = "", HandOver hand_over = nullptr,
          void* context = nullptr)
         : job_{file,
-               static_cast<Pattern>(pattern),
-               functions_of(static_cast<Pattern>(pattern), static_cast<Path>(path)),
+               Pattern::of(pattern),
+               functions_of(Pattern::of(pattern), static_cast<Path>(path)),
                Classes(bytes_of(numbers), numbers.size(), bytes_of(pages), pages.size()),
                SpecialTokens(specials),
                Seed{},
@@ -146,12 +146,12 @@ class Scan {
 };
 
 // The first safe cut in a window of the file from `from` on, or the window's length.
-inline std::int64_t first_cut_in(const std::string& window, std::int64_t from, int pattern,
+inline std::int64_t first_cut_in(const std::string& window, std::int64_t from, const std::string& pattern,
                                  const std::vector<std::string>& specials, const std::string& numbers,
                                  const std::string& pages) {
     const auto bytes = [](const std::string& text) { return reinterpret_cast<const byte*>(text.data()); };
     const Classes classes(bytes(numbers), numbers.size(), bytes(pages), pages.size());
-    return static_cast<std::int64_t>(first_cut(classes, static_cast<Pattern>(pattern), SpecialTokens(specials), bytes(window),
+    return static_cast<std::int64_t>(first_cut(classes, Pattern::of(pattern), SpecialTokens(specials), bytes(window),
                                                static_cast<std::size_t>(from), window.size()));
 }
 

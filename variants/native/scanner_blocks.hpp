@@ -1,125 +1,270 @@
-// GPT-2's pattern and UTF-8, 64 bytes at a time: a bit for each byte, and shifts where the pattern looks to its sides.
+// The published family of patterns and UTF-8, 64 bytes at a time: a bit for each byte, and shifts where the pattern looks
+// to its sides.
 //
 // No include guard: scanner_vectors.hpp includes this once for each instruction set, in a namespace that defines Bytes64
 // (64 bytes and comparisons that give a bit for each) and put_starts (the places of set bits).
 
-// What a block has beyond ASCII; every byte of a character has its character's class.
-struct Beyond {
-    std::uint64_t continuations, letters = 0, numbers = 0, spaces = 0;
-    std::uint64_t last_spaces = 0;  // spaces with something else than a space behind them
-    std::uint64_t next_letters = 0, next_numbers = 0, next_spaces = 0;  // of the next block, by the last character here
+using Bits = std::uint64_t;
+
+// What a block is made of. Every byte of a character has its character's class; `last_spaces` and `marks` are first bytes.
+struct Kinds {
+    Bits continuations = 0, letters, numbers, spaces, uppers = 0, lowers = 0;
+    Bits last_spaces = 0;   // spaces beyond ASCII with something else than a space behind them
+    Bits marks = 0;         // letters of the pattern that are no letters
 };
 
-// Whether the text goes on at `at` with something else than a space.
-static inline bool goes_on_at(const Classes& classes, const byte* text, std::size_t at, std::size_t stop) {
-    return at < stop && !(classes.at(text + at) & space);
-}
+// What the pattern must remember of the block before: the class of its last byte, in bit 0, and more.
+struct Carried {
+    Bits letter = 0, number = 0, space = 0, other = 0, blank = 0, white = 0, newline = 0, line_end = 0, upper = 0, lower = 0;
+    Bits trail = 0;                              // it was in a trail
+    Bits behind = 0;                             // it was the first sign of its word, or within that
+    unsigned group = 0;                          // the numbers in the word that the block ends in
+    Bits contracted = 0, after_contraction = 0;  // bits that are no starts, and bits that are
+};
+
+// A pattern on a text, block by block.
+struct Blocks {
+    const Classes& classes;
+    const Pattern& pattern;
+    const byte* text;
+    std::size_t stop;
+    Carried carried;
+    bool undecided = false;   // the bits of the last block did not say where its words start
+
+    Bits starts(std::size_t at, Bits inside);
+
+  private:
+    void classify_beyond_ascii(std::size_t at, Bits inside, Kinds& kinds) const;
+    Bits trail(Bits others, Bits newlines, Bits slashes, Bits line_ends) const;
+    Bits behind_first(Bits others, Bits first, Bits continuations);
+    Bits number_starts(const Kinds& kinds, Bits first);
+    Bits blanks_behind_newlines(std::size_t at, Bits inside, Bits white, Bits newlines, Bits leads) const;
+    Bits contract(std::size_t at, Bits inside, Bits starts, Bits apostrophes, Bits behind_letters);
+    bool goes_on_at(std::size_t at) const {
+        const byte quiet = pattern.numbers_apart ? space | number : space;
+        return at < stop && !(classes.at(text + at) & quiet);
+    }
+};
+
+// The bits of `set` that the additions of `from` run through: from each of these on, as long as there are bits.
+static inline Bits run_on(Bits set, Bits from) { return (((set + from) ^ set) & set) | from; }
 
 // Takes the classes from the first byte where that settles them, else character by character.
-__attribute__((noinline)) static Beyond classify_beyond_ascii(const Classes& classes, const byte* text, std::size_t at,
-                                                              std::size_t stop, std::uint64_t inside) {
+__attribute__((noinline)) void Blocks::classify_beyond_ascii(std::size_t at, Bits inside, Kinds& kinds) const {
     const Bytes64 bytes(text + at);
-    Beyond beyond;
-    beyond.continuations = bytes.continuations();
-    const std::uint64_t leads = inside & bytes.beyond_ascii() & ~beyond.continuations;
-    const std::uint64_t from_3 = bytes.at_least(0xE0), from_4 = bytes.at_least(0xF0);
-    std::uint64_t settled = leads & bytes.only_letters(classes);
-    if (classes.excepted_lead()) {
+    const Bits continuations = kinds.continuations = bytes.continuations() & inside;
+    const Bits leads = inside & bytes.beyond_ascii() & ~continuations;
+    const SettledLeads& settled_leads = pattern.cased ? classes.caseless() : classes.letters();
+    Bits settled = leads & bytes.in(settled_leads);
+    if (settled_leads.excepted_lead) {
         // The second byte of a character that begins in the last place is not here to be looked at.
-        const std::uint64_t seconds = bytes.equal(classes.excepted_second()) >> 1 | std::uint64_t(1) << 63;
-        settled &= ~(bytes.equal(classes.excepted_lead()) & seconds);
+        const Bits seconds = bytes.equal(settled_leads.excepted_second) >> 1 | Bits(1) << 63;
+        settled &= ~(bytes.equal(settled_leads.excepted_lead) & seconds);
     }
-    beyond.letters = settled | settled << 1 | (settled & from_3) << 2 | (settled & from_4) << 3;
-    beyond.next_letters = settled >> 63 | (settled & from_3) >> 62 | (settled & from_4) >> 61;
-    for (std::uint64_t rest = leads & ~settled; rest; rest &= rest - 1) {
+    Bits numbers = 0, spaces = 0, uppers = settled, lowers = settled;
+    if (pattern.cased) {
+        const Bits of_two = leads & ~settled & ~bytes.at_least(0xE0);
+        for (Bits rest = of_two, same; rest; rest &= ~same) {
+            const byte lead = text[at + static_cast<unsigned>(__builtin_ctzll(rest))];
+            same = rest & bytes.equal(lead);
+            const Seconds upper = classes.uppers(lead), lower = classes.lowers(lead);
+            uppers |= same & bytes.between(upper.first, upper.last) >> 1;
+            lowers |= same & bytes.between(lower.first, lower.last) >> 1;
+        }
+        settled |= uppers | lowers;
+    }
+    Bits letters = settled;
+    for (Bits rest = leads & ~settled; rest; rest &= rest - 1) {
         const unsigned bit = static_cast<unsigned>(__builtin_ctzll(rest));
-        const byte kind = classes.of(decode(text + at + bit)) & (letter | number | space);
-        if (!kind) continue;
-        const unsigned length = length_by_lead(text[at + bit]);
-        const std::uint64_t whole = (std::uint64_t(1) << length) - 1, here = whole << bit;
-        const std::uint64_t next = bit + length > 64 ? whole >> (64 - bit) : 0;
-        if (kind & letter) {
-            beyond.letters |= here, beyond.next_letters |= next;
+        const byte kind = classes.of(decode(text + at + bit));
+        if (kind & pattern.letters()) {
+            letters |= Bits(1) << bit;
+            uppers |= Bits((kind & upper_like) != 0) << bit;
+            lowers |= Bits((kind & lower_like) != 0) << bit;
+            kinds.marks |= Bits((kind & letter) == 0) << bit;
         } else if (kind & number) {
-            beyond.numbers |= here, beyond.next_numbers |= next;
-        } else {
-            beyond.spaces |= here, beyond.next_spaces |= next;
-            beyond.last_spaces |= std::uint64_t(goes_on_at(classes, text, at + bit + length, stop)) << bit;
+            numbers |= Bits(1) << bit;
+        } else if (kind & space) {
+            spaces |= Bits(1) << bit;
+            kinds.last_spaces |= Bits(goes_on_at(at + bit + length_by_lead(text[at + bit]))) << bit;
         }
     }
-    return beyond;
+    const auto whole = [=](Bits leads_of_kind, Bits before) {
+        const Bits seconds = (leads_of_kind << 1 | before) & continuations;
+        return leads_of_kind | run_on(continuations, seconds);
+    };
+    kinds.letters |= whole(letters, carried.letter);
+    kinds.numbers |= whole(numbers, carried.number);
+    kinds.spaces |= whole(spaces, carried.space);
+    if (!pattern.cased) return;
+    kinds.uppers |= whole(uppers, carried.upper);
+    kinds.lowers |= whole(lowers, carried.lower);
 }
 
-// What the pattern must remember of the block before.
-struct Carried {
-    std::uint64_t letter = 0, number = 0, space = 0, other = 0, blank = 0;  // of the last byte, in bit 0
-    std::uint64_t letters = 0, numbers = 0, spaces = 0;  // of the first bytes here, whose character began there
-    std::uint64_t contracted = 0, after_contraction = 0;  // bits that are no starts, and bits that are
-};
+// [\r\n]* or [\r\n/]* behind other signs; `/` is one itself, and may be the last of a trail.
+inline Bits Blocks::trail(Bits others, Bits newlines, Bits slashes, Bits line_ends) const {
+    Bits taken = newlines | slashes;
+    if (pattern.lines) taken &= ~(line_ends << 1 | carried.line_end);
+    const Bits seeds = (newlines & (others << 1 | carried.other)) | (taken & carried.trail);
+    return run_on(taken, seeds);
+}
 
-// The starts in the block at `at`; with `lines`, a run of spaces ends with its line.
-template <bool lines>
-static inline std::uint64_t starts_in_block(const Classes& classes, const byte* text, std::size_t at, std::size_t stop,
-                                            std::uint64_t inside, Carried& carried) {
-    const Bytes64 bytes(text + at);
-    const std::uint64_t blanks = bytes.equal(' ') & inside;
-    std::uint64_t lead = inside, letters = (bytes.ascii_letters() & inside) | carried.letters;
-    std::uint64_t numbers = (bytes.ascii_digits() & inside) | carried.numbers;
-    const std::uint64_t ascii_spaces = blanks | (bytes.between('\t', '\r') & inside);
-    std::uint64_t spaces = ascii_spaces | carried.spaces, last_spaces = 0;
-    carried.letters = carried.numbers = carried.spaces = 0;
-    if (bytes.beyond_ascii() & inside) {
-        const Beyond beyond = classify_beyond_ascii(classes, text, at, stop, inside);
-        lead &= ~beyond.continuations;
-        letters |= beyond.letters;
-        numbers |= beyond.numbers;
-        spaces |= beyond.spaces;
-        last_spaces = beyond.last_spaces;
-        carried.letters = beyond.next_letters;
-        carried.numbers = beyond.next_numbers;
-        carried.spaces = beyond.next_spaces;
-    }
-    const std::uint64_t others = inside & ~(letters | numbers | spaces);
-    // A word of letters, numbers or others starts where the class changes, unless a blank has been taken along.
-    const std::uint64_t goes_on = (letters & (letters << 1 | carried.letter)) | (numbers & (numbers << 1 | carried.number)) |
-                                  (others & (others << 1 | carried.other)) | blanks << 1 | carried.blank;
-    // A run of spaces starts a word, and its last one starts another if the text goes on behind it.
-    last_spaces |= ascii_spaces & (inside & ~spaces) >> 1;
-    if (ascii_spaces >> 63) last_spaces |= std::uint64_t(goes_on_at(classes, text, at + 64, stop)) << 63;
-    const std::uint64_t line_ends = lines ? bytes.equal('\n') & inside : 0, running = spaces & ~line_ends;
-    std::uint64_t starts = (lead & ~spaces & ~goes_on) | (lead & spaces & ~(running << 1 | carried.space)) |
-                           (last_spaces & ~line_ends);
+// The places right behind the signs that are the first of their words.
+inline Bits Blocks::behind_first(Bits others, Bits first, Bits continuations) {
+    const Bits within = continuations & others;
+    Bits sum;
+    const bool beyond = __builtin_add_overflow(within, first << 1 | carried.behind, &sum);
+    carried.behind = Bits(beyond) | first >> 63;
+    return sum & ~within;
+}
 
-    starts = (starts & ~carried.contracted) | (carried.after_contraction & inside);
-    carried.contracted = carried.after_contraction = 0;
-    for (std::uint64_t rest = starts & bytes.equal('\''); rest; rest &= rest - 1) {
-        const unsigned bit = static_cast<unsigned>(__builtin_ctzll(rest));
-        const std::size_t length = Reader::contraction_in(text + at + bit, stop - at - bit, false), end = bit + length;
-        if (!length) continue;
-        if (bit < 63)
-            starts &= ~(std::uint64_t(2) << bit);
-        else
-            carried.contracted = 1;
-        if (end < 64)
-            starts |= std::uint64_t(1) << end & inside;
-        else
-            carried.after_contraction |= std::uint64_t(1) << (end - 64);
+// `first` of each run of numbers, and each that begins a word behind as many as a word may have.
+inline Bits Blocks::number_starts(const Kinds& kinds, Bits first) {
+    const unsigned most = pattern.digits;
+    if (most == 0) return first;
+    if (most == 1) return kinds.numbers & ~kinds.continuations;
+    undecided |= (kinds.numbers & kinds.continuations) != 0;   // it would have to count characters
+    Bits starts = first;
+    if (carried.group) {
+        const Bits up_to_next = (Bits(2) << (most - carried.group)) - 1;
+        if (!(up_to_next & ~kinds.numbers)) starts |= Bits(1) << (most - carried.group);
     }
-    carried.letter = letters >> 63;
-    carried.number = numbers >> 63;
-    carried.space = running >> 63;
-    carried.other = others >> 63;
-    carried.blank = blanks >> 63;
+    Bits behind_most = kinds.numbers;
+    for (unsigned i = 0; i < most && behind_most; ++i) behind_most &= behind_most << 1;
+    for (Bits next = starts << most & behind_most; next; next = next << most & behind_most) starts |= next;
+    carried.group = kinds.numbers >> 63 ? static_cast<unsigned>(__builtin_clzll(starts | 1)) + 1 : 0;
     return starts;
 }
 
-template <bool lines>
-static void find_gpt2_starts(const Classes& classes, const byte* text, std::size_t from, std::size_t to, Starts& starts) {
-    Carried carried;
-    for (std::size_t at = from; at < to; at += 64) {
-        const std::uint64_t inside = to - at >= 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << (to - at)) - 1;
-        starts.make_room(at);
-        put_starts(starts, starts_in_block<lines>(classes, text, at, to, inside, carried), at);
+// The first spaces behind the last newline of a run, if there are any.
+inline Bits Blocks::blanks_behind_newlines(std::size_t at, Bits inside, Bits white, Bits newlines, Bits leads) const {
+    const Bits runs = white & leads & (newlines << 1 | carried.newline);
+    if (!runs) return 0;
+    Bits sum;
+    const bool beyond = __builtin_add_overflow(white, runs, &sum);
+    const Bits unwanted = newlines | (pattern.whole_tail ? ~inside : 0);
+    if (!beyond && !(sum & ~white & unwanted)) return runs;
+    Bits last = 0;
+    const Reader reader{classes, text, stop};
+    for (Bits rest = runs; rest; rest &= rest - 1) {
+        const unsigned bit = static_cast<unsigned>(__builtin_ctzll(rest));
+        std::size_t end = at + bit;
+        while (reader.more(end) && !reader.is_newline(end) && (reader.class_at(end) & space)) end = reader.after(end);
+        last |= Bits(reader.more(end) ? !reader.is_newline(end) : !pattern.whole_tail) << bit;
+    }
+    return last;
+}
+
+// Joins contractions, to the word before if they stand behind it, and sets a start behind each.
+inline Bits Blocks::contract(std::size_t at, Bits inside, Bits starts, Bits apostrophes, Bits behind_letters) {
+    Bits ends = carried.after_contraction & inside;
+    starts = (starts & ~carried.contracted) | ends;
+    carried.contracted = carried.after_contraction = 0;
+    for (Bits rest = apostrophes & (pattern.behind ? behind_letters : starts); rest; rest &= rest - 1) {
+        const unsigned bit = static_cast<unsigned>(__builtin_ctzll(rest));
+        if (pattern.behind && (ends >> bit & 1)) continue;   // that word has had one
+        const std::size_t length = Reader::contraction_in(text + at + bit, stop - at - bit, pattern.contraction);
+        if (!length) continue;
+        const Bits joined = (Bits(1) << length) - (pattern.behind ? 1 : 2);
+        const std::size_t end = bit + length;
+        starts &= ~(joined << bit);
+        if (end < 64) {
+            ends |= Bits(1) << end & inside;
+            starts |= ends;
+        } else {
+            carried.contracted = bit ? joined >> (64 - bit) : 0;
+            carried.after_contraction = Bits(1) << (end - 64);
+        }
+    }
+    return starts;
+}
+
+// The starts in the block at `at`, where nothing is undecided.
+inline Bits Blocks::starts(std::size_t at, Bits inside) {
+    const Bytes64 bytes(text + at);
+    const Bits blanks = bytes.equal(' ') & inside, line_ends = bytes.equal('\n') & inside;
+    const Bits newlines_of_all = line_ends | (bytes.equal('\r') & inside);
+    const Bits ascii_spaces = blanks | (bytes.between('\t', '\r') & inside);
+    Kinds kinds;
+    kinds.letters = bytes.ascii_letters() & inside;
+    kinds.numbers = bytes.ascii_digits() & inside;
+    kinds.spaces = ascii_spaces;
+    if (pattern.cased) {
+        kinds.uppers = bytes.between('A', 'Z') & inside;
+        kinds.lowers = kinds.letters & ~kinds.uppers;
+    }
+    if (bytes.beyond_ascii() & inside) classify_beyond_ascii(at, inside, kinds);
+    const Bits leads = inside & ~kinds.continuations, letters = kinds.letters;
+    Bits spaces = kinds.spaces, others = inside & ~(letters | kinds.numbers | spaces), newlines = newlines_of_all;
+    undecided = false;
+    if (pattern.trail) {
+        const Bits slashes = pattern.trail == slashes_trail ? bytes.equal('/') & inside : 0;
+        const Bits trailing = trail(others, newlines, slashes, line_ends);
+        carried.trail = trailing >> 63;
+        others &= ~trailing, spaces &= ~trailing, newlines &= ~trailing;
+    }
+    const Bits white = spaces & ~newlines_of_all, behind_letters = letters << 1 | carried.letter;
+    const Bits behind_blanks = blanks << 1 | carried.blank;
+
+    // A word of letters, numbers or others starts where the class changes, unless a character has been taken along.
+    const Bits other_starts = others & leads & ~(others << 1 | carried.other | behind_blanks);
+    Bits preceded = behind_blanks;
+    if (pattern.prefix) preceded = white << 1 | carried.white | behind_first(others, other_starts, kinds.continuations);
+    Bits starts = other_starts | (letters & leads & ~(behind_letters | preceded));
+    const Bits first_numbers = kinds.numbers & leads & ~(kinds.numbers << 1 | carried.number);
+    starts |= number_starts(kinds, first_numbers) & ~(pattern.blank_numbers ? behind_blanks : 0);
+
+    // A run of spaces starts a word, and its last one starts another if the text goes on behind it.
+    const Bits running = pattern.lines ? spaces & ~line_ends : spaces;
+    Bits last = ascii_spaces & (inside & ~(spaces | (pattern.numbers_apart ? kinds.numbers : 0))) >> 1;
+    if (ascii_spaces >> 63) last |= Bits(goes_on_at(at + 64)) << 63;
+    last = (last | kinds.last_spaces) & spaces & ~(pattern.newlines ? newlines : pattern.lines ? line_ends : 0);
+    starts |= last | (spaces & leads & ~(running << 1 | carried.space));
+    if (pattern.newlines) starts |= blanks_behind_newlines(at, inside, white, newlines, leads);
+
+    if (pattern.cased) {
+        // UPPER* takes what follows it into account where a character is of both classes, and others take marks.
+        const Bits uppers = kinds.uppers & ~kinds.lowers & leads, lowers = kinds.lowers & ~kinds.uppers;
+        const Bits both = kinds.uppers & kinds.lowers;
+        starts |= uppers & (lowers << 1 | (carried.lower & ~carried.upper));
+        undecided |= (uppers & (both << 1 | (carried.lower & carried.upper))) != 0;
+        undecided |= !pattern.marks && (kinds.marks & (others << 1 | carried.other));
+        carried.upper = kinds.uppers >> 63;
+        carried.lower = kinds.lowers >> 63;
+    }
+    if (pattern.contraction) starts = contract(at, inside, starts, bytes.equal('\''), behind_letters);
+    carried.letter = letters >> 63;
+    carried.number = kinds.numbers >> 63;
+    carried.space = running >> 63;
+    carried.other = others >> 63;
+    carried.blank = blanks >> 63;
+    carried.white = white >> 63;
+    carried.newline = newlines >> 63;
+    carried.line_end = line_ends >> 63;
+    return starts;
+}
+
+// Where the bits of a block do not say where words start, the portable matcher goes on from the last start, and blocks
+// begin anew at the first start beyond: no pattern looks behind a start.
+static void find_family_starts(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from,
+                               std::size_t to, Starts& starts) {
+    const Reader reader{classes, text, to};
+    Blocks blocks{classes, pattern, text, to, {}};
+    std::size_t last = from;   // the last start, if that is before `at`
+    for (std::size_t at = from; at < to;) {
+        const Bits inside = to - at >= 64 ? ~Bits(0) : (Bits(1) << (to - at)) - 1;
+        const Bits found = blocks.starts(at, inside);
+        if (!blocks.undecided) {
+            starts.make_room(at);
+            put_starts(starts, found, at);
+            if (found) last = at + 63 - static_cast<std::size_t>(__builtin_clzll(found));
+            at += 64;
+            continue;
+        }
+        std::size_t word = last < at ? Family::end_of_word(reader, pattern, last) : at;
+        for (; word < to && word < at + 64; word = Family::end_of_word(reader, pattern, word)) starts.push(word);
+        at = last = word;
+        blocks.carried = Carried{};
     }
 }
 

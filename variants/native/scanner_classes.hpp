@@ -34,6 +34,24 @@ inline std::uint32_t decode(const byte* at) {
     return (at[0] & 0x07u) << 18 | (at[1] & 0x3Fu) << 12 | (at[2] & 0x3Fu) << 6 | (at[3] & 0x3Fu);
 }
 
+// The first bytes of which every character has some classes, but for those of the excepted lead with the excepted second
+// byte. As a table from C0 on, and as one by the low nibble with a bit for each high one.
+struct SettledLeads {
+    byte from_c0[64] = {}, by_nibble[16] = {};
+    byte excepted_lead = 0, excepted_second = 0;   // 0: there is none
+    static constexpr byte bit_of_high_nibble[16] = {16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 1, 2, 4, 8};
+
+    void add(std::uint32_t lead) {
+        from_c0[lead - 0xC0] = 1;
+        by_nibble[lead & 0x0F] = byte(by_nibble[lead & 0x0F] | 1u << (lead / 16 - 12));
+    }
+};
+
+// The second bytes from `first` to `last`, or none.
+struct Seconds {
+    byte first = 0xFF, last = 0xFF;
+};
+
 class Classes {
   public:
     static constexpr std::size_t page_size = 128, number_of_pages = 0x110000 / page_size;
@@ -44,7 +62,12 @@ class Classes {
         std::memcpy(numbers_.data(), numbers, numbers_size);
         for (std::uint16_t page : numbers_)
             if ((page + 1u) * page_size > pages_size) throw std::invalid_argument("a page of character classes is missing");
-        find_leads_of_letters();
+        letters_ = settled(letter);
+        caseless_ = settled(letter | upper_like | lower_like);
+        for (std::uint32_t lead = 0; lead < 32; ++lead) {
+            uppers_[lead] = longest_run(lead << 6, letter | upper_like);
+            lowers_[lead] = longest_run(lead << 6, letter | lower_like);
+        }
     }
 
     // At most 0x1FFFFF can be decoded from four bytes, so that this is safe in text not yet known to be valid.
@@ -53,45 +76,52 @@ class Classes {
     }
     byte at(const byte* text) const { return *text < 0x80 ? pages_[numbers_[0] * page_size + *text] : of(decode(text)); }
 
-    // The first bytes of which every character is a letter, but for those of the excepted lead with the excepted second
-    // byte. As a table from C0 on, and as one by the low nibble with a bit for each high one.
-    const byte* only_letters_from_c0() const { return only_letters_; }
-    const byte* only_letters_by_nibble() const { return only_letters_by_nibble_; }
-    static constexpr byte bit_of_high_nibble[16] = {16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 1, 2, 4, 8};
-    byte excepted_lead() const { return excepted_lead_; }
-    byte excepted_second() const { return excepted_second_; }
+    const SettledLeads& letters() const { return letters_; }
+    const SettledLeads& caseless() const { return caseless_; }   // letters of both of o200k's classes
+    // Behind a lead of two bytes, the longest runs of seconds with letters of only one of these.
+    const Seconds& uppers(byte lead) const { return uppers_[lead & 0x1F]; }
+    const Seconds& lowers(byte lead) const { return lowers_[lead & 0x1F]; }
 
   private:
-    bool all_letters(std::uint32_t first, std::uint32_t count) const {
+    bool all_are(byte kinds, std::uint32_t first, std::uint32_t count) const {
         for (std::uint32_t character = first; character < first + count; ++character)
-            if (!(of(character) & letter)) return false;
+            if ((of(character) & kinds) != kinds) return false;
         return true;
-    }
-    void settle(std::uint32_t lead, bool letters) {
-        if (!letters) return;
-        only_letters_[lead - 0xC0] = 1;
-        only_letters_by_nibble_[lead & 0x0F] = byte(only_letters_by_nibble_[lead & 0x0F] | 1u << (lead / 16 - 12));
     }
     // Most characters of most scripts are settled by their first byte. E4 is so but for one row of hexagrams, and holds
     // the commonest Chinese characters; hence the exception.
-    void find_leads_of_letters() {
-        for (std::uint32_t lead = 0xC2; lead < 0xE0; ++lead) settle(lead, all_letters((lead & 0x1F) << 6, 64));
+    SettledLeads settled(byte kinds) const {
+        SettledLeads leads;
+        for (std::uint32_t lead = 0xC2; lead < 0xE0; ++lead)
+            if (all_are(kinds, (lead & 0x1F) << 6, 64)) leads.add(lead);
         for (std::uint32_t lead = 0xE1; lead < 0xF0; ++lead) {
             unsigned others = 0, other = 0;
             for (std::uint32_t second = 0; second < 64; ++second)
-                if (!all_letters((lead & 0x0F) << 12 | second << 6, 64)) ++others, other = second;
-            settle(lead, others == 0 || (others == 1 && !excepted_lead_));
-            if (others == 1 && !excepted_lead_) {
-                excepted_lead_ = byte(lead);
-                excepted_second_ = byte(0x80 | other);
+                if (!all_are(kinds, (lead & 0x0F) << 12 | second << 6, 64)) ++others, other = second;
+            if (others == 1 && !leads.excepted_lead) {
+                leads.excepted_lead = byte(lead);
+                leads.excepted_second = byte(0x80 | other);
+                others = 0;
             }
+            if (others == 0) leads.add(lead);
         }
+        return leads;
+    }
+
+    Seconds longest_run(std::uint32_t first, byte kinds) const {
+        Seconds longest;
+        unsigned most = 0, length = 0;
+        for (std::uint32_t second = 0; second < 64; ++second) {
+            length = of(first + second) == kinds ? length + 1 : 0;
+            if (length > most) most = length, longest = {byte(0x81 + second - length), byte(0x80 + second)};
+        }
+        return longest;
     }
 
     std::vector<std::uint16_t> numbers_;
     std::vector<byte> pages_;
-    byte only_letters_[64] = {}, only_letters_by_nibble_[16] = {};
-    byte excepted_lead_ = 0, excepted_second_ = 0;  // 0: there is none
+    SettledLeads letters_, caseless_;
+    Seconds uppers_[32], lowers_[32];
 };
 
 }  // namespace scanner

@@ -14,21 +14,21 @@
 namespace scanner {
 
 // Whether a cut is safe before the character at `at`; both neighbours are whole characters.
-inline bool safe_cut(const Classes& classes, Pattern pattern, const byte* text, std::size_t before, std::size_t at) {
-    if (of_lines(pattern)) return text[at - 1] == '\n';
-    if (pattern == Pattern::document || pattern == Pattern::bytes) return false;
+inline bool safe_cut(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t before, std::size_t at) {
+    if (pattern.of_lines()) return text[at - 1] == '\n';
+    if (pattern.of_documents()) return false;
     const byte left = classes.at(text + before), right = classes.at(text + at);
     if (left & space) return false;
-    // Spaces never continue a word; GPT-4's patterns let newlines follow punctuation.
-    if (right & space) return pattern == Pattern::gpt2 || (left & (letter | number)) || (text[at] != '\n' && text[at] != '\r');
-    // A run of letters or of numbers ends where the class changes, unless o200k adds a contraction or a mark.
+    // Spaces never continue a word, but newlines may trail behind other signs.
+    if (right & space) return !pattern.trail || (left & (letter | number)) || (text[at] != '\n' && text[at] != '\r');
+    // A run of letters or of numbers ends where the class changes, unless a contraction or a mark is added.
     const bool mark = (right & upper_like) && !(right & letter);
     return (left & (letter | number)) && ((left ^ right) & (letter | number)) && text[at] != '\'' && !mark;
 }
 
 // The last safe cut in text[from+1 : limit], or `from`. The text is valid and has a character at the cut.
-inline std::size_t last_cut(const Classes& classes, Pattern pattern, const byte* text, std::size_t from, std::size_t limit) {
-    if (pattern == Pattern::document || pattern == Pattern::bytes) return from;
+inline std::size_t last_cut(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from, std::size_t limit) {
+    if (pattern.of_documents()) return from;
     std::size_t at = limit;
     while (at > from && is_continuation(text[at])) --at;
     while (at > from) {
@@ -41,9 +41,9 @@ inline std::size_t last_cut(const Classes& classes, Pattern pattern, const byte*
 }
 
 // The first cut from `from` on that is safe without knowing what stands before text[0:stop], or `stop`.
-inline std::size_t first_cut(const Classes& classes, Pattern pattern, const SpecialTokens& specials, const byte* text,
+inline std::size_t first_cut(const Classes& classes, const Pattern& pattern, const SpecialTokens& specials, const byte* text,
                              std::size_t from, std::size_t stop) {
-    if (pattern == Pattern::document || pattern == Pattern::bytes) return stop;
+    if (pattern.of_documents()) return stop;
     for (std::size_t at = from; at + specials.longest() < stop; ++at) {
         if (is_continuation(text[at]) || at < specials.longest() || at < 4) continue;
         const std::size_t before = character_start(text, at - 1);

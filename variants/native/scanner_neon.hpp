@@ -34,8 +34,8 @@ class Bytes64 {
         // As signed numbers, continuation bytes are those below C0.
         return top_bits([](uint8x16_t each) { return vcltq_s8(vreinterpretq_s8_u8(each), vdupq_n_s8(-0x40)); });
     }
-    std::uint64_t only_letters(const Classes& classes) const {
-        const uint8x16_t by_low = vld1q_u8(classes.only_letters_by_nibble()), by_high = vld1q_u8(Classes::bit_of_high_nibble);
+    std::uint64_t in(const SettledLeads& leads) const {
+        const uint8x16_t by_low = vld1q_u8(leads.by_nibble), by_high = vld1q_u8(SettledLeads::bit_of_high_nibble);
         return top_bits([=](uint8x16_t each) {
             const uint8x16_t low = vqtbl1q_u8(by_low, vandq_u8(each, vdupq_n_u8(0x0F)));
             return vtstq_u8(low, vqtbl1q_u8(by_high, vshrq_n_u8(each, 4)));

@@ -12,17 +12,12 @@ namespace scanner {
 enum class Path { portable, avx2, avx512, vaes, neon };
 constexpr int number_of_paths = 5;
 
-// Only GPT-2's pattern is in vectors, also that of lines; the other patterns take the portable way and the faster validation.
+// The published family is in vectors; the other patterns take the portable way and the faster validation.
 struct Functions {
     FindStarts find_starts;
     std::size_t (*valid_until)(const byte* text, std::size_t start, std::size_t length);
     KeyHash key_hash;
 };
-
-inline FindStarts chosen(Pattern pattern, FindStarts gpt2, FindStarts gpt2_lines) {
-    if (pattern == Pattern::gpt2) return gpt2;
-    return pattern == Pattern::gpt2_lines ? gpt2_lines : portable(pattern);
-}
 
 #if defined(SCANNER_HAS_VECTORS)
 
@@ -48,12 +43,10 @@ inline bool supported(Path path) {
     return false;
 }
 
-inline Functions functions_of(Pattern pattern, Path path) {
-    if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
-    if (path == Path::avx2)
-        return {chosen(pattern, avx2::find_gpt2_starts<false>, avx2::find_gpt2_starts<true>), avx2::valid_in_blocks,
-                avx2::key_hash};
-    return {chosen(pattern, avx512::find_gpt2_starts<false>, avx512::find_gpt2_starts<true>), avx512::valid_in_blocks,
+inline Functions functions_of(const Pattern& pattern, Path path) {
+    if (path == Path::portable) return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
+    if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash};
+    return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks,
             path == Path::vaes ? vaes::key_hash : avx2::key_hash};
 }
 
@@ -61,17 +54,16 @@ inline Functions functions_of(Pattern pattern, Path path) {
 
 inline bool supported(Path path) { return path == Path::portable || path == Path::neon; }
 
-inline Functions functions_of(Pattern pattern, Path path) {
-    if (path == Path::portable) return {portable(pattern), valid_until, product_key_hash};
-    return {chosen(pattern, neon::find_gpt2_starts<false>, neon::find_gpt2_starts<true>), neon::valid_in_blocks,
-            product_key_hash};
+inline Functions functions_of(const Pattern& pattern, Path path) {
+    if (path == Path::portable) return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
+    return {chosen(pattern, neon::find_family_starts), neon::valid_in_blocks, product_key_hash};
 }
 
 #else
 
 inline bool supported(Path path) { return path == Path::portable; }
 
-inline Functions functions_of(Pattern pattern, Path) { return {portable(pattern), valid_until, product_key_hash}; }
+inline Functions functions_of(const Pattern& pattern, Path) { return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash}; }
 
 #endif
 

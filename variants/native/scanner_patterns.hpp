@@ -1,15 +1,52 @@
-// The patterns a character at a time: what every machine can run, and what the vector paths are held against.
+// The patterns a character at a time: what every machine can run, and what the vector paths are compared with.
 //
 // Each function pushes the starts of the pre-tokens of text[from:to], a text of its own: nothing precedes or follows it.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "scanner_classes.hpp"
 #include "scanner_starts.hpp"
 
 namespace scanner {
+
+enum class Split : byte { family, line, document, bytes, superbpe };
+enum Contraction : byte { no_contraction, exact, folded, ascii_folded };   // folded: also U+017F for s
+enum Trail : byte { no_trail, newlines_trail, slashes_trail };
+
+// How a text is split. The slots say which member of the published family; variants/counting/patterns.py reads them
+// from a regular expression and explains each.
+struct Pattern {
+    Split split;
+    byte contraction;     // a Contraction
+    bool behind;          // ... right behind a word, instead of before all
+    bool prefix;          // any character but newline, letter or number may begin a word; else a blank may
+    bool cased;           // a word is UPPER*LOWER+ or UPPER+LOWER*; else letters
+    bool marks;           // a mark is a letter where words are letters, and never another sign
+    byte digits;          // at most so many numbers in a word; 0: any
+    bool blank_numbers;   // a blank may begin a word of numbers
+    bool numbers_apart;   // spaces before a number end as at the end of the text
+    byte trail;           // a Trail: what may follow other signs
+    bool newlines;        // spaces up to the last newline among them are one word
+    bool whole_tail;      // and so are all at the end of the text
+    bool lines;           // no word goes on over the end of a line
+
+    static Pattern of(const std::string& bytes) {
+        Pattern pattern;
+        static_assert(sizeof pattern == 13, "one byte a slot, as Python packs them");
+        if (bytes.size() != sizeof pattern) throw std::invalid_argument("a pattern has one byte for each slot");
+        std::memcpy(static_cast<void*>(&pattern), bytes.data(), sizeof pattern);
+        return pattern;
+    }
+    // Whether a text is a line with its end, or all of a document, so that no pre-token goes on beyond it.
+    bool of_lines() const { return lines || split == Split::line || split == Split::superbpe; }
+    bool of_documents() const { return split == Split::document || split == Split::bytes; }
+    byte letters() const { return marks || cased ? letter | upper_like | lower_like : letter; }
+    byte no_others() const { return letter | number | space | (marks ? upper_like | lower_like : 0); }
+};
 
 // A text being read: the class of the character at a place, and the end of a run of characters.
 struct Reader {
@@ -27,13 +64,14 @@ struct Reader {
         while (more(at) && (class_at(at) & wanted)) at = after(at);
         return at;
     }
-    // [^\s\p{L}\p{N}]*
-    std::size_t run_of_others(std::size_t at) const {
-        while (more(at) && !(class_at(at) & (letter | number | space))) at = after(at);
+    std::size_t run_without(std::size_t at, byte unwanted) const {
+        while (more(at) && !(class_at(at) & unwanted)) at = after(at);
         return at;
     }
-    std::size_t up_to_three_numbers(std::size_t at) const {
-        for (int i = 0; i < 3 && more(at) && (class_at(at) & number); ++i) at = after(at);
+    // The end of at most so many numbers; 0: of all.
+    std::size_t numbers(std::size_t at, unsigned most) const {
+        if (!most) return run(at, number);
+        for (unsigned i = 0; i < most && more(at) && (class_at(at) & number); ++i) at = after(at);
         return at;
     }
 
@@ -46,28 +84,28 @@ struct Reader {
         while (more(at) && text[at] != '\n' && (class_at(at) & space)) at = after(at);
         return more(at) && text[at] == '\n' ? at + 1 : at;
     }
-
-    // The length of '(?:[sdmt]|ll|ve|re), or of '(?i:[sdmt]|ll|ve|re), at an apostrophe; 0 if it is not one.
-    std::size_t contraction(std::size_t at, bool either_case) const {
-        return more(at) && text[at] == '\'' ? contraction_in(text + at, stop - at, either_case) : 0;
+    std::size_t trail(std::size_t at, const Pattern& pattern) const {
+        if (pattern.trail == no_trail) return at;
+        if (pattern.lines) return newlines_and_slashes_in_line(at);
+        while (more(at) && (is_newline(at) || (pattern.trail == slashes_trail && text[at] == '/'))) ++at;
+        return at;
     }
-    static std::size_t contraction_in(const byte* apostrophe, std::size_t length, bool either_case) {
-        const byte folded = either_case ? 0x20 : 0;
-        if (length < 2) return 0;
-        const byte first = apostrophe[1] < 0x80 ? apostrophe[1] | folded : 0;
+
+    // The length of '(?:[sdmt]|ll|ve|re) at an apostrophe, in either case unless it is exact; 0 if it is not one.
+    std::size_t contraction(std::size_t at, byte kind) const {
+        return more(at) && text[at] == '\'' ? contraction_in(text + at, stop - at, kind) : 0;
+    }
+    static std::size_t contraction_in(const byte* apostrophe, std::size_t length, byte kind) {
+        const byte lower = kind == exact ? 0 : 0x20;
+        if (kind == no_contraction || length < 2) return 0;
+        const byte first = apostrophe[1] < 0x80 ? apostrophe[1] | lower : 0;
         if (first == 's' || first == 'd' || first == 'm' || first == 't') return 2;
         if (length < 3) return 0;
-        if (either_case && apostrophe[1] == 0xC5 && apostrophe[2] == 0xBF) return 3;  // U+017F, an s in its other shape
-        const byte second = apostrophe[2] < 0x80 ? apostrophe[2] | folded : 0;
+        if (kind == folded && apostrophe[1] == 0xC5 && apostrophe[2] == 0xBF) return 3;  // U+017F, an s in its other shape
+        const byte second = apostrophe[2] < 0x80 ? apostrophe[2] | lower : 0;
         return ((first == 'l' && second == 'l') || ((first == 'v' || first == 'r') && second == 'e')) ? 3 : 0;
     }
 
-    // \s+(?!\S)|\s+ where a run of spaces from `at` ends at `end`: all but the last if something follows.
-    std::size_t spaces(std::size_t at, std::size_t end) const {
-        if (!more(end)) return end;
-        const std::size_t last = last_character(end);
-        return last > at ? last : end;
-    }
     // \s*[\r\n]: the end of the last newline in the run, or `at` if it has none.
     std::size_t through_last_newline(std::size_t at, std::size_t end) const {
         while (end > at && !is_newline(end - 1)) --end;
@@ -80,73 +118,49 @@ struct Reader {
     }
 };
 
-// GPT-2's, on the whole text or on every line by itself.
-template <bool lines>
-struct Gpt2Like {
-    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
-        if (const std::size_t length = reader.contraction(at, false)) return at + length;
-        const bool blank = reader.text[at] == ' ' && reader.more(at + 1);
-        const byte leading = reader.class_at(at) & (letter | number | space);
-        const std::size_t begin = blank && !(reader.class_at(at + 1) & space) ? at + 1 : at;
-        const byte kind = begin > at ? reader.class_at(begin) & (letter | number | space) : leading;
-        if (kind & space) {
-            const std::size_t end = lines ? reader.spaces_in_line(at) : reader.run(at, space);
-            return lines && reader.text[end - 1] == '\n' ? end : reader.spaces(at, end);
-        }
-        return kind ? reader.run(begin, kind) : reader.run_of_others(begin);
-    }
-};
-
-using Gpt2 = Gpt2Like<false>;
-using Gpt2Lines = Gpt2Like<true>;
-
-struct Gpt4 {
-    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
-        if (const std::size_t length = reader.contraction(at, true)) return at + length;
+// A member of the published family.
+struct Family {
+    static std::size_t end_of_word(const Reader& reader, const Pattern& pattern, std::size_t at) {
+        if (!pattern.behind)
+            if (const std::size_t length = reader.contraction(at, pattern.contraction)) return at + length;
+        const std::size_t word = pattern.cased ? cased_word(reader, pattern, at) : word_of_letters(reader, pattern, at);
+        if (word) return pattern.behind ? word + reader.contraction(word, pattern.contraction) : word;
         const byte kind = reader.class_at(at);
-        if (kind & letter) return reader.run(at, letter);
-        if (kind & number) return reader.up_to_three_numbers(at);
+        if (kind & number) return reader.numbers(at, pattern.digits);
+        const bool blank = reader.text[at] == ' ';
         const std::size_t next = reader.after(at);
-        if (!reader.is_newline(at) && reader.more(next) && (reader.class_at(next) & letter)) return reader.run(next, letter);
-        const std::size_t others = reader.run_of_others(reader.text[at] == ' ' ? next : at);
-        if (others > next || !(kind & space)) {
-            std::size_t end = others;
-            while (reader.more(end) && reader.is_newline(end)) ++end;
-            return end;
-        }
-        const std::size_t end = reader.run(at, space), newline = reader.through_last_newline(at, end);
-        return newline > at ? newline : reader.spaces(at, end);
-    }
-};
-
-// o200k's, or SuperBPE's first stage: the same without contractions, on every line by itself.
-template <bool superbpe>
-struct O200kLike {
-    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
-        const byte kind = reader.class_at(at);
-        if (kind & number) return reader.up_to_three_numbers(at);
-        // The optional first character is taken if it can be, and given back if no word follows it. A mark can be both
-        // that and the first of the word.
-        const std::size_t next = reader.after(at);
-        const bool optional = !(kind & letter) && !reader.is_newline(at);
-        std::size_t word = optional ? lower_word(reader, next) : 0;
-        if (!word) word = lower_word(reader, at);
-        if (!word && optional) word = reader.run(next, upper_like) > next ? reader.run(next, upper_like) : 0;
-        if (!word && (kind & upper_like)) word = reader.run(at, upper_like);
-        if (word) return superbpe ? word : word + reader.contraction(word, true);
-        const std::size_t others = reader.run_of_others(reader.text[at] == ' ' ? next : at);
-        if (others > next || !(kind & space)) {
-            std::size_t end = others;
-            if (superbpe) return reader.newlines_and_slashes_in_line(end);
-            while (reader.more(end) && (reader.is_newline(end) || reader.text[end] == '/')) ++end;
-            return end;
-        }
-        const std::size_t end = superbpe ? reader.spaces_in_line(at) : reader.run(at, space);
-        const std::size_t newline = reader.through_last_newline(at, end);
-        return newline > at ? newline : reader.spaces(at, end);
+        if (blank && pattern.blank_numbers && reader.more(next) && (reader.class_at(next) & number))
+            return reader.numbers(next, pattern.digits);
+        const std::size_t others = reader.run_without(blank ? next : at, pattern.no_others());
+        if (others > next || !(kind & space)) return reader.trail(others, pattern);
+        return spaces(reader, pattern, at);
     }
 
   private:
+    // Whether the character may begin a word that goes on with letters.
+    static bool may_precede(const Reader& reader, const Pattern& pattern, std::size_t at) {
+        if (!pattern.prefix) return reader.text[at] == ' ';
+        return !(reader.class_at(at) & (letter | number)) && !reader.is_newline(at);
+    }
+    // Where the word ends that begins here; 0 if none does.
+    static std::size_t word_of_letters(const Reader& reader, const Pattern& pattern, std::size_t at) {
+        const byte letters = pattern.letters();
+        if (reader.class_at(at) & letters) return reader.run(at, letters);
+        if (!may_precede(reader, pattern, at)) return 0;
+        const std::size_t next = reader.after(at), end = reader.run(next, letters);
+        return end > next ? end : 0;
+    }
+    // The optional first character is taken if it can be, and given back if no word follows it. A mark can be both that
+    // and the first of the word.
+    static std::size_t cased_word(const Reader& reader, const Pattern& pattern, std::size_t at) {
+        const std::size_t next = reader.after(at);
+        const bool optional = may_precede(reader, pattern, at);
+        std::size_t word = optional ? lower_word(reader, next) : 0;
+        if (!word) word = lower_word(reader, at);
+        if (!word && optional && reader.run(next, upper_like) > next) word = reader.run(next, upper_like);
+        if (!word && (reader.class_at(at) & upper_like)) word = reader.run(at, upper_like);
+        return word;
+    }
     // UPPER*LOWER+, 0 if it does not match. Where it does not, LOWER* matches nothing behind UPPER+ either.
     static std::size_t lower_word(const Reader& reader, std::size_t at) {
         std::size_t end = at, both = 0;  // both: the end of the last character of the run that LOWER takes as well
@@ -159,15 +173,23 @@ struct O200kLike {
         const std::size_t lower = reader.run(end, lower_like);
         return lower > end ? lower : both;  // UPPER* gives back what LOWER+ needs
     }
+    // Up to the last newline if there is one and the pattern says so; else all but the last if something follows.
+    static std::size_t spaces(const Reader& reader, const Pattern& pattern, std::size_t at) {
+        const std::size_t end = pattern.lines ? reader.spaces_in_line(at) : reader.run(at, space);
+        if (pattern.whole_tail && !reader.more(end)) return end;
+        if (pattern.lines && reader.text[end - 1] == '\n') return end;
+        if (pattern.newlines)
+            if (const std::size_t newline = reader.through_last_newline(at, end); newline > at) return newline;
+        if (!reader.more(end) || (pattern.numbers_apart && (reader.class_at(end) & number))) return end;
+        const std::size_t last = reader.last_character(end);
+        return last > at ? last : end;
+    }
 };
-
-using O200k = O200kLike<false>;
-using SuperBpeWords = O200kLike<true>;
 
 // SuperBPE's second stage, on every line by itself. \p{N}{1,3}, two or more signs with what may stand around them, and
 // \x20+(?!\S) stand alone, and all between two of these, or to the end of the line, is one piece.
 struct SuperBpe {
-    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
+    static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t at) {
         if (stands_alone(reader, at)) return end_of_alone(reader, at);
         do {
             if (reader.text[at] == '\n') return at + 1;
@@ -188,10 +210,10 @@ struct SuperBpe {
         return is_sign(reader, next) && is_sign(reader, reader.after(next));
     }
     static std::size_t end_of_alone(const Reader& reader, std::size_t at) {
-        if (reader.class_at(at) & number) return reader.up_to_three_numbers(at);
+        if (reader.class_at(at) & number) return reader.numbers(at, 3);
         const bool blank = reader.text[at] == ' ';
         if (!blank || is_sign(reader, at + 1))
-            return reader.newlines_and_slashes_in_line(reader.run_of_others(blank ? at + 1 : at));
+            return reader.newlines_and_slashes_in_line(reader.run_without(blank ? at + 1 : at, letter | number | space));
         std::size_t end = at;
         while (reader.more(end) && reader.text[end] == ' ') ++end;
         return reader.more(end) && !(reader.class_at(end) & space) ? end - 1 : end;
@@ -199,43 +221,33 @@ struct SuperBpe {
 };
 
 struct Line {
-    static std::size_t end_of_word(const Reader& reader, std::size_t at) {
+    static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t at) {
         const void* newline = std::memchr(reader.text + at, '\n', reader.stop - at);
         return newline ? static_cast<std::size_t>(static_cast<const byte*>(newline) - reader.text) + 1 : reader.stop;
     }
 };
 
 struct Document {
-    static std::size_t end_of_word(const Reader& reader, std::size_t) { return reader.stop; }
+    static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t) { return reader.stop; }
 };
 
-template <class Pattern>
-void find_starts(const Classes& classes, const byte* text, std::size_t from, std::size_t to, Starts& starts) {
+template <class Matcher>
+void find_starts(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from, std::size_t to,
+                 Starts& starts) {
     const Reader reader{classes, text, to};
-    for (std::size_t at = from; at < to; at = Pattern::end_of_word(reader, at)) starts.push(at);
+    for (std::size_t at = from; at < to; at = Matcher::end_of_word(reader, pattern, at)) starts.push(at);
 }
 
-using FindStarts = void (*)(const Classes&, const byte* text, std::size_t from, std::size_t to, Starts&);
+using FindStarts = void (*)(const Classes&, const Pattern&, const byte* text, std::size_t from, std::size_t to, Starts&);
 
-enum class Pattern { gpt2, gpt4, o200k, line, document, bytes, superbpe, superbpe_words, gpt2_lines };
-
-// Whether a text is a line with its end, so that no pre-token goes on over one.
-inline bool of_lines(Pattern pattern) {
-    return pattern == Pattern::line || pattern == Pattern::gpt2_lines || pattern == Pattern::superbpe ||
-           pattern == Pattern::superbpe_words;
-}
-
-inline FindStarts portable(Pattern pattern) {
-    switch (pattern) {
-        case Pattern::gpt2: return find_starts<Gpt2>;
-        case Pattern::gpt2_lines: return find_starts<Gpt2Lines>;
-        case Pattern::gpt4: return find_starts<Gpt4>;
-        case Pattern::o200k: return find_starts<O200k>;
-        case Pattern::line: return find_starts<Line>;
-        case Pattern::superbpe: return find_starts<SuperBpe>;
-        case Pattern::superbpe_words: return find_starts<SuperBpeWords>;
-        case Pattern::document:
-        case Pattern::bytes: break;
+// `family` finds the starts of members of the family.
+inline FindStarts chosen(const Pattern& pattern, FindStarts family) {
+    switch (pattern.split) {
+        case Split::family: return family;
+        case Split::line: return find_starts<Line>;
+        case Split::superbpe: return find_starts<SuperBpe>;
+        case Split::document:
+        case Split::bytes: break;
     }
     return find_starts<Document>;
 }

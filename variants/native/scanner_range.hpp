@@ -170,7 +170,7 @@ class Range {
     }
 
     bool validate(const byte* buffer, bool last) {
-        if (job_.pattern == Pattern::bytes) {
+        if (job_.pattern.split == Split::bytes) {
             valid_ = filled_;
             return true;
         }
@@ -215,7 +215,7 @@ class Range {
         bool& blank = any_special ? blank_tail : blank_head;
         for (std::size_t at = from; blank && at < to; ++at)
             blank = buffer[at] == ' ' || (buffer[at] >= '\t' && buffer[at] <= '\r');
-        job_.functions.find_starts(job_.classes, buffer, from, to, starts_);
+        job_.functions.find_starts(job_.classes, job_.pattern, buffer, from, to, starts_);
     }
 
     void close_document() {

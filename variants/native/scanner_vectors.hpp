@@ -54,8 +54,8 @@ class Bytes64 {
         const __m256i above = all(0xC0);  // as signed numbers, continuation bytes are those below
         return bits(_mm256_cmpgt_epi8(above, low_), _mm256_cmpgt_epi8(above, high_));
     }
-    std::uint64_t only_letters(const Classes& classes) const {
-        const __m256i by_low = twice(classes.only_letters_by_nibble()), by_high = twice(Classes::bit_of_high_nibble);
+    std::uint64_t in(const SettledLeads& leads) const {
+        const __m256i by_low = twice(leads.by_nibble), by_high = twice(SettledLeads::bit_of_high_nibble);
         return bits(member(low_, by_low, by_high), member(high_, by_low, by_high));
     }
 
@@ -169,8 +169,8 @@ class Bytes64 {
     std::uint64_t ascii_digits() const { return between('0', '9'); }
     std::uint64_t ascii_letters() const { return between(_mm512_or_si512(bytes_, all(0x20)), 'a', 'z'); }
     std::uint64_t continuations() const { return _mm512_cmplt_epi8_mask(bytes_, all(0xC0)); }
-    std::uint64_t only_letters(const Classes& classes) const {
-        const __m512i member = _mm512_permutexvar_epi8(bytes_, _mm512_loadu_si512(classes.only_letters_from_c0()));
+    std::uint64_t in(const SettledLeads& leads) const {
+        const __m512i member = _mm512_permutexvar_epi8(bytes_, _mm512_loadu_si512(leads.from_c0));
         return _mm512_mask_test_epi8_mask(at_least(0xC0), member, member);
     }
 

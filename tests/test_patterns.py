@@ -1,0 +1,156 @@
+"""Patterns of the published family are read in any spelling, and what is not of it is refused by its part."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import regex
+from exploring import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from pattern_family import all_slots, spelling
+from workbench import first_fast
+
+from harness.common import registry
+from variants.counting import patterns
+from variants.counting.patterns import NotOfFamily, compiled, slots_of
+
+pytest.importorskip("variants.native._scanner")
+
+from scanned_texts import PATHS, PIECES, expect_definition
+
+MEMBERS = all_slots()
+CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
+FOLDED = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+CL100K = rf"[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
+WHOLE_TAIL = slots_of(CARDS["gpt4"])._replace(whole_tail=True)
+PUBLISHED = {
+    "gpt2": (
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+        r"(?: ?\p{L}+|'(?:[sdmt]|ll|ve|re)| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+    ),
+    "llama3": (CARDS["gpt4"], CARDS["olmo"]),
+    "qwen2": (
+        rf"{FOLDED}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+}
+LLAMA3, QWEN2 = slots_of(CARDS["llama3"]), slots_of(CARDS["qwen2"])
+OTHERS = {
+    CL100K: LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
+    CL100K.replace("|", f"|{FOLDED}|", 1): LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s": WHOLE_TAIL,
+    r"'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+$|\s*[\r\n]|\s+(?!\S)|\s": WHOLE_TAIL._replace(contraction=patterns.ASCII_FOLDED),
+    CARDS["qwen2"].replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"\s\p{L}", r"\s\p{L}\p{M}"): QWEN2._replace(
+        marks=True
+    ),
+    CARDS["qwen2"].replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+"): QWEN2._replace(trail=patterns.NO_TRAIL),
+}
+REFUSED = {
+    r"\w+|\W+": r"\\w",
+    r"(?x)\p{L}+": r"'\(\?x\)",
+    "": "an empty alternative",
+    CL100K.replace("?\\p{L}", "?+[\\p{L}\\p{M}]").replace("[^\\s\\p{L}", "[^\\s\\p{L}\\p{M}"): "a possessive prefix",
+    CARDS["o200k"].replace("]*", "]*+", 1): "a word",
+    CL100K.replace(r"\s*[", r"\s*+["): "spaces",
+    CL100K.replace(r"\s+(?", r"\s++(?"): "spaces",
+    CL100K.replace("{1,3}", "{1,10}"): "words of 10 numbers",
+    CL100K.replace("{1,3}", "{2,3}"): "words without a prefix",
+    CL100K.replace("{1,3}", "{1,3}?"): "a lazy quantifier",
+    CL100K.replace(r"\p{L}+", r"[\p{L}&&[^\p{Lu}]]+"): "a set operation",
+    CL100K.replace(r"\p{L}+", r"\p{Han}+"): r"\\p\{Han\}",
+    CL100K.replace(r"|\s+(", r"|\d+|\s+("): r"\\d",
+    CL100K.replace(r"\p{L}+", r"\p{L}+(?=x)"): r"'\(\?=x",
+    r" ?[^\s\p{L}\p{N}]+| ?\p{L}+| ?\p{N}+|\s+(?!\S)|\s+": "the order",
+    rf"(?:1)|{CL100K}": "contractions",
+    rf"(?:'s|'t)|{CL100K}": "contractions",
+    rf"{FOLDED}|{CARDS['o200k']}": "contractions in two places",
+    rf"[a-z]+|{CL100K}": "a range",
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_spellings_of_one_pattern_are_read_alike(name: str) -> None:
+    assert {slots_of(each) for each in PUBLISHED[name]} == {slots_of(CARDS[name])}
+
+
+@pytest.mark.parametrize(("expression", "slots"), OTHERS.items(), ids=range(len(OTHERS)))
+def test_published_spellings_have_their_slots(expression: str, slots: patterns.Slots) -> None:
+    assert slots_of(expression) == slots
+
+
+@pytest.mark.parametrize(("expression", "part"), REFUSED.items(), ids=range(len(REFUSED)))
+def test_what_is_not_of_the_family_is_refused_by_its_part(expression: str, part: str) -> None:
+    with pytest.raises(NotOfFamily, match=part):
+        slots_of(expression)
+    assert compiled(expression) is None
+
+
+def test_every_card_has_a_compiled_form() -> None:
+    assert [name for name, expression in CARDS.items() if compiled(expression) is None] == []
+
+
+def test_digits_alone_and_gpt2s_within_the_pieces_are_starcoder2s() -> None:
+    text = "a  1 b12  3's x9\n\n 4  ½ it's  !7!"
+    pieces = (piece for piece in regex.split(r"(\p{N})", text) if piece)
+    want = [word for piece in pieces for word in regex.findall(CARDS["gpt2"], piece)]
+    assert regex.findall(CARDS["starcoder2"], text) == want
+
+
+def expect_member(file: Path, chance: random.Random) -> int:
+    """A random member on a random text, on a random path; returns the length of the text."""
+    slots = chance.choice(MEMBERS)
+    expression = spelling(slots, chance)
+    assert slots_of(expression) == slots, expression
+    pieces = chance.sample(PIECES, chance.randint(2, 14))
+    text = "".join(chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600)))))
+    for how in ({}, {"threads": 3, "smallest_range": 1, "buffer": chance.choice((8, 64, 100))}):
+        expect_definition(file, text.encode(), (), expression, instructions=chance.choice(PATHS), **how)
+    return len(text)
+
+
+@pytest.mark.parametrize("block", first_fast(range(8)))
+def test_random_members_split_random_texts_as_regex_does(tmp_path: Path, block: int) -> None:
+    chance = random.Random(block)
+    for _ in range(150):
+        expect_member(tmp_path / "text", chance)
+
+
+@pytest.mark.slow
+def test_random_members_split_a_million_characters_as_regex_does(tmp_path: Path) -> None:
+    chance, characters = random.Random(99), 0
+    while characters < 1_000_000:
+        characters += expect_member(tmp_path / "text", chance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS)
+def test_every_member_splits_a_mixed_text_as_regex_does(tmp_path: Path, path: str) -> None:
+    chance = random.Random(5)
+    text = "".join(chance.choices(PIECES, k=1500)).encode()
+    for slots in MEMBERS:
+        expect_definition(tmp_path / "text", text, (), spelling(slots, chance), instructions=path)
+
+
+@examples(100)
+@given(st.text(alphabet="()[]{}|?*+\\pLNs^'$!:i,13 -&/rn", max_size=40))
+def test_any_expression_is_read_or_refused(expression: str) -> None:
+    slots = compiled(expression)
+    if slots is not None:
+        regex.compile(expression)
+
+
+@examples(100)
+@given(st.sampled_from(sorted(CARDS)), st.data())
+def test_a_character_more_or_less_is_refused_or_means_what_regex_says(name: str, data: st.DataObject) -> None:
+    expression = CARDS[name] or ""
+    at = data.draw(st.integers(0, len(expression)))
+    changed = expression[:at] + data.draw(st.sampled_from(("", "+", "?", "\\", "|", " "))) + expression[at + 1 :]
+    if compiled(changed) is not None:
+        regex.compile(changed)
