@@ -28,7 +28,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED  # noqa: E402
 from variants.counting import character_classes  # noqa: E402
 
 LONGEST_TEXT = 1 << 16
-SETTINGS = 3  # the bytes before the text that say how to scan it
+SETTINGS = 6  # the bytes before the text that say how to scan it
 
 
 def main(argv: Sequence[str] | None = None) -> int:

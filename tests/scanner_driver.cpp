@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scanner.hpp"
+#include "scanner_members.hpp"
 
 namespace {
 
@@ -66,7 +67,8 @@ struct Digest {
 };
 
 struct Way {
-    int pattern, path;
+    const std::string& pattern;
+    int path;
     std::size_t buffer;
     bool wide;
 };
@@ -120,7 +122,7 @@ int main(int count, char** arguments) {
         if (scanner::supported(static_cast<scanner::Path>(path)) && (count < 4 || path == std::atoi(arguments[3])))
             paths.push_back(path);
     for (const int path : paths) {
-        const auto functions = scanner::functions_of(scanner::Pattern::gpt2, static_cast<scanner::Path>(path));
+        const auto functions = scanner::functions_of(scanner::Pattern::of(members::named[0]), static_cast<scanner::Path>(path));
         if (!same_hashes(functions.key_hash, scanner::Seed{{1, 2, 3, ~std::uint64_t(0)}})) {
             std::fprintf(stderr, "path %d gives a batch of words other homes than one word at a time\n", path);
             return 1;
@@ -136,15 +138,15 @@ int main(int count, char** arguments) {
         std::fwrite(content.data(), 1, content.size(), file);
         std::fflush(file);
         Digest digest;
-        for (int pattern = 0; pattern < (plain ? 1 : 9); ++pattern) {
+        for (std::size_t pattern = 0; pattern < (plain ? 1 : members::named.size()); ++pattern) {
             std::uint64_t found = 0;
             bool first = true;
             for (const int path : paths)
                 for (std::size_t buffer : {std::size_t(1) << 16, std::size_t(8), std::size_t(100)}) {
                     if (plain && buffer < 1000) continue;
-                    const std::uint64_t here = digest_of(content, file, tables, Way{pattern, path, buffer, !plain});
+                    const std::uint64_t here = digest_of(content, file, tables, Way{members::named[pattern], path, buffer, !plain});
                     if (!first && here != found) {
-                        std::fprintf(stderr, "path %d, pattern %d, buffer %zu: other words than path %d\n", path, pattern,
+                        std::fprintf(stderr, "path %d, pattern %zu, buffer %zu: other words than path %d\n", path, pattern,
                                      buffer, paths[0]);
                         return 1;
                     }

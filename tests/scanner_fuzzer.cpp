@@ -1,4 +1,4 @@
-// libFuzzer's target: the first three bytes say how to scan, the rest is the text; tests/fuzz_scanner.py runs it.
+// libFuzzer's target: the first six bytes say how to scan, the rest is the text; tests/fuzz_scanner.py runs it.
 //
 // Every path that the machine has must find the words, documents and bad bytes that the reference finds, in one range
 // and in several, whatever the size of the buffer.
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scanner.hpp"
+#include "scanner_members.hpp"
 #include "scanner_reference.hpp"
 
 namespace {
@@ -43,7 +44,8 @@ std::string asked_for(const char* name) {
 }
 
 struct Way {
-    int pattern, path;
+    const std::string& pattern;
+    int path;
     std::vector<std::int64_t> bounds;
     std::size_t buffer;
     const std::vector<std::string>& specials;
@@ -51,8 +53,9 @@ struct Way {
 
 void expect(bool right, const char* what, const Way& way) {
     if (right) return;
-    std::fprintf(stderr, "%s: pattern %d, path %d, %zu ranges, buffer %zu\n", what, way.pattern, way.path,
-                 way.bounds.size() - 1, way.buffer);
+    std::fprintf(stderr, "%s: path %d, %zu ranges, buffer %zu, pattern", what, way.path, way.bounds.size() - 1, way.buffer);
+    for (const char slot : way.pattern) std::fprintf(stderr, " %d", slot);
+    std::fprintf(stderr, "\n");
     std::abort();
 }
 
@@ -100,21 +103,20 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    if (size < 3) return 0;
+    if (size < 6) return 0;
     Setting& made = setting();
-    const reference::Expression* const patterns[] = {
-        &made.patterns->gpt2,     &made.patterns->gpt4, &made.patterns->o200k,    &made.patterns->line,
-        &made.patterns->document, nullptr,              &made.patterns->superbpe, &made.patterns->superbpe_words,
-        &made.patterns->gpt2_lines};
-    const int pattern = data[0] % static_cast<int>(std::size(patterns));
-    const std::vector<std::string>& specials = special_tokens[data[0] / std::size(patterns) % special_tokens.size()];
+    const std::size_t choices = members::named.size() + 5;   // five in sixteen are members that nobody has published
+    const bool is_named = data[0] % choices < members::named.size();
+    const std::string pattern = is_named ? members::named[data[0] % choices]
+                                         : members::member(data[3] | data[4] << 8 | data[5] << 16);
+    const std::vector<std::string>& specials = special_tokens[data[0] / choices % special_tokens.size()];
     const std::size_t buffer = buffers[data[1] % std::size(buffers)], width = widths[data[2] % std::size(widths)];
-    const std::string content(reinterpret_cast<const char*>(data) + 3, size - 3);
-    const reference::Counted want = reference::Counter(patterns[pattern], specials).count(content);
+    const std::string content(reinterpret_cast<const char*>(data) + 6, size - 6);
+    const auto asked = scanner::Pattern::of(pattern);
+    const reference::Counted want = reference::Counter(made.patterns->of(asked), specials).count(content);
 
     // A document goes whole, whatever is in it.
-    const auto asked = static_cast<scanner::Pattern>(pattern);
-    const bool cuttable = asked != scanner::Pattern::document && asked != scanner::Pattern::bytes;
+    const bool cuttable = !asked.of_documents();
     std::vector<std::int64_t> bounds = {0};
     for (std::size_t part = 1; part < width && cuttable; ++part) {
         const std::int64_t from = static_cast<std::int64_t>(content.size() * part / width);

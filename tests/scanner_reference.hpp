@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scanner_classes.hpp"
+#include "scanner_patterns.hpp"
 
 namespace reference {
 
@@ -69,66 +70,100 @@ inline Class negated(Class wanted) {
     return [=](Character character) { return !wanted(character); };
 }
 
-struct Patterns {
-    Expression gpt2, gpt4, o200k, line, document, superbpe, superbpe_words, gpt2_lines;
+inline Expression nothing() { return repeated([](Character) { return false; }, 0, 0); }
 
-    explicit Patterns(const scanner::Classes& classes) {
-        const auto of = [&classes](unsigned bits) -> Class {
-            return [&classes, bits](Character character) { return (classes.of(character) & bits) != 0; };
+// What each pattern matches, said as its regular expression says it.
+class Patterns {
+  public:
+    explicit Patterns(const scanner::Classes& classes) : classes_(classes) {}
+
+    // Empty for raw bytes.
+    Expression of(const scanner::Pattern& pattern) const {
+        switch (pattern.split) {
+            case scanner::Split::family: return family(pattern);
+            case scanner::Split::line: return either({in_a_row({any(in_line), one(line_end)}), some(in_line)});
+            case scanner::Split::document: return some([](Character) { return true; });
+            case scanner::Split::superbpe: return superbpe();
+            case scanner::Split::bytes: break;
+        }
+        return nullptr;
+    }
+
+  private:
+    Class kinds(unsigned bits) const {
+        return [this, bits](Character character) { return (classes_.of(character) & bits) != 0; };
+    }
+
+    static Expression contraction(unsigned kind) {
+        const auto sign = [=](Character small) {
+            const Character great = kind == scanner::exact ? small : small - 32;
+            return one(kind == scanner::folded && small == 's' ? only({'s', 'S', 0x17F}) : only({small, great}));
         };
-        const Class letter = of(scanner::letter), number = of(scanner::number), space = of(scanner::space);
-        const Class upper = of(scanner::upper_like), lower = of(scanner::lower_like);
-        const Class other = negated(of(scanner::letter | scanner::number | scanner::space));
-        const Class blank = only({' '}), apostrophe = only({'\''}), newline = only({'\r', '\n'});
-        const Class s = only({'s', 'S', 0x17F}), d = only({'d', 'D'}), m = only({'m', 'M'}), t = only({'t', 'T'});
-        const Class l = only({'l', 'L'}), v = only({'v', 'V'}), e = only({'e', 'E'}), r = only({'r', 'R'});
-        const Expression trailing = in_a_row({some(space), not_before(negated(space))});
-        const Expression contraction = in_a_row(
-            {one(apostrophe), either({one(only({'s', 'd', 'm', 't'})), in_a_row({one(only({'l'})), one(only({'l'}))}),
-                                      in_a_row({one(only({'v', 'r'})), one(only({'e'}))})})});
-        const Expression folded = in_a_row(
-            {one(apostrophe), either({one(s), one(d), one(m), one(t), in_a_row({one(l), one(l)}), in_a_row({one(v), one(e)}),
-                                      in_a_row({one(r), one(e)})})});
-        const Expression perhaps_folded = either({folded, any([](Character) { return false; })});
-        gpt2 = either({contraction, in_a_row({perhaps(blank), some(letter)}), in_a_row({perhaps(blank), some(number)}),
-                       in_a_row({perhaps(blank), some(other)}), trailing, some(space)});
-        const Class in_line = [=](Character each) { return each != '\n'; };
-        const Class line_space = [=](Character each) { return space(each) && in_line(each); };
-        gpt2_lines = either({contraction, in_a_row({perhaps(blank), some(letter)}), in_a_row({perhaps(blank), some(number)}),
-                             in_a_row({perhaps(blank), some(other)}), in_a_row({any(line_space), one(only({'\n'}))}),
-                             in_a_row({some(line_space), not_before(negated(space))}), some(line_space)});
+        const auto two = [=](Character first, Character second) { return in_a_row({sign(first), sign(second)}); };
+        return in_a_row({one(only({'\''})), either({sign('s'), sign('d'), sign('m'), sign('t'), two('l', 'l'), two('v', 'e'),
+                                                    two('r', 'e')})});
+    }
+
+    Expression family(const scanner::Pattern& pattern) const {
+        std::vector<Expression> choices;
+        Expression behind = nothing();
+        if (pattern.contraction && pattern.behind) behind = either({contraction(pattern.contraction), nothing()});
+        if (pattern.contraction && !pattern.behind) choices.push_back(contraction(pattern.contraction));
         const Class before_word = [=](Character each) { return !newline(each) && !letter(each) && !number(each); };
-        gpt4 = either({folded, in_a_row({repeated(before_word, 0, 1, false), some(letter)}), repeated(number, 1, 3),
-                       in_a_row({perhaps(blank), repeated(other, 1, SIZE_MAX, false), any(newline)}),
-                       in_a_row({any(space), one(newline)}), trailing, some(space)});
-        const Class newline_or_slash = only({'\r', '\n', '/'});
-        o200k = either({in_a_row({perhaps(before_word), any(upper), some(lower), perhaps_folded}),
-                        in_a_row({perhaps(before_word), some(upper), any(lower), perhaps_folded}), repeated(number, 1, 3),
-                        in_a_row({perhaps(blank), some(other), any(newline_or_slash)}), in_a_row({any(space), some(newline)}),
-                        trailing, some(space)});
-        const Class end = only({'\n'});
-        line = either({in_a_row({any(negated(end)), one(end)}), some(negated(end))});
-        document = some([](Character) { return true; });
-        const Class return_or_slash = only({'\r', '/'});
-        const Expression line_end = repeated(end, 0, 1);
-        superbpe_words =
-            either({in_a_row({perhaps(before_word), any(upper), some(lower)}),
-                    in_a_row({perhaps(before_word), some(upper), any(lower)}), repeated(number, 1, 3),
-                    in_a_row({perhaps(blank), some(other), any(return_or_slash), line_end}),
-                    in_a_row({any(line_space), one(newline)}), trailing,
-                    some(space)});
+        const Expression prefix = perhaps(pattern.prefix ? before_word : blank);
+        const Class upper = kinds(scanner::upper_like), lower = kinds(scanner::lower_like), marked = either_of(upper, lower);
+        if (pattern.cased) {
+            choices.push_back(in_a_row({prefix, any(upper), some(lower), behind}));
+            choices.push_back(in_a_row({prefix, some(upper), any(lower), behind}));
+        } else {
+            choices.push_back(in_a_row({prefix, some(pattern.marks ? marked : letter), behind}));
+        }
+        const std::size_t most = pattern.digits ? pattern.digits : SIZE_MAX;
+        choices.push_back(in_a_row({pattern.blank_numbers ? perhaps(blank) : nothing(), repeated(number, 1, most)}));
+        const Class sign = pattern.marks ? both(other, negated(marked)) : other;
+        choices.push_back(in_a_row({perhaps(blank), some(sign), trail(pattern)}));
+        const Class spaces = pattern.lines ? both(space, in_line) : space;
+        const Class goes_on = pattern.numbers_apart ? both(negated(space), negated(number)) : negated(space);
+        if (pattern.whole_tail) choices.push_back(in_a_row({some(space), not_before([](Character) { return true; })}));
+        if (pattern.newlines || pattern.lines)
+            choices.push_back(in_a_row({any(spaces), one(pattern.newlines ? newline : line_end)}));
+        choices.push_back(in_a_row({some(spaces), not_before(goes_on)}));
+        choices.push_back(some(spaces));
+        return either(choices);
+    }
+
+    Expression trail(const scanner::Pattern& pattern) const {
+        if (pattern.trail == scanner::no_trail) return nothing();
+        if (pattern.lines) return in_a_row({any(only({'\r', '/'})), perhaps(line_end)});
+        return any(pattern.trail == scanner::slashes_trail ? only({'\r', '\n', '/'}) : newline);
+    }
+
+    Expression superbpe() const {
         const Expression signs = in_a_row({perhaps(blank), repeated(other, 2, SIZE_MAX)});
-        const Expression alone = either(
-            {repeated(number, 1, 3), in_a_row({signs, any(return_or_slash), line_end}),
-             in_a_row({some(blank), not_before(negated(space))})});
+        const Expression alone = either({repeated(number, 1, 3), in_a_row({signs, any(only({'\r', '/'})), perhaps(line_end)}),
+                                         in_a_row({some(blank), not_before(negated(space))})});
         const auto found = [=](const Text& text, std::size_t at) { return alone(text, at, [](std::size_t) { return true; }); };
+        const Expression line_ends = perhaps(line_end);
+        const Class within = in_line;
         const Expression between = [=](const Text& text, std::size_t at, const Rest& rest) {
             std::size_t to = at;
-            while (to < text.size() && in_line(text[to]) && !found(text, to)) ++to;
-            return to > at && line_end(text, to, rest);
+            while (to < text.size() && within(text[to]) && !found(text, to)) ++to;
+            return to > at && line_ends(text, to, rest);
         };
-        superbpe = either({alone, between, one(end)});
+        return either({alone, between, one(line_end)});
     }
+
+    static Class both(Class one, Class other) {
+        return [=](Character character) { return one(character) && other(character); };
+    }
+    static Class either_of(Class one, Class other) {
+        return [=](Character character) { return one(character) || other(character); };
+    }
+
+    const scanner::Classes& classes_;
+    const Class letter = kinds(scanner::letter), number = kinds(scanner::number), space = kinds(scanner::space);
+    const Class other = negated(kinds(scanner::letter | scanner::number | scanner::space));
+    const Class blank = only({' '}), newline = only({'\r', '\n'}), line_end = only({'\n'}), in_line = negated(line_end);
 };
 
 // The words in the order of their first occurrence.
@@ -140,7 +175,8 @@ struct Counted {
 
 class Counter {
   public:
-    Counter(const Expression* pattern, const std::vector<std::string>& specials) : pattern_(pattern), specials_(specials) {}
+    Counter(Expression pattern, const std::vector<std::string>& specials)
+        : pattern_(std::move(pattern)), specials_(specials) {}
 
     Counted count(const std::string& content) {
         std::size_t begin = 0;
@@ -182,7 +218,7 @@ class Counter {
         }
         for (std::size_t at = 0; at < text.size();) {
             std::size_t end_of_word = at;
-            (*pattern_)(text, at, [&](std::size_t place) { return end_of_word = place, place > at; });
+            pattern_(text, at, [&](std::size_t place) { return end_of_word = place, place > at; });
             if (end_of_word == at) __builtin_trap();  // every pattern covers every text
             add(part.substr(places[at], places[end_of_word] - places[at]));
             at = end_of_word;
@@ -224,7 +260,7 @@ class Counter {
         ++counted_.words[found->second].second;
     }
 
-    const Expression* pattern_;  // nullptr: what is between special tokens, as it is
+    const Expression pattern_;  // empty: what is between special tokens, as it is
     const std::vector<std::string>& specials_;
     std::map<std::string, std::size_t> ordinals_;
     Counted counted_;
