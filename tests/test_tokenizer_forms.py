@@ -20,8 +20,8 @@ from harness.tokenizers import folder as tokenizer_folder
 from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import FILES
 from harness.tokenizers.forms import TokenizerFile, convert, read_tokenizer
-from harness.tokenizers.huggingface import from_ruby, to_ruby
 from harness.tokenizers.learned import Learned, json_text
+from harness.tokenizers.pre_tokenizer import from_ruby, to_ruby
 from variants.contract import GPT2_PATTERN, Merge, vocab_of
 
 HELLO = [(b"h", b"e"), (b"l", b"l"), (b"he", b"ll"), (b"hell", b"o")]

@@ -12,7 +12,7 @@ from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, train_new_from_iterator
-from harness.tokenizers.huggingface import LLAMA_3_PATTERN
+from harness.tokenizers.pre_tokenizer import LLAMA_3_PATTERN
 from variants.contract import GPT2_PATTERN
 
 pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'")

@@ -58,6 +58,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
     options, values = divided(arguments)
+    values = list(map(with_own_pattern, values))
     for value in values:
         check_names(value)
     overrides = list(map(prepared_value, with_own_data(values)))
@@ -158,6 +159,16 @@ def with_own_data(values: Sequence[str]) -> list[str]:
     if "data.path" in given and "data" not in given and not chooses_data(given.get("experiment", "")):
         return ["data=file", *values]
     return list(values)
+
+
+def with_own_pattern(value: str) -> str:
+    """The override; pattern=FILE.json is the expression that the pre-tokenizer of a tokenizer.json means."""
+    if not value.startswith("pattern=") or not value.endswith(".json"):
+        return value
+    from harness.tokenizers.pre_tokenizer import pattern_in_file  # late: few commands read one
+
+    expression = pattern_in_file(value.removeprefix("pattern="))
+    return "pattern=bytes" if expression is None else f"pattern.regex={expression}"
 
 
 def chooses_data(experiments: str) -> bool:

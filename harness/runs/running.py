@@ -293,7 +293,7 @@ def notes(run: Run) -> list[str]:
         if (trained.counted.answer.get("tallies") or {}).get("fell_back_to_regex"):
             said.append(
                 f"counting={trained.cell.count.counter.name} has no compiled form of this pattern: "
-                f"{trained.cell.reading.file.name} was counted by `regex`, at its speed"
+                f"{trained.cell.reading.file.name} was counted by `regex`, which takes some fifty times as long"
             )
     said += [sentence for cell in run.cells if (sentence := quicker_later(cell, run)) is not None]
     narrow = [

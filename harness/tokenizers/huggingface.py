@@ -9,41 +9,18 @@ tokenizers 1.0 compiles only the patterns that it knows by their text. `_STEPS` 
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
-import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers.learned import Learned, checked_ids, json_text, put_together, read_json, spelled
 from harness.tokenizers.merges_file import from_tokenizer_json
-from variants.contract import GPT2_PATTERN
+from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
 
 FILE = "tokenizer.json"
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
-SPLIT_LIKE_OURS = ({"behavior": "Isolated", "invert": False}, {"behavior": "Removed", "invert": True})
-LLAMA_3_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""Matches what GPT-4's does, at every place."""
-
-
-@functools.cache
-def _steps() -> dict[str, dict[str, Any]]:
-    """The pre-tokenizers of patterns whose own text not every engine loads."""
-    cards = registry.cards("pattern")
-    return {
-        GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
-        cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": LLAMA_3_PATTERN}},
-        cards["line"]["regex"]: {**SPLIT, "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious"},
-    }
 
 
 def tokenizer_json(learned: Learned) -> bytes:
@@ -84,7 +61,7 @@ def tokenizer_json(learned: Learned) -> bytes:
 def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     if pattern is None:
         return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
-    step = _steps().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
+    step = own_spellings().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
     return step if step["type"] == "ByteLevel" else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
 
 
@@ -114,7 +91,7 @@ def read_tokenizer_json(content: bytes) -> Learned:
     file = read_json(content)
     model = file["model"]
     if file.get("normalizer") is not None:
-        raise ValueError(f"it changes the text first (normalizer {_type(file['normalizer'])}); ours never does")
+        raise ValueError(f"it changes the text first (normalizer {type_of(file['normalizer'])}); ours never does")
     for key in ("byte_fallback", "dropout"):
         if model.get(key):
             raise ValueError(f"its {key} is {json.dumps(model[key])}; ours has none")
@@ -143,79 +120,3 @@ def _special_tokens(added: Any) -> dict[str, int]:
     if particular:
         raise ValueError("its added token {!r} has {}, which ours cannot have".format(*particular[0]))
     return tokens
-
-
-def pattern_of(pre_tokenizer: Any) -> str | None:
-    """The one pattern that splits the text; None if nothing does."""
-    steps = _flat(pre_tokenizer)
-    last = steps[-1] if steps else None
-    if last is None or _type(last) != "ByteLevel":
-        raise ValueError(f"its pre-tokenizer is {_type(last)}; the last one must be ByteLevel")
-    if last.get("add_prefix_space", True):
-        raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
-    patterns = [_split(step) for step in steps[:-1]]
-    if last.get("use_regex", True):
-        patterns.append(GPT2_PATTERN)
-    if len(patterns) > 1:
-        raise ValueError(f"it splits by {len(patterns)} patterns one after another; ours has one")
-    return patterns[0] if patterns else None
-
-
-def _flat(pre_tokenizer: Any) -> list[Any]:
-    if isinstance(pre_tokenizer, Mapping) and pre_tokenizer.get("type") == "Sequence":
-        return [step for each in pre_tokenizer.get("pretokenizers") or [] for step in _flat(each)]
-    return [] if pre_tokenizer is None else [pre_tokenizer]
-
-
-def _split(step: Any) -> str:
-    if (known := next((pattern for pattern, spelling in _steps().items() if step == spelling), None)) is not None:
-        return known
-    pattern = step.get("pattern") if _type(step) == "Split" else None
-    if not isinstance(pattern, Mapping) or not isinstance(pattern.get("Regex"), str):
-        raise ValueError(f"its pre-tokenizer {_type(step)} is not a Split by a Regex")
-    how = {key: step.get(key, False) for key in ("behavior", "invert")}
-    if how not in SPLIT_LIKE_OURS:
-        raise ValueError(f"its Split is {json.dumps(how)}; ours keeps every match as a pre-token")
-    return from_ruby(pattern["Regex"])
-
-
-def _type(part: Any) -> str:
-    return str(part.get("type")) if isinstance(part, Mapping) else json.dumps(part)
-
-
-# Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with Oniguruma's Ruby.
-# What only one of them knows goes through unchanged; `check` compares the ids.
-
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", re.DOTALL)
-"""An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
-
-_TO_RUBY = {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}
-_FROM_RUBY = {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}
-
-
-def to_ruby(pattern: str) -> str:
-    r"""The pattern for Oniguruma: there the dot that matches a line's end is (?m:.), and $ ends any line.
-
-    >>> print(to_ruby(r"(?s:.+)$|[$^]\$"))
-    (?m:.+)\Z|[$^]\$
-    """
-    return _rewritten(pattern, _TO_RUBY, {"s": "m"})
-
-
-def from_ruby(pattern: str) -> str:
-    r"""The reverse.
-
-    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
-    (?s:.+)\Z|(?i:'s|(?m:$))
-    """
-    return _rewritten(pattern, _FROM_RUBY, {"m": "s"})
-
-
-def _rewritten(pattern: str, signs: Mapping[str, str], flags: Mapping[str, str]) -> str:
-    def part(match: re.Match[str]) -> str:
-        text = match[0]
-        if text.startswith("(?"):
-            return "".join(flags.get(letter, letter) for letter in text)
-        return signs.get(text, text)
-
-    return _PART.sub(part, pattern)

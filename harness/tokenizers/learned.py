@@ -132,8 +132,8 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
     extra = ids.keys() - {*made, *BYTES}
     if extra and not keep_ids:
         raise Refusal(
-            f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; --keep-ids (keep_ids=True) "
-            "keeps them with their ids"
+            f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; "
+            "--keep-ids (keep_ids=True) keeps them with their ids"
         )
     gone = set(made[room:])
     kept = [number for number, token in sorted(learned.vocab.items()) if ids.get(token) != number or token not in gone]

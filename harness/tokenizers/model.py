@@ -19,7 +19,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import readable, whole_file
 from harness.common.units import count_text
-from harness.tokenizers import huggingface, learned, tiktoken
+from harness.tokenizers import huggingface, learned, pre_tokenizer, tiktoken
 from harness.tokenizers.folder import check_free, write
 from harness.tokenizers.learned import Learned, join
 from variants.contract import GPT2_PATTERN, Merge, Pair
@@ -348,8 +348,8 @@ _BEFORE_BLANKS = (
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    huggingface.LLAMA_3_PATTERN,
-    huggingface.LLAMA_3_PATTERN.replace("{1,3}", ""),
+    pre_tokenizer.LLAMA_3_PATTERN,
+    pre_tokenizer.LLAMA_3_PATTERN.replace("{1,3}", ""),
 )
 """GPT-2's and cl100k's as OpenAI writes them now and before, Llama 3's, Qwen 2's."""
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.tokenizers.huggingface import pattern_of
 from harness.tokenizers.learned import spelled
+from harness.tokenizers.pre_tokenizer import pattern_of
 from harness.tokenizers.training import count_documents, learn
 from variants.contract import Corpus, TieBreak
 

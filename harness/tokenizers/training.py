@@ -177,7 +177,7 @@ def counted_file(
     if file.table:
         raise Refusal(f"{file.name} is a table of words; pass its counts as a mapping")
     reading = Corpus(str(file.path), corpus.special_tokens, corpus.pattern, corpus.errors)
-    counter = registry.lenders()[0]
+    counter = registry.default_counter()
     with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:
         try:
             words = registry.resolve(counter.target)(reading, meter, **{**counter.params, "threads": threads})

@@ -68,7 +68,7 @@ def native(
 ) -> WordCounts:
     """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
 
-    `instructions` is `fastest`, `portable`, `avx2`, `avx512`, `vaes` (avx512 and four keys hashed at once) or `neon`;
+    `instructions` is `fastest`, `portable`, `avx2`, `avx512` (with VBMI2 and VAES) or `neon`;
     `buffer` is the bytes read at once; `memory` is what tables may take before they spill: see spilling.py.
     Raises what `serial` raises, Unavailable if the scanner was not built or lacks the instructions, OSError if the
     file changes meanwhile, and RuntimeError("stopped") when the meter says so.

@@ -17,7 +17,6 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         portable
         avx2
         avx512
-        vaes
         neon
 
     cpp_bool supported(Path)
@@ -61,9 +60,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 cdef extern from "columns.hpp" namespace "native" nogil:
     int in_python(...)   # a function with the GIL, and its arguments
 
-PATHS = {
-    "portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "vaes": Path.vaes, "neon": Path.neon,
-}
+PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "neon": Path.neon}
 cdef double SECONDS_BETWEEN_REPORTS = 0.1
 UNTIL_END = 2**63 - 1
 

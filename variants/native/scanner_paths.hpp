@@ -8,9 +8,9 @@
 
 namespace scanner {
 
-// Of those that a machine supports, a later one is faster. `vaes` is `avx512` with four keys hashed at a time.
-enum class Path { portable, avx2, avx512, vaes, neon };
-constexpr int number_of_paths = 5;
+// Of those that a machine supports, a later one is faster. `avx512` needs VBMI2 and VAES, which come together.
+enum class Path { portable, avx2, avx512, neon };
+constexpr int number_of_paths = 4;
 
 // The published family is in vectors; the other patterns take the portable way and the faster validation.
 struct Functions {
@@ -30,14 +30,13 @@ inline bool has_vaes() {
 inline bool supported(Path path) {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                       __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    const bool avx512 = avx2 && has_vaes() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
                         __builtin_cpu_supports("avx512vbmi2");
     switch (path) {
         case Path::portable: return true;
         case Path::avx2: return avx2;
         case Path::avx512: return avx512;
-        case Path::vaes: return avx512 && has_vaes();
         case Path::neon: break;
     }
     return false;
@@ -46,8 +45,7 @@ inline bool supported(Path path) {
 inline Functions functions_of(const Pattern& pattern, Path path) {
     if (path == Path::portable) return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
     if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash};
-    return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks,
-            path == Path::vaes ? vaes::key_hash : avx2::key_hash};
+    return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks, avx512::key_hash};
 }
 
 #elif defined(SCANNER_HAS_NEON)

@@ -155,7 +155,7 @@ inline constexpr KeyHash key_hash{aes_hash_of_key, aes_hash_of_batch};
 }  // namespace scanner::avx2
 SCANNER_END
 
-SCANNER_BEGIN("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi,bmi2,lzcnt,popcnt")
+SCANNER_BEGIN("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi,bmi2,lzcnt,popcnt,aes,vaes")
 namespace scanner::avx512 {
 
 class Bytes64 {
@@ -201,14 +201,6 @@ static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t a
     }
     starts.put(number);
 }
-
-#include "scanner_blocks.hpp"
-
-}  // namespace scanner::avx512
-SCANNER_END
-
-SCANNER_BEGIN("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,lzcnt,popcnt,aes,vaes")
-namespace scanner::vaes {
 
 // The numbers 0 to 15 four times, and for each of four lanes where its length lies among four lengths of 32 bits.
 alignas(64) inline constexpr byte places[64] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
@@ -259,7 +251,9 @@ static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home 
 
 inline constexpr KeyHash key_hash{avx2::aes_hash_of_key, aes_hash_of_batch};
 
-}  // namespace scanner::vaes
+#include "scanner_blocks.hpp"
+
+}  // namespace scanner::avx512
 SCANNER_END
 
 #endif

@@ -1,0 +1,137 @@
+"""The pre-tokenizer of a tokenizer.json becomes one expression that splits as its steps do, or is refused by name."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+
+from harness.__main__ import main
+from harness.common import registry
+from harness.runs.record import read_records
+from harness.tokenizers.pre_tokenizer import joined, pattern_of
+from variants.contract import GPT2_PATTERN
+from variants.counting.patterns import compiled, slots_of
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SIGNS = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+HAN_APART = (
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+    rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]+{CONTRACTIONS}?|[^\r\n\p{{L}}\p{{N}}]?"
+    rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]*{CONTRACTIONS}?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+CHAINS = {
+    "digits, then GPT-2's": [r"\p{N}", GPT2_PATTERN],
+    "digits together, then GPT-2's": [r"\p{N}+", GPT2_PATTERN],
+    "numbers in threes, then any": [r"\p{N}{1,3}", CARDS["llama3"].replace("{1,3}", "+")],
+    "numbers, then threes": [r"\p{N}+", CARDS["llama3"]],
+    "numbers, kana and Chinese, signs": [r"\p{N}{1,3}", "[一-龥\u3040-\u309f\u30a0-\u30ff]+", SIGNS],
+}
+PIECES = (
+    *("ア・イ", "中", "a", "B", "'s", "'S", "'", "12", "3", "٣٣٣٣", "½", "e\u0301", "\u0301", "\u200b", "\x00", "$x"),
+    *(" ", "  ", "\n", "\r\n", " \n ", "\u3000", "!", "?!", "...", " 1", "1 ", "・", "ー"),
+)
+
+
+def split(expression: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
+
+
+def sequence(*steps: Any) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": list(steps)}
+
+
+def isolated(expression: str, text: str) -> Iterator[str]:
+    """The matches, and what is between them."""
+    at = 0
+    for found in regex.finditer(expression, text):
+        yield from filter(None, (text[at : found.start()], found.group()))
+        at = found.end()
+    yield from filter(None, (text[at:],))
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
+    expression, chance = regex.compile(joined(chain)), random.Random(7)
+    for _ in range(1500):
+        text = "".join(chance.choices(chance.sample(PIECES, 6), k=chance.randint(0, 30)))
+        pieces = [text]
+        for step in chain:
+            pieces = [part for piece in pieces for part in isolated(step, piece)]
+        assert [found.group() for found in expression.finditer(text)] == pieces, text
+
+
+def test_digits_before_a_pattern_of_the_family_are_compiled() -> None:
+    assert slots_of(joined([r"\p{N}", GPT2_PATTERN])) == slots_of(CARDS["starcoder2"])
+    assert compiled(joined(CHAINS["numbers in threes, then any"])) is not None
+
+
+@pytest.mark.parametrize("name", ["gpt4", "llama3", "qwen2", "o200k", "nanochat", "olmo"])
+@pytest.mark.parametrize("how", [{}, {"behavior": "Removed", "invert": True}])
+def test_one_split_is_its_pattern(name: str, how: dict[str, Any]) -> None:
+    assert pattern_of(sequence({**split(CARDS[name]), **how}, BYTE_LEVEL)) == CARDS[name]
+
+
+def test_byte_level_alone_is_gpt2s() -> None:
+    assert pattern_of({**BYTE_LEVEL, "use_regex": True}) == GPT2_PATTERN
+    assert pattern_of(sequence(BYTE_LEVEL)) is None
+    digits = {"type": "Digits", "individual_digits": True}
+    assert pattern_of(sequence(digits, {**BYTE_LEVEL, "use_regex": True})) == joined([r"\p{N}", GPT2_PATTERN])
+
+
+def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
+    words = regex.findall(pattern_of(sequence(split(HAN_APART), BYTE_LEVEL)) or "", "中文ABc Def's 1234!\n")
+    assert words == ["中文", "ABc", " Def's", " ", "123", "4", "!\n"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ([{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL], "Punctuation is no Split"),
+        ([{**split("a"), "behavior": "MergedWithNext"}, BYTE_LEVEL], "MergedWithNext"),
+        ([split(r"\p{N}{1,3}+"), BYTE_LEVEL], "repeats what it repeats"),
+        ([split(r"\s?[a-z]+"), split("b"), BYTE_LEVEL], r"'\\\\s\?\[a-z\]\+' is not one class"),
+        ([split(r"\p{L}+"), split(r"\p{Lu}+"), split("b"), BYTE_LEVEL], "characters in common"),
+        ([split(r"\p{L}+"), split(r"a\b"), BYTE_LEVEL], r"the last with \\b"),
+        ([split(r"\p{L}+"), split("a*"), BYTE_LEVEL], "matches nothing at all"),
+        ([split(r"\p{N}{1,3}"), split(r"\p{N}|a"), BYTE_LEVEL], "once more"),
+        ([{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL], "drops text"),
+        ([split("a"), {**BYTE_LEVEL, "add_prefix_space": True}], "a blank before the text"),
+        ([split("a")], "not ByteLevel in the end"),
+    ],
+)
+def test_what_is_not_one_expression_is_refused_by_name(steps: list[Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        pattern_of(sequence(*steps))
+
+
+def test_a_run_takes_the_pattern_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_text("low lower 1234  5 lowest " * 20)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"pre_tokenizer": sequence(split(CARDS["qwen2"]), BYTE_LEVEL)}))
+    run = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}", "counting=native"]
+    assert main([*run, f"pattern={file}"]) == 0
+    (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
+    assert "fell_back_to_regex" not in counted["tallies"]
+    capsys.readouterr()
+    for content, reason in (
+        ("{", "it is not JSON"),
+        ("{}", "has no pre_tokenizer"),
+        ('{"pre_tokenizer": null}', "null"),
+    ):
+        file.write_text(content)
+        assert main([*run, f"pattern={file}"]) == 2
+        assert reason in capsys.readouterr().err
+    assert main([*run, "pattern=missing.json"]) == 2
+    assert "pattern=missing.json: No such file or directory" in capsys.readouterr().err
