@@ -46,7 +46,8 @@ python -m harness [-m] [NAME=VALUE ...]
                .xz .bz2 .parquet .jsonl (data.column=text), joined by data.separator=T;
                data.bytes=64MB, data.skip=1GB, data.documents=100
   counting     {counting}
-  pattern      {pattern}; pattern.regex='...', pattern.partial=true
+  pattern      {pattern}; pattern=FILE.json,
+               pattern.regex='...', pattern.partial=true
   measure      {measure}
   experiment   {experiment}
   vocab_size=N  special_tokens=[A,B] or []  threads=N|all  repeat=N  seed=N  min_count=N

@@ -50,11 +50,12 @@ def report(text: Path, patterns: dict[str, str], blocks: int, instructions: str)
                 native(corpus, instructions=instructions)
             seconds[name].append((user_seconds() - before) / times)
     print(f"\n{text.name}: {size:,} bytes, {blocks} blocks\n")
-    print("| pattern | MB/s | times gpt2's time | `regex`, MB/s |\n|---|---:|---:|---:|")
+    print("| pattern | spelling | MB/s | times gpt2's time | `regex`, MB/s |\n|---|---|---:|---:|---:|")
     for name, pattern in patterns.items():
         ratio = statistics.median(one / gpt2 for one, gpt2 in zip(seconds[name], seconds["gpt2"], strict=True))
         speed = size / statistics.median(seconds[name]) / 1e6
-        print(f"| `{name}` | {speed:,.0f} | {ratio:.2f} | {by_regex(text, pattern):.1f} |", flush=True)
+        spelling = pattern.replace("|", "\\|")
+        print(f"| `{name}` | `{spelling}` | {speed:,.0f} | {ratio:.2f} | {by_regex(text, pattern):.1f} |", flush=True)
 
 
 def by_regex(text: Path, pattern: str) -> float:
