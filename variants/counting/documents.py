@@ -17,6 +17,7 @@ import regex
 
 from variants.contract import NULL_METER, Corpus, LeftOut, Meter, WordCounts
 from variants.counting import native
+from variants.counting.patterns import compiled
 from variants.counting.pretokenize import split_documents
 from variants.counting.spilling import Overflow, Spill
 
@@ -40,7 +41,8 @@ def count_documents(
     Raises Unavailable without the compiled scanner, LeftOut if the pattern leaves text out, and what `batches` raises.
     """
     matcher = Matcher(corpus, memory)
-    if corpus.pattern is None or corpus.pattern not in native.KNOWN:
+    pattern = None if corpus.pattern is None else compiled(corpus.pattern)
+    if pattern is None:
         for batch in batches:
             for document in batch:
                 matcher.add(document)
@@ -48,7 +50,7 @@ def count_documents(
         return matcher.overflow.word_counts(meter)
     native.check_built()
     divider = next(divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)).encode()
-    scanners = [Scanner(corpus, divider, memory // threads) for _ in range(threads)]
+    scanners = [Scanner(corpus, pattern, divider, memory // threads) for _ in range(threads)]
     done = 0
     try:
         for number, some in enumerate(pieces(batches)):
@@ -92,9 +94,9 @@ def sum_of(tables: Sequence[WordCounts]) -> WordCounts:
 class Scanner:
     """The compiled scanner at the other end of a pipe, in a thread of its own."""
 
-    def __init__(self, corpus: Corpus, divider: bytes, memory: int) -> None:
+    def __init__(self, corpus: Corpus, pattern: bytes, divider: bytes, memory: int) -> None:
         path = _scanner.supported_paths()[-1]
-        self.scan = native.Scan(corpus, NULL_METER, native.KNOWN[corpus.pattern], path, native.BUFFER_BYTES, memory)
+        self.scan = native.Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, memory)
         self.scan.specials.append(divider)
         self.table = WordCounts.from_items([])
         self.failure: BaseException | None = None
