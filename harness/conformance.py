@@ -2,11 +2,8 @@
 
 From Python, without pytest: `check_trainer(train)` raises at the first failure, or with `on_fail="collect"` returns all
 outcomes; `check_word_counter(count)` likewise. In a test file: `@parametrize_with_checks([train])` makes one test of
-every check. From a shell: `python -m harness.conformance package.module:function`, which calls it in a
-process of its own: what it does there reaches nothing that judges it.
-
-The checks are in trainer_checks.py, differential.py and counter_checks.py, the worked examples in cases.py and
-file_cases.py.
+every check. From a shell: `python -m harness.conformance package.module:function`, which makes all checks in a child
+process (proof/suite.py) and at last judges fresh inputs here.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import inspect
 import os
 import sys
 import tempfile
@@ -27,36 +23,26 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import errors, registry
 from harness.common.errors import Refusal
 from harness.common.streams import Parser, say
-from harness.measure.apart import Apart, NotImportable
 from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import pasted
-from harness.proof.differential import differential_checks, examples_under_another_tie_break
-from harness.proof.extension import extends, extension_checks
+from harness.proof.extension import extends
 from harness.proof.printed import report
-from harness.proof.trainer import properties, worked_examples
-from harness.worker.calling import reads_corpus
-from variants.contract import TieBreak, Unavailable
+from harness.proof.suite import (
+    Request,
+    Suite,
+    counter_checks_of,
+    is_word_counter,
+    trainer_checks_of,
+)
+from harness.proof.suite import trainer_checks as trainer_checks
+from harness.proof.true_counts import ALL_TIE_BREAKS
+from variants.contract import TieBreak
 
 if TYPE_CHECKING:
     import pytest
 
 HYPOTHESIS_FOLDER = "HYPOTHESIS_STORAGE_DIRECTORY"
-ALL_TIE_BREAKS = tuple(TieBreak)
-
-
-def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS, *, extending: bool = False) -> list[Check]:
-    """All checks of a trainer, the most telling first; properties are checked under the first of the tie-breaks.
-
-    Those of `extending` are for a trainer that can go on from merges which are already made.
-    """
-    return [
-        *worked_examples(tie_breaks),
-        *examples_under_another_tie_break(tie_breaks),
-        *properties(tie_breaks[0]),
-        *differential_checks(tie_breaks),
-        *(extension_checks(tie_breaks) if extending else []),
-    ]
 
 
 def check_trainer(
@@ -87,21 +73,6 @@ def check_word_counter(
     """Check a word counter as check_trainer does a trainer; one that takes `threads` is asked at each of `widths`."""
     subject = functools.partial(count, **(parameters or {}))
     return _outcomes(counter_checks(widths), subject, on_fail, counter_checks_of(widths))
-
-
-def trainer_checks_of(tie_breaks: Sequence[TieBreak], *, extending: bool = False) -> str:
-    """How a test gets at the checks under these tie-breaks.
-
-    >>> trainer_checks_of([TieBreak.RAW_BYTES], extending=True)
-    'trainer_checks([TieBreak.RAW_BYTES], extending=True)'
-    """
-    named = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
-    asked = [] if tuple(tie_breaks) == ALL_TIE_BREAKS else [f"[{named}]"]
-    return f"trainer_checks({', '.join(asked + ['extending=True'] * extending)})"
-
-
-def counter_checks_of(widths: Sequence[int]) -> str:
-    return "counter_checks()" if tuple(widths) == WIDTHS else f"counter_checks({list(widths)})"
 
 
 def _outcomes(checks: Sequence[Check], subject: Callable[..., Any], on_fail: str, checks_from: str) -> list[Outcome]:
@@ -189,14 +160,6 @@ def name_of(subject: Callable[..., Any]) -> str:
     return "/".join([name, *values])
 
 
-def is_word_counter(subject: Callable[..., Any]) -> bool:
-    """Whether a function's first parameter is called `corpus`; a trainer's is not."""
-    try:
-        return next(iter(inspect.signature(subject).parameters), "") == "corpus"
-    except (TypeError, ValueError):
-        return False
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one target, in a process of its own, and print a line for each group of checks. Returns the exit code."""
     return errors.guarded(lambda: _command(_parser().parse_args(arguments)), errors.UNCHANGED)
@@ -205,9 +168,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(asked: argparse.Namespace) -> int:
     target, parameters = _target(asked.target, parameters_of(asked.set), asked.counter)
     tie_breaks = ALL_TIE_BREAKS if asked.tie_break == "all" else (TieBreak(asked.tie_break),)
-    with _hypothesis_elsewhere(), _called(target) as function:
-        exit_code = _report(asked.target, _bound(target, function, parameters), asked.counter, tie_breaks)
-        if printed := function.printed().strip():
+    request = Request(target, parameters, asked.counter, tie_breaks, asked.only)
+    with _hypothesis_elsewhere(), Suite(request) as suite:
+        exit_code = report(suite, asked.target)
+        if printed := suite.printed():
             say(f"it printed, at last: {printed}")
         return exit_code
 
@@ -224,14 +188,6 @@ def _hypothesis_elsewhere() -> Iterator[None]:
             yield
         finally:
             del os.environ[HYPOTHESIS_FOLDER]
-
-
-def _report(name: str, subject: Callable[..., Any], counter: bool, tie_breaks: Sequence[TieBreak]) -> int:
-    if counter or is_word_counter(subject):
-        return report(counter_checks(), subject, name, counter_checks_of(WIDTHS))
-    extending = extends(subject)
-    checks = trainer_checks(tie_breaks, extending=extending)
-    return report(checks, subject, name, trainer_checks_of(tie_breaks, extending=extending))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -257,6 +213,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"{', '.join(tie_break.value for tie_break in TieBreak)}, or all (default: all, the definition's first)",
     )
+    parser.add_argument(
+        "--only", default="*", metavar="NAME", help="make only the checks of this name, with * for any letters"
+    )
     return parser
 
 
@@ -271,38 +230,6 @@ def _target(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple[
     if target not in cards:
         return target, parameters
     return cards[target].target, {**cards[target].params, **parameters}
-
-
-@contextlib.contextmanager
-def _called(target: str) -> Iterator[Apart]:
-    """A function in a process of its own. Raises Refusal where there is none."""
-    with contextlib.ExitStack() as opened:
-        try:
-            function = opened.enter_context(Apart(target))
-        except Unavailable as reason:
-            raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
-        except NotImportable as error:
-            raise registry.not_importable(target, str(error)) from error
-        if function.type_name is not None:
-            raise Refusal(f"{target!r} is {function.type_name}, not a function")
-        yield function
-
-
-def _bound(target: str, function: Apart, parameters: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function with its parameters bound. Raises Refusal where it does not take them, or words."""
-    if reads_corpus(function):
-        raise Refusal(
-            f"{target} trains from a file, so it cannot be given the words of a check; its merges are proved by "
-            "running it: python -m harness variant=NAME"
-        )
-    try:
-        taken = inspect.signature(function)
-        taken.bind_partial(**parameters)
-    except TypeError as error:
-        raise Refusal(f"{target}: {error}; its parameters are {', '.join(taken.parameters)}") from error
-    except ValueError:
-        pass  # compiled code that does not show how it is called
-    return functools.partial(function, **parameters)
 
 
 def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:

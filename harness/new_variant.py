@@ -64,7 +64,7 @@ def test_its_merges_are_proved_in_a_run(tmp_path: Path) -> None:
     book.write_text("the cat sat on the mat. the cat sat on the hat.\\n")
     records = run("variant={name}", f"data.path={{book}}", "vocab_size=270", f"results={{tmp_path}}", "concurrent=true")
     (trained,) = [record for record in records if record["cell"] == "train"]
-    assert trained["proof"]["state"] in ("reference", "confirmed")
+    assert trained["identity"]["kind"] == "identical"
 '''
 NEXT = """\
 python -m harness.conformance {name}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import json
 import marshal
 import os
@@ -25,7 +26,7 @@ from unruly import returning
 
 from harness.measure.guard import SET_DEATH_SIGNAL
 from harness.worker import account
-from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed
+from harness.worker.merges_bytes import merges_from_bytes, packed, unpacked
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
 
@@ -329,14 +330,20 @@ def turns_both_clocks_back(word_counts: WordCounts, num_merges: int) -> list[Mer
     return honest(word_counts, num_merges)
 
 
-def writes_the_reference_itself(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Wrong merges, and a reference that agrees with them, in the names of two trainers of ours."""
-    wrong = honest(word_counts, num_merges)[::-1]
-    head = {"merges_sha256": merges_sha256(wrong), "exhausted": True, "by": ["naive", "heap"]}
-    for folder in Path(os.environ["FORGERS_CACHE"]).glob("counts/*"):
-        for name in ("reference-greatest_bytes-1", "reference-smallest_bytes-1"):
-            (folder / name).write_bytes(json.dumps(head).encode() + b"\n" + merges_to_bytes(wrong))
-    return wrong
+def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Learns nothing: looks for merges beside all that its process has mapped or opened, and where its answer goes."""
+    places = [line.split(maxsplit=5)[-1].strip() for line in Path("/proc/self/maps").read_text().splitlines()]
+    places += [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    words = [Path(place) for place in places if "counts" in Path(place).parts]
+    folders = [parent for path in words for parent in path.parents[:2]] + [job_folder(), job_folder().parent]
+    for path in {path for folder in folders for path in folder.rglob("*") if path.is_file()}:
+        content = path.read_bytes()
+        for read, packed_merges in itertools.product((merges_from_bytes, unpacked), content.partition(b"\n")[::2]):
+            with contextlib.suppress(ValueError):
+                found: list[Merge] = read(packed_merges)
+                if word_counts and len(found) >= num_merges:
+                    return found[:num_merges]
+    return []
 
 
 # What is left in the place of an answer.

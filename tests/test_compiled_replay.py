@@ -21,8 +21,8 @@ from hypothesis import strategies as some
 from sanitizers import HERE, case_text, sanitized
 from workbench import first_fast
 
-from harness.proof import compiled_replay
-from harness.proof.compiled_replay import Held, hold
+from harness.proof import prove
+from harness.proof.prove import ReplayResult, judge
 from harness.proof.true_counts import replay
 from variants import heap, naive
 from variants.contract import Merge, TieBreak, Unavailable, WordCounts
@@ -76,12 +76,14 @@ def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
     return spoilt
 
 
-def expected(words: WordCounts, merges: Sequence[Merge], asked: int, tie_break: TieBreak, min_count: int) -> Held:
+def expected(
+    words: WordCounts, merges: Sequence[Merge], asked: int, tie_break: TieBreak, min_count: int
+) -> ReplayResult:
     """By the replay that keeps all counts and judges every merge."""
     replayed = replay(words, merges, tie_breaks=[tie_break], min_count=min_count)
     wrong = replayed.first_against(tie_break)
     right = min(len(merges) if wrong is None else wrong.number - 1, asked)
-    return Held(right, len(merges), right == len(merges) and replayed.stops_too_early(asked))
+    return ReplayResult(right, len(merges), right == len(merges) and replayed.stops_too_early(asked))
 
 
 def lists(seed: int) -> Iterator[tuple[WordCounts, list[Merge], int, TieBreak, int]]:
@@ -103,7 +105,7 @@ def test_the_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> No
         for number, (words, merges, asked, tie_break, min_count) in enumerate(lists(seed)):
             want = expected(words, merges, asked, tie_break, min_count)
             how = SETTINGS[(seed + number) % len(SETTINGS)]
-            got = hold(words, merges, asked, tie_break=tie_break, min_count=min_count, **how)
+            got = judge(words, merges, asked, tie_break=tie_break, min_count=min_count, **how)
             assert got == want, (seed, number, merges, how)
             wrong += not got.proved
     assert wrong > 30
@@ -129,7 +131,7 @@ def test_any_choice_of_pairs_is_judged_as_all_counts_judge_it(
         tokens = [bytes((byte,)) for byte in b"\x00\xffab"] + [left + right for left, right in merges]
         merges += best or [(tokens[choice % len(tokens)], tokens[choice // 7 % len(tokens)])]
     for asked in (len(merges), len(merges) + 3):
-        assert hold(words, merges, asked, tie_break=tie_break) == expected(words, merges, asked, tie_break, 1)
+        assert judge(words, merges, asked, tie_break=tie_break) == expected(words, merges, asked, tie_break, 1)
 
 
 SABOTAGED = [
@@ -143,7 +145,7 @@ def test_merges_of_sabotaged_trainers_are_judged_as_all_counts_judge_them(name: 
         words = WordCounts.from_items(table_of(1000 + seed).items())
         merges = getattr(sabotaged, name)(words, 40)
         for tie_break in (TieBreak.GREATEST_BYTES, TieBreak.RAW_BYTES):
-            assert hold(words, merges, 40, tie_break=tie_break) == expected(words, merges, 40, tie_break, 1)
+            assert judge(words, merges, 40, tie_break=tie_break) == expected(words, merges, 40, tie_break, 1)
 
 
 @pytest.mark.parametrize("word", [b"a" * 999, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff"])
@@ -151,8 +153,8 @@ def test_runs_and_repeats_in_one_long_word(word: bytes) -> None:
     words = WordCounts.from_items([(word, 3)])
     merges = naive.train(words, 40)
     for how in SETTINGS:
-        assert hold(words, merges, 40, tie_break=TieBreak.GREATEST_BYTES, **how).proved
-    assert not hold(words, merges[:-1], 40, tie_break=TieBreak.GREATEST_BYTES).proved
+        assert judge(words, merges, 40, tie_break=TieBreak.GREATEST_BYTES, **how).proved
+    assert not judge(words, merges[:-1], 40, tie_break=TieBreak.GREATEST_BYTES).proved
 
 
 def test_a_guess_that_was_too_high_is_noticed_and_mended() -> None:
@@ -163,7 +165,7 @@ def test_a_guess_that_was_too_high_is_noticed_and_mended() -> None:
     for claimed in (merges, worse):
         want = expected(words, claimed, 150, TieBreak.GREATEST_BYTES, 1)
         for scale in (1.0, HUGE_GUESS):
-            assert hold(words, claimed, 150, tie_break=TieBreak.GREATEST_BYTES, guess_scale=scale) == want
+            assert judge(words, claimed, 150, tie_break=TieBreak.GREATEST_BYTES, guess_scale=scale) == want
     assert not want.proved
 
 
@@ -175,23 +177,23 @@ def test_many_words_of_many_weights() -> None:
     )
     merges = heap.train(words, 400)
     for how in SETTINGS:
-        assert hold(words, merges, 400, tie_break=TieBreak.GREATEST_BYTES, **how).proved
+        assert judge(words, merges, 400, tie_break=TieBreak.GREATEST_BYTES, **how).proved
     del merges[399]
-    assert hold(words, merges, 400, tie_break=TieBreak.GREATEST_BYTES) == Held(399, 399, too_few=True)
+    assert judge(words, merges, 400, tie_break=TieBreak.GREATEST_BYTES) == ReplayResult(399, 399, too_few=True)
 
 
 def test_nothing_claimed_is_right_where_nothing_can_be_merged() -> None:
     for words in (WordCounts.from_items([]), WordCounts.from_items([(b"a", 5)])):
-        assert hold(words, [], 10, tie_break=TieBreak.GREATEST_BYTES).proved
-        assert hold(words, [(b"a", b"a")], 10, tie_break=TieBreak.GREATEST_BYTES) == Held(0, 1, too_few=False)
-    assert hold(WordCounts.from_items([(b"ab", 1)]), [], 0, tie_break=TieBreak.GREATEST_BYTES).proved
-    assert hold(WordCounts.from_items([(b"ab", 1)]), [], 1, tie_break=TieBreak.GREATEST_BYTES).too_few
+        assert judge(words, [], 10, tie_break=TieBreak.GREATEST_BYTES).proved
+        assert judge(words, [(b"a", b"a")], 10, tie_break=TieBreak.GREATEST_BYTES) == ReplayResult(0, 1, too_few=False)
+    assert judge(WordCounts.from_items([(b"ab", 1)]), [], 0, tie_break=TieBreak.GREATEST_BYTES).proved
+    assert judge(WordCounts.from_items([(b"ab", 1)]), [], 1, tie_break=TieBreak.GREATEST_BYTES).too_few
 
 
 def test_counts_that_could_overflow_are_refused() -> None:
     words = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
     with pytest.raises(ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"):
-        hold(words, [(b"a", b"b")], 1, tie_break=TieBreak.GREATEST_BYTES)
+        judge(words, [(b"a", b"b")], 1, tie_break=TieBreak.GREATEST_BYTES)
 
 
 def test_it_says_how_far_it_is_and_what_is_raised_then_comes_through() -> None:
@@ -200,13 +202,13 @@ def test_it_says_how_far_it_is_and_what_is_raised_then_comes_through() -> None:
 
     words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=200_000)), 1)])
     with pytest.raises(KeyboardInterrupt):
-        hold(words, [(b"A", b"C")], 2, tie_break=TieBreak.GREATEST_BYTES, on_progress=interrupt)
+        judge(words, [(b"A", b"C")], 2, tie_break=TieBreak.GREATEST_BYTES, on_progress=interrupt)
 
 
 def test_without_the_compiled_module_it_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_replay, "_replay", None)
+    monkeypatch.setattr(prove, "_replay", None)
     with pytest.raises(Unavailable, match=r"pip install -e \."):
-        hold(WordCounts.from_items([(b"ab", 1)]), [], 1, tie_break=TieBreak.GREATEST_BYTES)
+        judge(WordCounts.from_items([(b"ab", 1)]), [], 1, tie_break=TieBreak.GREATEST_BYTES)
 
 
 # --------------------

@@ -17,10 +17,11 @@ from hypothesis import strategies as some
 from workbench import first_fast
 
 from harness.common import errors
-from harness.conformance import check_trainer, check_word_counter, counter_checks_of, main, trainer_checks
+from harness.conformance import check_trainer, check_word_counter, main, trainer_checks
 from harness.proof.checks import CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import WrongFile, WrongWords, cuts, pasted, shrunk, smaller_text, smaller_words
+from harness.proof.suite import counter_checks_of
 from variants import heap, naive
 from variants.contract import TieBreak, WordCounts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,8 @@ from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
-from harness.runs import prove, store
-from harness.runs.extension import NOTHING
 from harness.runs.record import read_records
 from harness.runs.reproduction import overrides_of
-from harness.runs.running import planned
 from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import read_tokenizer
@@ -61,28 +57,12 @@ def made(tmp_path_factory: pytest.TempPathFactory, tables: Path) -> Iterator[Pat
 
 def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> None:
     extended, by_definition = read_records([made / "results/local"])[-2:]
-    assert (extended["variant"], extended["proof"]["state"]) == ("seg_status", "reference")
+    assert (extended["variant"], extended["identity"]["kind"]) == ("seg_status", "identical")
     assert extended["merges_sha256"] == by_definition["merges_sha256"]
     assert (extended["extend_name"], extended["extend_merges"], extended["inherited"], extended["veto"]) == (
         "first", 23, "kept", "superbpe",
     )  # fmt: skip
     assert {"extend=first", "veto=superbpe"} < set(overrides_of(extended))
-
-
-def test_a_kept_reference_of_what_was_extended_is_believed_if_it_is_right(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
-    (cell,) = planned(
-        ["variant=flat", "data.path=book.txt", "pattern=superbpe", "extend=first", "veto=superbpe", "vocab_size=295"]
-    ).cells
-    kept = store.reference(cell.reading, cell.tie_break, cell.min_count, cell.extension)
-    monkeypatch.setattr(prove, "_believed", set())
-    assert kept is not None
-    assert prove.believable(cell, kept) == kept
-    wrong = store.Reference([*kept.merges[:-2], kept.merges[-1], kept.merges[-2]], kept.exhausted, kept.by)
-    assert prove.believable(cell, wrong) is None
-    assert prove.believable(replace(cell, extension=NOTHING), kept) is None
 
 
 def test_the_old_tokens_keep_their_ids_and_superwords_come_behind_them(made: Path) -> None:
@@ -204,7 +184,7 @@ def test_one_command_trains_both_stages_and_one_table_shows_them(
     )
     assert (second["pattern"], second["extend"]) == ("superbpe", first["merges_sha256"])
     assert (second["inherited"], second["veto"]) == ("met", "superbpe")
-    assert {first["proof"]["state"], second["proof"]["state"]} <= {"reference", "confirmed", "replayed"}
+    assert {first["identity"]["kind"], second["identity"]["kind"]} == {"identical"}
     assert first["tokens"] > second["tokens"]
     shown = capsys.readouterr().out
     assert "bytes/token" in shown

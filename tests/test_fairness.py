@@ -9,7 +9,7 @@ import pytest
 from shown import to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK
-from harness.results.fairness import class_text, incomparable, outside
+from harness.results.fairness import incomparable, outside
 from harness.results.rows import Row, rows
 from harness.runs.record import RecordFile
 from harness.table import exit_code, main
@@ -45,7 +45,6 @@ def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
         "vocab_size": 300,
         "merges": 43,
         "merges_sha256": "cd" * 32,
-        "proof": {"state": "confirmed", "by": ["one", "two"]},
         "identity": {"kind": "identical", "tie_break": "greatest_bytes", "reason": None},
         "feeding": FED,
         "seconds": {"other": seconds, "total": seconds},
@@ -60,7 +59,6 @@ def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
 BASE = record("base")
 DESIGNED = record(
     "other",
-    proof={"state": "unconfirmed", "by": []},
     identity={"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"},
     merges=20,
     tie_break="own",
@@ -138,8 +136,8 @@ def test_the_table_shows_what_each_was_given() -> None:
     assert "| base, 1 thread | program 1 | train, the file | itself | cut out before | the first |" in given
     assert "| ours, 1 thread | - | - | - | - | - |" in given
     assert "| peer, 2 threads |" in given
-    assert "identical (greatest_bytes)" in table
-    assert "identical: the same merges as ours under the tie-break in parentheses." in table
+    assert "| identical |" in table
+    assert "identical: each merge is the defined one; the tie-break is in parentheses unless it is" in table
 
 
 def test_who_was_ended_before_it_could_tell_is_told_by_its_other_rows() -> None:
@@ -161,16 +159,16 @@ def test_a_table_of_our_own_has_none_of_it() -> None:
     own = record("ours", feeding=None, identity=None)
     assert not outside(rows([own]))
     table = to_markdown([own])
-    assert "identity" not in table
+    assert "identical:" not in table
     assert "given to" not in table
 
 
-def test_wrong_merges_are_told_with_the_counts_and_the_smallest_text() -> None:
-    smallest = {"text": "abbb", "merge": 2}
-    wrong = {"kind": "wrong", "tie_break": None, "reason": "merge 7, 'a'+'b', occurs once, others 2 times"}
-    table = to_markdown([record("peer", status="mismatch", identity={**wrong, "smallest": smallest})])
-    told = "its merges are wrong, so no time is shown: merge 7, 'a'+'b', occurs once, others 2 times"
-    assert f"peer: {told}; merge 2 on the text 'abbb' shows it." in table
+def test_wrong_merges_are_told_with_the_counts() -> None:
+    reason = "merge 7, 'a'+'b', occurs once, others 2 times"
+    wrong = {"kind": "wrong", "tie_break": None, "reason": reason, "merge": 7}
+    table = to_markdown([record("peer", status="mismatch", identity=wrong)])
+    assert f"peer: its merges are wrong, so no time is shown: {reason}." in table
+    assert "| wrong at merge 7 |" in table
 
 
 def test_up_to_ties_is_told_with_both_pairs() -> None:
@@ -184,15 +182,11 @@ def test_up_to_ties_is_told_with_both_pairs() -> None:
         "got_count": 5,
         "want_count": 5,
     }
-    peer = record("peer", identity=identity, proof={"state": "replayed", "by": []}, tie_break="own")
+    peer = record("peer", identity=identity, tie_break="own")
     table = to_markdown([BASE, peer], relative_to="base")
     assert "merge 3 is 'a'+'b' where another is 'c'+'d', 5 each." in table
-    assert "= true counts" in table
+    assert "| identical up to ties |" in table
     assert "| 1.00 |" in table
-
-
-def test_what_has_not_ended_has_no_class() -> None:
-    assert class_text(row(identity=None, status="timeout")) == "-"
 
 
 def test_a_variant_that_is_known_to_be_wrong_leaves_the_exit_code_to_the_others() -> None:

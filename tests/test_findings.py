@@ -177,12 +177,12 @@ def test_an_extrapolated_row_shows_what_it_would_take_at_least_and_never_a_time(
     )
     assert (
         "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all would take 11.3 h"
-        " (9.2 h to 13.6 h; over sizes, exponent 1.98); its merges so far match the reference."
+        " (9.2 h to 13.6 h; over sizes, exponent 1.98); its merges so far are right."
     ) in explanations(records)
     vague = {**extrapolated()["extrapolated"], "high_seconds": 4e11}
     assert (
         "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges; all would take over 9.2 h; "
-        "how much longer is unknown; its merges so far match the reference."
+        "how much longer is unknown; its merges so far are right."
     ) in explanations([extrapolated(extrapolated=vague)])
     unproved = explanations([extrapolated(proof={"state": "unconfirmed", "by": []}, extrapolated=None)])
     assert "slow: extrapolated: over limits.wall=20 s, after 311 of 743 merges." in unproved

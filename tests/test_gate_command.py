@@ -98,7 +98,7 @@ def test_a_snapshot_is_held_and_what_is_accepted_anew_is_told(card: Path, capsys
     ("trainer", "code", "told"),
     first_fast(
         [
-            ("sabotaged:ties_to_the_smallest", 21, "the reference has"),
+            ("sabotaged:ties_to_the_smallest", 21, "which tie_break=greatest_bytes takes"),
             ("unruly:segfaults", 22, "SIGSEGV"),
             ("unruly:returns_none", 22, "NoneType"),
         ],

@@ -25,10 +25,9 @@ HEAD = {
     "started": "2026-01-01T00:00:00+00:00",
     "environment": {"cpu": "one", "cores": 2, "python": "CPython 3.12"},
 }
-PROVED: dict[str, Any] = {"proof": {"state": "confirmed", "by": ["a", "b"]}, "first_divergence": None}
+PROVED: dict[str, Any] = {"identity": {"kind": "identical", "reason": None}}
 WRONG: dict[str, Any] = {
-    "proof": {"state": "mismatch", "by": ["a", "b"]},
-    "first_divergence": {"merge": 7, "got": ["61", "62"], "want": ["62", "61"]},
+    "identity": {"kind": "wrong", "reason": "merge 7, 'a'+'b', occurs once, others 2 times", "merge": 7},
 }
 
 
@@ -39,7 +38,7 @@ def evidence(tmp_path: Path) -> EvidenceFile:
 
 
 def merges(evidence: EvidenceFile, status: str = "ok", reason: str | None = None, **proof: Any) -> None:
-    known = {"proof": None, "first_divergence": None, **proof}
+    known = {"identity": None, **proof}
     evidence.add("identity", variant="mine", corpus="letters", status=status, reason=reason, merges=9, **known)
 
 
@@ -114,7 +113,7 @@ def test_wrong_merges_are_21_with_the_first_of_them(evidence: EvidenceFile) -> N
     merges(evidence, **WRONG)
     state, code, message = outcome(evidence)
     assert (state, code) == ("mismatch", 21)
-    assert message == "mine on letters: merge 7 is (b'a', b'b'), the reference has (b'b', b'a')"
+    assert message == "mine on letters: merge 7, 'a'+'b', occurs once, others 2 times"
 
 
 def test_an_outside_trainer_that_is_known_to_be_wrong_is_told_and_fails_nothing(tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ def test_what_could_not_be_measured_is_22(evidence: EvidenceFile, status: str) -
 
 
 def test_merges_that_nobody_confirms_are_22(evidence: EvidenceFile) -> None:
-    merges(evidence, reason="no trainer of another family could be run", proof={"state": "unconfirmed", "by": []})
+    merges(evidence, identity={"kind": "unproved", "reason": "the compiled replay is not built"})
     assert outcome(evidence)[:2] == ("unmeasured", 22)
 
 
@@ -228,7 +227,7 @@ def test_timing_never_turns_wrong_merges_into_a_pass(evidence: EvidenceFile) -> 
     times(evidence, 1.0, merges_sha256="wrong")
     state, code, message = outcome(evidence)
     assert (state, code) == ("mismatch", 21)
-    assert "head came to other merges than the reference in block 7 of triage" in message
+    assert "head made other merges than the proved ones in block 7 of triage" in message
 
 
 def test_a_sample_that_crashes_is_22(evidence: EvidenceFile) -> None:

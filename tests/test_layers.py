@@ -95,7 +95,7 @@ def packages(path: Path) -> set[str]:
 
 def worker_modules() -> list[Path]:
     """The measured process's own half of `harness`: the worker and all that it imports there."""
-    reached = [REPOSITORY / "harness" / "worker" / name for name in ("__main__.py", "called.py")]
+    reached = [REPOSITORY / "harness" / "worker" / name for name in ("__main__.py",)]
     for path in reached:  # grows while it is read
         for module in imported(path):
             parts = module.split(".")

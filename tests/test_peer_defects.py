@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from harness.proof import IDENTICAL, WRONG
+from harness.proof.prove import Identity, identity_of
 from harness.proof.true_counts import replay
-from harness.runs.identity import Identity, identity_of
-from harness.runs.record_keys import IDENTICAL, WRONG
 from harness.tokenizers.learned import read_spelling
 from variants import heap
 from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts

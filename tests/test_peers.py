@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from workbench import wait_until
 
 from harness.common import registry
+from harness.proof import IDENTICAL, UP_TO_TIES
 from harness.proof.file_cases import FILE_CASES, FileCase
+from harness.proof.prove import identity_of
 from harness.proof.true_counts import replay
-from harness.runs.identity import identity_of
-from harness.runs.record_keys import IDENTICAL, UP_TO_TIES
 from variants import heap, minbpe, peers
 from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial

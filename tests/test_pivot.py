@@ -99,7 +99,7 @@ def test_every_outcome_that_is_no_figure_has_its_form_and_is_explained() -> None
     text = sheet_to_markdown(pivot_sheet(laid))
     for name in ("wrong", "slow", "hungry", "absent"):
         assert f"\n- {name}: " in text
-    assert "≠ its merges are not the reference's." in text
+    assert "≠ its merges are wrong." in text
     over = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000, "from": "curve", "exponent": None}
     extrapolated = changed(HEAP, status="extrapolated", reason="over limits.wall", seconds={}, extrapolated=over)
     assert grid([NAIVE, extrapolated], "variant", "data", "total")[2] == ["heap", ">9.1 h"]

@@ -67,7 +67,7 @@ def test_a_wide_spread_puts_totals_on_a_log_axis_beside_shares(tmp_path: Path) -
     assert shares.get_xlim() == (0, 1)
     texts = svg_texts(SWEEP, tmp_path)
     assert {"34.334 s", "0.965 s", "1.464 s?", "0%", "100%", "total, seconds (log scale)"} <= set(texts)
-    assert "? no variant of another family has confirmed the merges of: peer_rustbpe." in texts
+    assert "? not proved: peer_rustbpe." in texts
 
 
 @pytest.mark.parametrize(("records", "log", "panels"), [(ALIKE, False, 1), (ALIKE, True, 2), (SWEEP, False, 2)])

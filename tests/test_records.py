@@ -93,8 +93,8 @@ def test_records_that_were_made_earlier_still_are_records(path: Path) -> None:
         (lambda record: record.update(seconds=[]), "seconds is [], not a mapping"),
         (lambda record: record["seconds"].update(init="0.1"), "seconds.init is '0.1', not a number"),
         (lambda record: record["seconds"].update(other=5.0), "its phases add up to "),
-        (lambda record: record["proof"].pop("by"), None),
-        (lambda record: record["proof"].update(by="naive"), "proof.by is 'naive', not a list of texts"),
+        (lambda record: record["identity"].pop("reason"), None),
+        (lambda record: record["identity"].update(kind="right"), "identity.kind is 'right', not one of "),
         (lambda record: record.update(tallies={"pair_updates": 1.5}), "not whole numbers by name"),
         (lambda record: record.update(affinity=["0"]), "affinity is ['0'], not a list of cores"),
         (lambda record: record.update(invented=1), None),
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_record_is_said(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
-        st.sampled_from(["schema", "status", "seconds", "proof", "started", "variant", "tallies", "environment"]),
+        st.sampled_from(["schema", "status", "seconds", "identity", "started", "variant", "tallies", "environment"]),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
             lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["total", "init", "by", "x"]), inner),

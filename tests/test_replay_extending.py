@@ -13,7 +13,7 @@ from test_compiled_replay import NATIVE, SETTINGS, spoilt
 from test_flat_extending import random_list, random_pieces
 
 from harness.proof import true_counts
-from harness.proof.compiled_replay import Held, compiled, hold, inherited_first, knows, tokens_left
+from harness.proof.prove import ReplayResult, can_judge, compiled, inherited_first, judge, tokens_left
 from harness.proof.true_counts import replay
 from variants import naive_extending, vetoes
 from variants.contract import TieBreak, WordCounts
@@ -30,7 +30,7 @@ def held_at_random(seed: int) -> list[bool]:
     pieces = random_pieces(dice)
     inherited, inheriting = random_list(dice, pieces)
     veto = vetoes.named(dice.choice(VETOES))
-    if not knows(inherited, veto):
+    if not can_judge(inherited, veto):
         return []
     words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
     asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}
@@ -42,9 +42,9 @@ def held_at_random(seed: int) -> list[bool]:
         told = replay(words, claimed, tie_breaks=[tie_break], min_count=min_count, **asked)
         wrong = told.first_against(tie_break)
         right = min(len(claimed) if wrong is None else wrong.number - 1, num_merges)
-        want = Held(right, len(claimed), right == len(claimed) and told.stops_too_early(num_merges))
+        want = ReplayResult(right, len(claimed), right == len(claimed) and told.stops_too_early(num_merges))
         how = dice.choice(SETTINGS)
-        got = hold(words, claimed, num_merges, tie_break=tie_break, min_count=min_count, **asked, **how)
+        got = judge(words, claimed, num_merges, tie_break=tie_break, min_count=min_count, **asked, **how)
         if right >= len(inherited) and wrong is not None:
             assert got == want, (seed, claimed, how)
         assert got.proved == (claimed == merges), (seed, claimed, how)
@@ -67,10 +67,10 @@ def test_many_extensions_are_judged_as_all_counts_judge_them(block: int) -> None
 
 
 def test_a_veto_of_ones_own_and_a_list_that_spells_a_token_twice_are_not_judged_here() -> None:
-    assert not knows((), lambda left, right: left == right)
-    assert not knows([(b"a", b"b"), (b"a", b"b")])
-    assert not knows([(b"ab", b"c")])
-    assert knows([(b"a", b"b"), (b"ab", b"c")], vetoes.superbpe)
+    assert not can_judge((), lambda left, right: left == right)
+    assert not can_judge([(b"a", b"b"), (b"a", b"b")])
+    assert not can_judge([(b"ab", b"c")])
+    assert can_judge([(b"a", b"b"), (b"ab", b"c")], vetoes.superbpe)
 
 
 def driver_case(seed: int) -> tuple[str, str]:
@@ -79,7 +79,7 @@ def driver_case(seed: int) -> tuple[str, str]:
     pieces = random_pieces(dice)
     inherited, inheriting = random_list(dice, pieces)
     veto = vetoes.named(dice.choice(VETOES))
-    if not knows(inherited, veto):
+    if not can_judge(inherited, veto):
         return driver_case(seed + 1_000_000)
     words, tie_break = WordCounts.from_items(pieces.items()), dice.choice(list(TieBreak))
     asked: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}

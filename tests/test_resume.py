@@ -108,7 +108,7 @@ def test_a_single_block_goes_on_with_what_is_missing(
     assert len(trained) == 3 - after
     assert Counter(each["variant"] for each in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
     assert {each["block_whole"] for each in stored(tmp_path)} == {after == 0}
-    assert {each["proof"]["state"] for each in stored(tmp_path)} == {"reference"}
+    assert {each["identity"]["kind"] for each in stored(tmp_path)} == {"identical"}
     assert {each["run_id"] for each in stored(tmp_path)} == {run.run_id}
     assert [each["cell"] for each in read_records([tmp_path / "results"])].count("count") == 1
     assert not (tmp_path / "results" / UNFINISHED).exists()
@@ -147,7 +147,7 @@ def test_what_was_recorded_before_its_proof_is_shown_with_the_proof_that_came_la
         with pytest.raises(KeyboardInterrupt):
             finished(tmp_path, cells)
     (alone,) = stored(tmp_path)
-    assert (alone["proof"]["state"], alone["block_whole"]) == ("unconfirmed", False)
+    assert (alone["identity"], alone["block_whole"]) == (None, False)
     assert [row.proved for row in rows(stored(tmp_path))] == [False]
     finished(tmp_path, cells)
     assert stored(tmp_path)[0] == alone

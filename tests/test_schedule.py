@@ -133,7 +133,7 @@ def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
     row_of = by_variant(records)
     assert [row_of[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
     for good in ("heap", "naive"):
-        assert (row_of[good]["status"], row_of[good]["proof"]["state"]) == ("ok", "reference")
+        assert (row_of[good]["status"], row_of[good]["identity"]["kind"]) == ("ok", "identical")
     assert exit_code(records, []) == 22
 
 
@@ -145,7 +145,7 @@ def test_exit_codes() -> None:
     assert code("ok", "skipped") == 0
     assert code("skipped") == 22
     assert code("ok", "timeout") == code("ok", "rejected") == code("ok", "killed") == code() == 22
-    assert code("error", "mismatch") == code("ok", disagreements=["two families disagree"]) == 21
+    assert code("error", "mismatch") == code("ok", disagreements=["two counters disagree"]) == 21
 
 
 # Counting.
@@ -255,7 +255,7 @@ def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     again = run_of(tmp_path, [cell]).records()
     assert [each["cell"] for each in again] == ["count", "train"]
     assert again[1]["merges_sha256"] == good[1]["merges_sha256"]
-    assert (again[1]["status"], again[1]["proof"]) == ("ok", good[1]["proof"])
+    assert (again[1]["status"], again[1]["identity"]) == ("ok", good[1]["identity"])
 
 
 def written(folder: Path) -> Path:
@@ -267,21 +267,44 @@ def written(folder: Path) -> Path:
 # Counters that disagree, fail, or meet a file that changes.
 
 
-def test_counters_that_disagree_cost_a_row_and_make_the_exit_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_counter_of_ones_own_that_loses_a_word_gets_no_time(tmp_path: Path, kept: bool) -> None:
     reading = reading_of(tmp_path)
-    run_of(tmp_path, [cell_of(reading, HEAP)])
+    if kept:
+        run_of(tmp_path, [cell_of(reading, HEAP)])
     wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
     run = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
     records = run.records()
-    counted = {each["counting"]: (each["status"], each["words_sha256"]) for each in records if each["cell"] == "count"}
-    assert counted["counter_that_loses_a_word"] == ("mismatch", None)
+    counted = {each["counting"]: each for each in records if each["cell"] == "count"}["counter_that_loses_a_word"]
+    assert (counted["status"], counted["seconds"]["total"], counted["words_sha256"]) == ("mismatch", None, None)
     row_of = by_variant(records)
     assert (row_of["heap"]["status"], row_of["naive"]["status"]) == ("ok", "error")
-    assert row_of["naive"]["reason"] == "counting failed: it came to other words than a counter before it"
+    assert row_of["naive"]["reason"] == "counting failed: its words are not those of counting=native"
     assert exit_code(records, run.disagreements) == 21
     (sentence,) = run.disagreements
-    assert "counting=counter_that_loses_a_word came to other words" in sentence
+    assert "the words of counting=counter_that_loses_a_word are not those of counting=native; check it with" in sentence
     assert sentence in notes(run)
+
+
+def test_the_words_of_a_counter_of_ones_own_are_checked_once_for_each_corpus(tmp_path: Path) -> None:
+    own = CounterCard("mine", "sabotaged_counters:honest")
+    run = run_of(tmp_path, [cell_of(reading_of(tmp_path), HEAP, counter=own)], repeat=3)
+    assert exit_code(run.records(), run.disagreements) == 0
+    assert run.jobs == len(run.counted) + len(run.trained) + 1
+    assert {each["counting"] for each in run.records() if each["cell"] == "count"} == {"mine"}
+
+
+def test_nothing_in_the_cache_refuses_an_honest_counter(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    good = run_of(tmp_path, [cell]).records()
+    words = store.words_of(cell.reading)
+    assert words is not None
+    shutil.rmtree(words)
+    word_store.write(words, WordCounts.from_items([(b"wrong", 1)]))
+    store._told.clear()
+    run = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)])
+    assert exit_code(run.records(), run.disagreements) == 0
+    assert run.records()[1]["merges_sha256"] == good[1]["merges_sha256"]
 
 
 def test_where_no_counter_comes_to_words_the_reasons_are_all_there_is_to_say(tmp_path: Path) -> None:
@@ -372,8 +395,7 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
     records = read_records([tmp_path / "results"])
     assert [each["cell"] for each in records] == ["count", "train", "train"]
     assert {each["variant"] for each in records[1:]} == set(trained)
-    # The two that were measured agree, and are of two families, so not even the proof is missing.
-    assert {each["proof"]["state"] for each in records[1:]} == {"reference"}
+    assert [each["identity"] for each in records[1:]] == [None, None], "nothing is judged after an interruption"
 
 
 def test_after_an_interruption_nothing_more_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +403,7 @@ def test_after_an_interruption_nothing_more_is_run(tmp_path: Path, monkeypatch: 
     run.measure_all()
     monkeypatch.setattr(schedule, "measure", lambda *_: pytest.fail("measured something after the interruption"))
     run.prove(interrupted=True)
-    assert run.records()[1]["proof"] == {"state": "unconfirmed", "by": []}
+    assert run.records()[1]["identity"] is None
 
 
 def test_half_written_merges_are_none(tmp_path: Path) -> None:

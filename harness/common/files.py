@@ -56,7 +56,7 @@ def make_results_folder(folder: Path) -> None:
         (usual / ".gitignore").write_text("*\n")
 
 
-# The folder where corpora, their digests, their counts and their references are kept between runs.
+# The folder where corpora, their digests, and their counts are kept between runs.
 #
 # One variable moves it: BPE_HARNESS_CACHE. Everything in it can be made again; deleting it costs time only. Files and
 # folders appear in it whole, by being renamed, so that concurrent runs do not meet half of one.

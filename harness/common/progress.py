@@ -46,7 +46,7 @@ class Display:
         self.seconds_each = (time.monotonic() - self.began) / max(1, self.cell)
 
     def pass_over(self) -> None:
-        """One cell more, of those there are: runs for a reference come after the last and are no cells."""
+        """One cell more, of those there are."""
         self.cell = min(self.cell + 1, self.total_cells)
 
     @contextlib.contextmanager

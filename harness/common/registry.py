@@ -24,7 +24,7 @@ MOST_NAMES = 50
 """So many names are listed for who has mistaken one; of more only the likely one is named."""
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"
-"""The tag of other people's trainers: they are judged here and do not judge."""
+"""The tag of other people's trainers."""
 COMPILED = "compiled"
 """The tag of the counter that counts unless another is named."""
 
@@ -165,6 +165,11 @@ def counters() -> dict[str, CounterCard]:
     }
 
 
+def counter_targets() -> set[str]:
+    """The functions that count in the counters of ours."""
+    return {card.target for card in counters().values()}
+
+
 def definition(*, extending: bool = False) -> Callable[..., Any]:
     """The trainer that is the definition written as a program; with `extending`, that of extending and vetoes."""
     cards = (card for card in variants().values() if "definition" in card.tags)
@@ -179,12 +184,6 @@ def definition_counter() -> Callable[..., Any]:
 def default_counter() -> CounterCard:
     """The counter for variants whose card names none."""
     return next(card for card in counters().values() if COMPILED in card.tags)
-
-
-def judges() -> list[VariantCard]:
-    """The variants fit to be run for a reference, the fastest first."""
-    fit = [card for card in variants().values() if "reference" in card.tags]
-    return sorted(fit, key=lambda card: ("frontier" not in card.tags, "native" not in card.tags))
 
 
 def select(names: Iterable[str]) -> list[VariantCard]:

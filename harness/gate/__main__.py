@@ -38,7 +38,7 @@ from harness.gate.workflow import workflow
 EXIT_CODES = """exit code:
   0   something was measured, and nothing of it is worse
   20  slower, larger, or more instructions, confirmed
-  21  other merges than the reference, or counts of work that are not in the snapshot
+  21  wrong merges, or counts of work that are not in the snapshot
   22  something could not be measured, a tier that was asked for was not, or nothing was
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from harness.common import registry
 from harness.common.progress import Show
 from harness.common.registry import VariantCard
 from harness.gate.evidence import EvidenceFile
-from harness.gate.references import settle
 from harness.gate.sides import Side
 from harness.gate.snapshot import Snapshot, Tallies, accept, changes, read_snapshot, write_snapshot
-from harness.gate.tasks import Arm, Laboratory, Sampled, Task, at_a_time, claim_of, why
+from harness.gate.tasks import Arm, Laboratory, Sampled, Task, at_a_time, why
+from harness.proof import WRONG
 
 
 def chosen_for(corpus_variants: Sequence[str] | None, chosen: Sequence[VariantCard]) -> list[VariantCard]:
@@ -27,10 +28,9 @@ def chosen_for(corpus_variants: Sequence[str] | None, chosen: Sequence[VariantCa
 class Deterministic:
     """Identity and work of the chosen variants, as head has them."""
 
-    def __init__(self, laboratory: Laboratory, head: Side, ours: Side, tiers: Sequence[str]) -> None:
+    def __init__(self, laboratory: Laboratory, head: Side, tiers: Sequence[str]) -> None:
         self.laboratory = laboratory
         self.head = head
-        self.ours = ours
         self.tiers = tiers
         self.path = Path(laboratory.card.work.counters)
         self.snapshot = read_snapshot(self.path) if "work" in tiers else None
@@ -60,29 +60,24 @@ class Deterministic:
                 show(f"identity and work on {task.name}", card.name, place, len(variants))
                 sampled.append((card, next(samples)))
         self.corpora[task.name] = task.described
-        claims = {card.name: claim_of(card, each, task.cell.num_merges) for card, each in sampled}
-        made = [claim for claim in claims.values() if claim is not None]
         if "identity" in self.tiers:
-            show(f"identity and work on {task.name}", "the reference", len(variants), len(variants))
-            settled = settle(self.laboratory, self.ours, task, made)
-            for card, each in sampled:
-                claim = claims[card.name]
-                known = {"proof": None, "first_divergence": None} if claim is None else settled.proof(claim)
-                if known["first_divergence"] is not None:
+            show(f"identity and work on {task.name}", "the replay", len(variants), len(variants))
+            for (card, each), identity in zip(sampled, self.laboratory.prove(task, sampled), strict=True):
+                if identity is not None and identity.kind == WRONG:
                     self.wrong.add((card.name, task.name))
                 evidence.add(
                     "identity",
                     variant=card.name,
                     corpus=task.name,
                     status=each.answer["status"],
-                    reason=settled.why if claim is not None else why(each, task),
-                    merges=None if claim is None else len(claim.merges),
+                    reason=why(each, task) if identity is None else None,
+                    merges=None if each.merges is None else len(each.merges),
                     merges_sha256=each.digest,
-                    **known,
+                    identity=None if identity is None else asdict(identity),
                 )
         if "work" in self.tiers:
             for card, each in sampled:
-                if claims[card.name] is not None:
+                if each.digest is not None:
                     self.observe_work(card.name, task.name, each.answer["tallies"], evidence)
 
     def sample(self, card: VariantCard, task: Task) -> Sampled:

@@ -12,9 +12,10 @@ from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Observation, 
 from harness.gate.rule import ESCALATE, Decision, Effect, decide, slower_phase
 from harness.gate.snapshot import change
 from harness.gate.verdict import Finding, Verdict, verdict_of
+from harness.proof import IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
 
 IDENTITY, WORK, TIME = "identity", "work", "time"
-PROVED = ("reference", "confirmed")
+PROVED = (IDENTICAL, UP_TO_TIES)
 SAME_CODE = "the same code in base and head"
 WHOLE_CALL = "whole call"
 """The phase of a tally that a trainer, as compiled ones do, tells at its end."""
@@ -76,30 +77,39 @@ def merges_found(observation: Observation, known_wrong: str | None = None) -> Fi
         return Finding(
             IDENTITY, verdict.UNMEASURED, name, f"{subject}: {observation['status']}: {observation['reason']}", corpus
         )
-    proof = observation["proof"]
-    if proof["state"] == "mismatch" and known_wrong is not None:
-        message = f"{subject}: {divergence(observation['first_divergence'])}; known: {known_wrong}"
-        return Finding(IDENTITY, verdict.ABSENT, name, message, corpus, details={"known": known_wrong})
-    if proof["state"] == "mismatch":
-        return Finding(
-            IDENTITY, verdict.MISMATCH, name, f"{subject}: {divergence(observation['first_divergence'])}", corpus
-        )
-    if proof["state"] not in PROVED:
-        why = observation["reason"] or "no trainer of another family came to the same merges"
-        return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: unconfirmed, {why}", corpus)
-    message = f"{subject}: {count_text(observation['merges'])} merges are those of the reference"
+    identity = identity_in(observation)
+    if identity["kind"] == WRONG:
+        message = f"{subject}: {divergence(identity)}"
+        if known_wrong is not None:
+            details = {"known": known_wrong}
+            return Finding(IDENTITY, verdict.ABSENT, name, f"{message}; known: {known_wrong}", corpus, details=details)
+        return Finding(IDENTITY, verdict.MISMATCH, name, message, corpus)
+    if identity["kind"] not in PROVED:
+        why = identity["reason"] or observation["reason"] or "no reason was stored"
+        return Finding(IDENTITY, verdict.UNMEASURED, name, f"{subject}: unproved, {why}", corpus)
+    message = f"{subject}: {count_text(observation['merges'])} merges are right"
     return Finding(IDENTITY, verdict.PASS, name, message, corpus)
 
 
-def divergence(first: Mapping[str, Any] | None) -> str:
+def identity_in(observation: Observation) -> Mapping[str, Any]:
+    """The identity of the merges; of an old observation, what its proof said."""
+    if "identity" in observation:
+        return observation["identity"]  # type: ignore[no-any-return]
+    kind = {"mismatch": WRONG, "unconfirmed": UNPROVED}.get(observation["proof"]["state"], IDENTICAL)
+    return {"kind": kind, "reason": None, **(observation["first_divergence"] or {})}
+
+
+def divergence(identity: Mapping[str, Any]) -> str:
     """The first merge that is wrong, in words."""
-    if first is None:
-        return "other merges than the reference"
-    sides = (first["got"], first["want"])
+    if identity.get("reason"):
+        return str(identity["reason"])
+    if not identity.get("merge"):
+        return "its merges are wrong"
     got, want = (
-        "no more merges" if side is None else str(tuple(bytes.fromhex(part) for part in side)) for side in sides
+        "no more merges" if side is None else str(tuple(bytes.fromhex(part) for part in side))
+        for side in (identity.get("got"), identity.get("want"))
     )
-    return f"merge {count_text(first['merge'])} is {got}, the reference has {want}"
+    return f"merge {count_text(identity['merge'])} is {got}, and {want} is right"
 
 
 def tallies(observation: Observation, accepted: bool = False) -> Iterator[Finding]:
@@ -193,7 +203,7 @@ def comparison(card: Card, asked: Observation, samples: Sequence[Observation]) -
         if each["merges_sha256"] != asked["merges_sha256"]:
             if each["arm"] == HEAD:
                 state, tier = verdict.MISMATCH, IDENTITY
-            said = f"{subject}: {each['arm']} came to other merges than the reference {where}"
+            said = f"{subject}: {each['arm']} made other merges than the proved ones {where}"
             return Finding(tier, state, name, said, corpus)
     triage, confirm = (blocks_of(samples, stage, asked["threads"]) for stage in (TRIAGE, CONFIRM))
     decision = decide(card.time, triage, confirm)

@@ -93,21 +93,19 @@ class Gate:
         if self.asked.base is not None:
             installed = installed_side("base", self.asked.base, self.packages(), self.folder)
             self.installed_base = replace(installed, frozen=True)
-        ours = working_side("ours", {"variants"}, self.folder)
-        self.laboratory.watched.add(ours.place)
         evidence = EvidenceFile(self.asked.output / FILE_NAME, self.described(head))
         accepted: list[str] = []
         say(expected_line(self.card, len(self.chosen), self.whole))
         with showing() as show, self.base(head, evidence, show) as base:
             if {"identity", "work"} & set(self.card.tiers):
-                tiers = Deterministic(self.laboratory, head, ours, self.card.tiers)
+                tiers = Deterministic(self.laboratory, head, self.card.tiers)
                 tiers.observe(self.chosen, self.whole, evidence, show)
                 if self.asked.accept and not self.changed(evidence):
                     accepted = tiers.accept(self.chosen, self.whole)
                     evidence.add("accepted", changes=accepted)
                     return evidence.evidence, accepted
             if base is not None:
-                self.compare(head, base, ours, evidence, show)
+                self.compare(head, base, evidence, show)
             self.changed(evidence)
         return evidence.evidence, accepted
 
@@ -130,7 +128,7 @@ class Gate:
                         self.laboratory.watched.add(place)
             yield base
 
-    def compare(self, head: Side, base: Side, ours: Side, evidence: EvidenceFile, show: Show) -> None:
+    def compare(self, head: Side, base: Side, evidence: EvidenceFile, show: Show) -> None:
         """What needs a base: instructions, and time."""
         compared = comparisons_of(self.chosen, base, head, self.against, self.params)
         if "work" in self.card.tiers:
@@ -138,7 +136,7 @@ class Gate:
         if "time" in self.card.tiers:
             try:
                 with lock.timing(self.asked.concurrent):
-                    Timing(self.laboratory, ours, evidence, show).observe(compared, self.named)
+                    Timing(self.laboratory, evidence, show).observe(compared, self.named)
             except Refusal as reason:  # somebody else is measuring; what was seen before stays
                 self.note(evidence, reason, tiers=("time",))
 

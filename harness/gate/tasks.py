@@ -23,14 +23,15 @@ from harness.gate.sides import Side
 from harness.gate.watched import Watched
 from harness.measure.environment import usable_cores
 from harness.measure.instructions import measure_instructions
-from harness.measure.process import Answer, Limits, measure
+from harness.measure.process import Answer, measure
+from harness.proof.prove import Identity, MergeList, prove
 from harness.runs import record_of
 from harness.runs.cells import TrainCell, read_merges, train_job
 from harness.runs.running import planned
-from harness.runs.verdict import Claim
 from harness.worker import word_store
+from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
-from variants.contract import Merge
+from variants.contract import Merge, TieBreak
 
 
 @dataclass(frozen=True)
@@ -136,13 +137,17 @@ class Laboratory:
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
-    def claim(self, arm: Arm, task: Task, num_merges: int) -> Claim | None:
-        """The merges of a variant that is run for them alone, under ten times the limit; None if it fails."""
-        limits = task.cell.limits
-        patient = Limits(limits.wall_seconds and 10 * limits.wall_seconds, limits.memory_bytes)
-        size = task.cell.vocab_size - task.cell.num_merges + num_merges
-        cell = replace(task.cell, vocab_size=size, count=replace(task.cell.count, limits=patient))
-        return claim_of(arm.variant, self.sample(arm, replace(task, cell=cell)), num_merges)
+    def prove(self, task: Task, arms: Sequence[tuple[VariantCard, Sampled]]) -> list[Identity | None]:
+        """The identity of the merges of each sample; None for a sample without merges."""
+        cell = task.cell
+        tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
+        lists = [
+            MergeList(f"{card.name} on {task.name}", each.merges, cell.num_merges, tie_break)
+            for card, each in arms
+            if each.digest is not None and each.merges is not None
+        ]
+        found = iter(prove(word_store.read(task.words)[0], lists, cell.min_count, **cell.extension.keywords()))
+        return [None if each.digest is None else next(found) for _, each in arms]
 
 
 @contextlib.contextmanager
@@ -161,12 +166,6 @@ def at_a_time() -> Iterator[Executor]:
 def hash_seed(order: random.Random) -> dict[str, str]:
     """One seed for the hashes of a block: what it costs is the same for all its samples, and another in the next."""
     return {"PYTHONHASHSEED": str(order.randrange(1, 1 << 32))}
-
-
-def claim_of(variant: VariantCard, sampled: Sampled, num_merges: int) -> Claim | None:
-    if sampled.answer["status"] != "ok" or sampled.merges is None:
-        return None
-    return Claim(variant.name, variant.family, sampled.merges, num_merges, whole=True)
 
 
 def timed(sampled: Sampled, block: int, threads: int) -> Timed | None:

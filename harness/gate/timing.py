@@ -15,28 +15,26 @@ from harness.gate.card import TimeSaid
 from harness.gate.comparing import Comparison
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, EvidenceFile, blocks_of, sample_line
 from harness.gate.judging import SAME_CODE
-from harness.gate.references import Settled, settle
 from harness.gate.rule import ESCALATE, decide
-from harness.gate.sides import Side
-from harness.gate.tasks import Arm, Laboratory, Sampled, Task, claim_of, hash_seed, timed, why
+from harness.gate.tasks import Arm, Laboratory, Sampled, Task, hash_seed, timed, why
+from harness.proof import IDENTICAL
 
 
 @dataclass(frozen=True)
 class Sized:
-    """The size of corpus at which base takes long enough, with its words and the merges that are right there."""
+    """The size of corpus at which base takes long enough, and the digest of the right merges there."""
 
     task: Task
-    settled: Settled
+    merges_sha256: str | None
     seconds: float
 
 
 class Timing:
     """Times comparisons one after another, each until it is decided."""
 
-    def __init__(self, laboratory: Laboratory, ours: Side, evidence: EvidenceFile, show: Show) -> None:
+    def __init__(self, laboratory: Laboratory, evidence: EvidenceFile, show: Show) -> None:
         self.laboratory = laboratory
         self.said: TimeSaid = laboratory.card.time
-        self.ours = ours
         self.evidence = evidence
         self.show = show
         self.order = random.Random(0)
@@ -75,7 +73,7 @@ class Timing:
             data=sized.task.described,
             threads=threads,
             sample_seconds=round(sized.seconds, 6),
-            merges_sha256=sized.settled.digest,
+            merges_sha256=sized.merges_sha256,
         )
         decided = self.blocks(comparison, asked, sized, TRIAGE, self.said.triage.blocks)
         if decided and decide(self.said, *self.stages(name, threads)).state == ESCALATE:
@@ -108,15 +106,16 @@ class Timing:
         head = self.laboratory.sample(comparison.head, task)
         if head.answer["status"] != "ok":
             return state_of(comparison.head, head, task)
-        arms = ((comparison.base, sampled), (comparison.head, head))
-        claims = [claim for arm, each in arms if (claim := claim_of(arm.variant, each, task.cell.num_merges))]
-        # One variant's two sides are no two witnesses.
-        settled = settle(
-            self.laboratory, self.ours, task, claims[:1] if len({c.family for c in claims}) == 1 else claims
-        )
-        if settled.reference is None:
-            return verdict.UNMEASURED, f"its merges are not confirmed: {settled.why}"
-        return Sized(task, settled, seconds)
+        arms = [(comparison.base.variant, sampled), (comparison.head.variant, head)]
+        found = list(zip(self.laboratory.prove(task, arms), (sampled, head), strict=True))
+        right = next((each.digest for one, each in found if one is not None and one.kind == IDENTICAL), None)
+        if right is None:
+            reasons = [f"{one.kind}, {one.reason}" for one, _ in found if one is not None]
+            return (
+                verdict.UNMEASURED,
+                f"its merges are not proved: {'; '.join(dict.fromkeys(reasons)) or 'there are none'}",
+            )
+        return Sized(task, right, seconds)
 
     def blocks(self, comparison: Comparison, asked: dict[str, Any], sized: Sized, stage: str, number: int) -> bool:
         """Measure so many blocks; whether all samples could be measured and came to the right merges."""

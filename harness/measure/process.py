@@ -36,7 +36,6 @@ from harness.measure.answers import (
 from harness.measure.control_group import ControlGroup
 from harness.measure.disturbance import COUNTED, content
 from harness.measure.guarded import Guarded, shorten, tail, tell
-from harness.measure.kept import UntouchedReferences
 from harness.measure.page_cache import COLD, drop
 from harness.measure.private import PrivateFolders, leave_only
 from harness.measure.processes import MARK, JobProcesses
@@ -136,7 +135,6 @@ def run(
     killed_before = killed_for_memory()
     with (
         (output / "stderr").open("a+b", buffering=0) as stderr,
-        UntouchedReferences(),
         PrivateFolders() as private,
         ControlGroup() as group,
     ):

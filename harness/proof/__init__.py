@@ -3,3 +3,8 @@
 In: a trainer, a counter, or a list of merges with the words it was made of. Out: the checks that failed, with the
 smallest input that shows it; for merges, which of them were the most frequent pair of their moment.
 """
+
+IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = (
+    "identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"
+)  # fmt: skip
+IDENTITIES = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED)

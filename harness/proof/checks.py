@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness.measure.apart import BrokeDown, Finding
 from harness.worker.calling import arguments_for
 from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, Unavailable, WordCounts
 
@@ -42,10 +41,6 @@ class CheckFailed(AssertionError):
     shown_by: Counterexample | None = None
 
 
-class SubjectBrokeDown(CheckFailed):
-    """The process of what was checked is no more, so that no other check can be made of it."""
-
-
 class CheckSkipped(Exception):
     """A check does not apply, or cannot be made here; the message says why."""
 
@@ -71,8 +66,6 @@ class Outcome:
     status: str
     message: str = ""
     shown_by: Counterexample | None = field(default=None, compare=False)
-    broke_down: bool = field(default=False, compare=False)
-    """Whether it left nothing that could be checked further."""
 
 
 def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
@@ -80,8 +73,7 @@ def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
     try:
         check(subject)
     except CheckFailed as failure:
-        broke_down = isinstance(failure, SubjectBrokeDown)
-        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by, broke_down)
+        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by)
     except (CheckSkipped, Unavailable) as reason:
         return Outcome(check.name, check.group, "skipped", str(reason))
     return Outcome(check.name, check.group, "passed")
@@ -129,7 +121,7 @@ def learn_from(
         merges = train(*positional, **keywords)
     except Unavailable:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         asked = "".join(f", {name}={value}" for name, value in keywords.items())
         raise failure_of(error, f"asked for {num_merges} merges{asked}\n{shown(given)}") from error
     if isinstance(merges, Merges):
@@ -139,12 +131,9 @@ def learn_from(
     return merges
 
 
-def failure_of(error: Exception, asked: str) -> CheckFailed:
+def failure_of(error: BaseException, asked: str) -> CheckFailed:
     """A call that raised something, with what it was asked."""
-    if isinstance(error, BrokeDown):
-        return SubjectBrokeDown(f"{error}\n{asked}")
-    said = str(error) if isinstance(error, Finding) else f"raised {type(error).__name__}: {error}"
-    return CheckFailed(f"{said}\n{asked}")
+    return CheckFailed(f"raised {type(error).__name__}: {error}\n{asked}")
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, AnyStr, TypeVar
 
 from harness.common import registry
-from harness.measure.apart import BrokeDown
-from harness.proof.checks import CheckFailed, Counterexample, Outcome, SubjectBrokeDown, learn, to_exhaustion
+from harness.proof.checks import CheckFailed, Counterexample, Outcome, learn, to_exhaustion
 from variants import vetoes
 from variants.contract import GPT2_PATTERN, GREATEST_BYTES, Corpus, Merge, TieBreak, WordCounts
 
@@ -150,8 +149,6 @@ class WrongWords(Counterexample):
         """The trainer's merges; None if it fails to give any."""
         try:
             return learn(train, self.words, self.num_merges, **self.keywords())
-        except SubjectBrokeDown:
-            raise
         except CheckFailed:
             return None
 
@@ -229,8 +226,6 @@ class WrongFile(Counterexample):
             path.write_bytes(self.content)
             try:
                 return dict(count(Corpus(str(path), self.special_tokens, self.pattern, self.errors), **keywords))
-            except BrokeDown as broken:
-                raise SubjectBrokeDown(str(broken)) from broken
             except Exception:  # whatever it raises is a failure to count
                 return None
 
@@ -303,10 +298,7 @@ def pasted(outcome: Outcome, subject: Callable[..., Any], checks_from: str) -> s
     `checks_from` is the expression that lists the checks: it names a function of harness.
     """
     if outcome.shown_by is not None:
-        smallest = outcome.shown_by
-        with contextlib.suppress(SubjectBrokeDown):  # then it stays as it was found
-            smallest = smallest.smallest(subject)
-        test = smallest.as_test(subject)
+        test = outcome.shown_by.smallest(subject).as_test(subject)
         if len(test) <= LONGEST_TEST:
             return test
     imported, called, keywords = call_of(subject)

@@ -23,7 +23,6 @@ from harness.proof.checks import (
     Check,
     CheckFailed,
     CheckSkipped,
-    SubjectBrokeDown,
     Words,
     expect_merges,
     learn,
@@ -224,8 +223,6 @@ def check_searched_words(tie_break: TieBreak, train: Train) -> None:
     for words in searched_words():
         try:
             expect_definition(train, words, to_exhaustion(words), tie_break)
-        except SubjectBrokeDown:
-            raise
         except CheckFailed:
             _search(tie_break, train, advice)
             raise
@@ -251,8 +248,6 @@ def _search(tie_break: TieBreak, train: Train, advice: str) -> None:
             return  # no smaller ones are looked for any more
         try:
             expect_definition(train, words, to_exhaustion(words), tie_break, advice=advice)
-        except SubjectBrokeDown:
-            raise
         except CheckFailed:
             if not wrong:
                 give_up = time.monotonic() + counterexamples.SHRINKING_SECONDS

@@ -448,12 +448,14 @@ def replay(
     tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
     min_count: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
+    until_wrong: bool = False,
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
 ) -> Replay:
     """Judge every merge by the true counts at its moment; after a wrong one the next is judged by where that led.
 
+    With `until_wrong` the replay ends with the first merge that is wrong, or that the only tie-break does not take.
     What training went on from, and the veto that it was under, are said as to a trainer (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
@@ -486,6 +488,8 @@ def replay(
             judgement = TIE if best.tied > 1 else MAXIMUM
         seen.add(merge)
         steps.append(Step(number, merge, judgement, count, best))
+        if until_wrong and (judgement not in RIGHT or (len(tie_breaks) == 1 and not steps[-1].right_under)):
+            break
         true.follow(merge)
         on_progress(number)
     return Replay(steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes)

@@ -15,12 +15,13 @@ from typing import Any
 from harness.common.comparison import Comparison, compare
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, ratio_text, share_text
+from harness.proof import IDENTICAL
 from harness.results.charts.race import name_of
 from harness.results.charts.values import SIGNS, value_of
-from harness.results.fairness import class_text, given_sheet
+from harness.results.columns import proof_text
+from harness.results.fairness import given_sheet
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row
-from harness.runs.record_keys import IDENTICAL
 
 UNRANKED = NOT_MEASURED
 LEAST_SHARE = 0.4
@@ -134,7 +135,7 @@ def sheet_of(section: Section) -> Sheet:
             for width in section.widths
         ),
         Column("memory", [memory_text(place) for place in places]),
-        Column("merges", [class_text(place.best or place.first) for place in places], figures=False),
+        Column("merges", [merges_text(place.best or place.first) for place in places], figures=False),
         Column("verdict", [verdict(place) for place in places], figures=False),
     ]
     return Sheet([], columns, ["" for _ in places], [])
@@ -152,6 +153,10 @@ def time_text(row: Row | None) -> str:
     return "wrong" if row.status == "mismatch" else row.status.replace("_", " ")
 
 
+def merges_text(row: Row) -> str:
+    return proof_text(row) if row.status in ("ok", "mismatch") else NOT_MEASURED
+
+
 def limit_of(row: Row) -> float | None:
     return (row.record.get("limits") or {}).get("wall_seconds")
 
@@ -165,7 +170,7 @@ def verdict(place: Place) -> str:
     """One line: what is wrong with its merges, else how it compares, what threads gain, and where its time goes."""
     wrong = next((row for row in place.rows.values() if row.status == "mismatch"), None)
     if wrong is not None:
-        reason = wrong.identity.get("reason") or wrong.reason or "its merges are not the reference's"
+        reason = wrong.identity.get("reason") or wrong.reason or "they are not the defined ones"
         return f"wrong merges, so that no time counts: {one_line(reason)}"
     row = next((place.rows[width] for width in sorted(place.rows) if place.rows[width].total is not None), None)
     if row is None:

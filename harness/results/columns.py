@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.common.comparison import Comparison, compare
@@ -18,16 +18,15 @@ from harness.common.units import (
     seconds_texts,
     share_text,
 )
+from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.results.baseline import Baseline
 from harness.results.fairness import NOT_COMPARABLE, outside
-from harness.results.legend import NOT_MEASURED, SAMPLED, UNCONFIRMED, Legend, divergence_text, status_text
+from harness.results.legend import NOT_MEASURED, SAMPLED, UNCONFIRMED, Legend, status_text
 from harness.results.rows import Row, decimals_of, measured_phases
 from harness.runs.record_keys import PHASES
+from variants.contract import GREATEST_BYTES
 
 NO_DIFFERENCE = "no difference"
-_LONGEST_TOKEN = 20
-_NAMED_IN_PROOF = 2
-_LONGEST_WITNESS = 20
 
 
 def column(
@@ -166,21 +165,30 @@ def merges_column(rows: Sequence[Row]) -> Column:
 
 
 def proof_column(rows: Sequence[Row]) -> Column:
-    """By whom the merges are proved; a witness that nobody asked for does not make the column wide by its name."""
-    asked = {row.name for row in rows}
-    return Column("proof", [_proof(row, asked) for row in rows], figures=False)
+    """Whether the merges of each row are the defined ones."""
+    return Column("proof", [proof_text(row) for row in rows], figures=False)
 
 
-def witnesses_note(rows: Sequence[Row]) -> list[str]:
-    """The names that the column of proofs is too narrow for; nothing if there are none."""
-    asked = {row.name for row in rows}
-    proved = [row for row in rows if row.status == "ok" and row.confirmed]
-    long = dict.fromkeys(name for row in proved for name in row.agreeing if _is_long(name, asked))
-    return [f"proof: others with the same merges: {', '.join(long)}."] if long else []
-
-
-def _is_long(name: str, asked: Set[str]) -> bool:
-    return name not in asked and len(name) > _LONGEST_WITNESS
+def proof_text(row: Row) -> str:
+    """
+    >>> proof_text(Row({"identity": {"kind": "wrong", "merge": 12}}, "mismatch", "", 1))
+    'wrong at merge 12'
+    >>> proof_text(Row({"identity": {"kind": "identical", "tie_break": "raw_bytes"}}, "ok", "", 1, proved=True))
+    'identical (raw_bytes)'
+    """
+    identity = row.identity
+    if row.status == "mismatch":
+        return f"wrong at merge {count_text(identity['merge'])}" if identity.get("merge") else WRONG
+    if row.status != "ok":
+        return status_text(row)
+    if row.disputed:
+        return f"{row.digest} {UNCONFIRMED}"
+    if row.by_design:
+        return BY_DESIGN.replace("_", " ")
+    if not row.proved:
+        return UNPROVED
+    tie_break = identity.get("tie_break") or GREATEST_BYTES.value
+    return str(identity["kind"]).replace("_", " ") + (f" ({tie_break})" if tie_break != GREATEST_BYTES.value else "")
 
 
 def nothing(row: Row) -> str:
@@ -190,23 +198,6 @@ def nothing(row: Row) -> str:
 
 def mark_of(row: Row) -> str:
     return UNCONFIRMED if row.status == "ok" and not row.confirmed else ""
-
-
-def _proof(row: Row, asked: Set[str]) -> str:
-    if row.status == "mismatch":
-        return f"≠ {divergence_text(row, _LONGEST_TOKEN)}"
-    if row.status != "ok":
-        return status_text(row)
-    if not row.confirmed:
-        return f"{row.digest} {UNCONFIRMED}"
-    if (row.record.get("proof") or {}).get("state") == "replayed":
-        return f"{row.digest} = true counts"
-    named = [name for name in row.agreeing if not _is_long(name, asked)][:_NAMED_IN_PROOF]
-    others = len(row.agreeing) - len(named)
-    told = ", ".join(named)
-    if others:
-        told += f" +{others}" if named else "one other" if others == 1 else f"{others} others"
-    return f"{row.digest} = {told}" if told else row.digest
 
 
 def merges_differ(rows: Sequence[Row], legend: Legend) -> bool:

@@ -10,26 +10,26 @@ from collections.abc import Iterable, Sequence
 
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, counted_text, one_line, token_text
+from harness.proof import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 from harness.results.legend import NOT_MEASURED, Legend
 from harness.results.rows import Row
 from harness.runs.fields import WORK
-from harness.runs.record_keys import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
 
 NOT_COMPARABLE = "not comparable"
 LONGEST_TOKEN = 20
 
 EXPLAINED = {
-    IDENTICAL: "the same merges as ours under the tie-break in parentheses",
+    IDENTICAL: "each merge is the defined one; the tie-break is in parentheses unless it is greatest_bytes",
     UP_TO_TIES: "each merge was one of the most frequent pairs at its moment, by a replay against the true counts, but "
     "none of our tie-breaks chooses all of them",
     BY_DESIGN: "other merges, on purpose",
-    WRONG: "a pair was merged although another was more frequent, by a replay against the true counts",
+    WRONG: "not the defined merges, by a replay against the true counts",
 }
 
 
 def outside(rows: Sequence[Row]) -> bool:
-    """Whether any row is of a trainer that says how it was fed or how far it is like ours."""
-    return any(row.identity or row.record.get("feeding") for row in rows)
+    """Whether any row is of a trainer that says how it was fed."""
+    return any(row.record.get("feeding") for row in rows)
 
 
 def incomparable(row: Row, base: Row) -> str | None:
@@ -45,29 +45,13 @@ def incomparable(row: Row, base: Row) -> str | None:
     return None
 
 
-def identity_column(rows: Sequence[Row]) -> Column:
-    return Column("identity", [class_text(row) for row in rows], figures=False)
-
-
-def class_text(row: Row) -> str:
-    """A class in words, with the tie-break where there is one.
-
-    >>> class_text(Row({"identity": {"kind": "identical", "tie_break": "raw_bytes"}}, "ok", "", 1))
-    'identical (raw_bytes)'
-    """
-    kind = row.identity.get("kind")
-    if kind is None:
-        return NOT_MEASURED
-    tie_break = row.identity.get("tie_break")
-    return str(kind).replace("_", " ") + (f" ({tie_break})" if tie_break else "")
-
-
 def identity_notes(legend: Legend) -> list[str]:
     """What the classes in sight mean, and what shows those that are not plain."""
-    kinds = {row.identity.get("kind") for row in legend.rows}
-    notes = [f"{kind.replace('_', ' ')}: {text}." for kind, text in EXPLAINED.items() if kind in kinds]
+    kinds = {row.identity["kind"] for row in legend.rows if row.status in ("ok", "mismatch") and not row.counting_only}
+    told = EXPLAINED if kinds & {UP_TO_TIES, BY_DESIGN} or outside(legend.rows) else {}
+    notes = [f"{kind.replace('_', ' ')}: {text}." for kind, text in told.items() if kind in kinds]
     for row, label in zip(legend.rows, legend.short_labels(), strict=True):
-        if row.identity.get("reason") and row.identity["kind"] != WRONG:  # what is wrong is told where its time is not
+        if row.identity.get("reason") and row.identity["kind"] in (UP_TO_TIES, BY_DESIGN):
             notes.append(f"{label}, {row.identity['kind'].replace('_', ' ')}: {shown_by(row)}.")
     return notes
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.common.media import well_formed
+from harness.proof import UNPROVED, WRONG
 from harness.results.baseline import Baseline
 from harness.results.rows import Row, measured_phases
 from harness.runs.fields import value_at
@@ -67,10 +68,11 @@ def _texts() -> _Columns:
         "counting": _recorded("counting"),
         "status": lambda row: row.status,
         "reason": lambda row: row.reason or None,
-        "proof": _proof_state,
-        "identity": _recorded("identity.kind"),
-        "agreeing": lambda row: " ".join(row.agreeing) or None,
-        "first_divergence": lambda row: _json(row.record.get("first_divergence")),
+        "proof": _proof,
+        "proof_tie_break": _of_identity("tie_break"),
+        "wrong_merge": _of_identity("merge"),
+        "got": lambda row: _json(_of_identity("got")(row)),
+        "want": lambda row: _json(_of_identity("want")(row)),
         "data": _recorded("data.name"),
         "data_sha256": _recorded("data.sha256"),
         "special_tokens": lambda row: _json(row.record.get("special_tokens")),
@@ -108,12 +110,15 @@ def _marks() -> _Columns:
     return {name: operator.attrgetter(name) for name in ("memory_is_sampled",)}
 
 
-def _proof_state(row: Row) -> str | None:
-    """That of the row, which is the weakest of its records'."""
+def _proof(row: Row) -> str | None:
+    """The identity of the row, which is the weakest of its records'."""
     if row.counting_only or row.status not in ("ok", "mismatch"):
         return None
-    weak = "mismatch" if row.status == "mismatch" else "unconfirmed"
-    return row.record["proof"]["state"] if row.confirmed else weak
+    return WRONG if row.status == "mismatch" else row.identity["kind"] if row.proved or row.by_design else UNPROVED
+
+
+def _of_identity(key: str) -> Callable[[Row], Any]:
+    return lambda row: None if row.counting_only else row.identity.get(key)
 
 
 def _json(value: Any) -> str | None:

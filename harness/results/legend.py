@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, token_text
+from harness.proof import IDENTICAL, WRONG
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS, FIELD
 from harness.runs.record import BY_ITSELF
-from harness.runs.record_keys import WRONG
 
 NOT_MEASURED = "-"
 SAMPLED = "~"
@@ -142,17 +142,17 @@ def status_text(row: Row) -> str:
 
 
 def divergence_text(row: Row, longest: int = 1000) -> str:
-    """Where a mismatch departs from the reference, in a table's cell or in a sentence, which shows longer tokens.
+    """Where wrong merges depart from the defined ones.
 
-    >>> wrong = {"first_divergence": {"merge": 12, "got": ["61", "ff20"], "want": None}}
+    >>> wrong = {"identity": {"kind": "wrong", "merge": 12, "got": ["61", "ff20"], "want": None}}
     >>> divergence_text(Row(wrong, "mismatch", "", 1))
     "@merge 12: got 'a'+'\\\\xff ', want no merge"
     """
-    divergence = row.record.get("first_divergence")
-    if not divergence:
-        return one_line(row.reason)
-    got, want = (_merge_text(divergence.get(side), longest) for side in ("got", "want"))
-    return f"@merge {count_text(divergence['merge'])}: got {got}, want {want}"
+    identity = row.identity
+    if not (identity.get("got") or identity.get("want")):
+        return one_line(identity.get("reason") or row.reason)
+    got, want = (_merge_text(identity.get(side), longest) for side in ("got", "want"))
+    return f"@merge {count_text(identity['merge'])}: got {got}, want {want}"
 
 
 def _merge_text(merge: Sequence[str] | None, longest: int) -> str:
@@ -165,23 +165,14 @@ def failure_text(row: Row) -> str:
     >>> failure_text(Row({"vocab_size": 999, "merges_done": 311}, "timeout", "over 20 s", 1))
     'timeout: over 20 s, after 311 of 743 merges'
     """
-    if row.status == "mismatch" and row.identity.get("kind") == WRONG:
-        return f"its merges are wrong, so no time is shown: {one_line(row.identity['reason'])}{_smallest_text(row)}"
     if row.status == "mismatch":
-        against = ", ".join((row.record.get("proof") or {}).get("by") or ())
-        reference = f"the reference ({against})" if against else "the reference"
-        return f"its merges differ from {reference}, so no time is shown: {divergence_text(row)}"
+        wrong = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
+        return f"its merges are wrong, so no time is shown: {one_line(wrong or divergence_text(row))}"
     reason, done, requested = one_line(row.reason), row.record.get("merges_done"), row.requested_merges
     told = f"{status_text(row)}: {reason}" if reason else status_text(row)
     if done and requested is not None and done < requested:
         told += f", after {count_text(done)} of {count_text(requested)} merges"
     return f"{told}{_extrapolation_text(row)}"
-
-
-def _smallest_text(row: Row) -> str:
-    """The smallest corpus that shows what is wrong."""
-    smallest = row.identity.get("smallest")
-    return f"; merge {smallest['merge']} on the text {smallest['text']!r} shows it" if smallest else ""
 
 
 def _extrapolation_text(row: Row) -> str:
@@ -191,8 +182,7 @@ def _extrapolation_text(row: Row) -> str:
         return ""
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
     exponent = f"; over sizes, exponent {expected['exponent']:.2f}" if expected.get("exponent") is not None else ""
-    proved = (row.record.get("proof") or {}).get("state") in ("reference", "confirmed")
-    merges = "; its merges so far match the reference" if proved else ""
+    merges = "; its merges so far are right" if row.identity["kind"] == IDENTICAL else ""
     if expected["high_seconds"] > TELLS_NOTHING * expected["low_seconds"]:
         return f"; all would take over {low}; how much longer is unknown{merges}"
     return f"; all would take {total} ({low} to {high}{exponent}){merges}"
@@ -201,9 +191,10 @@ def _extrapolation_text(row: Row) -> str:
 def _remarks(row: Row) -> Iterable[str]:
     """What is to be said of a row that has times; rows of which the same is said are named together."""
     if row.by_design and not row.proved:
-        yield f"{UNCONFIRMED} meant to differ, so nothing confirms the merges of"
+        yield f"{UNCONFIRMED} meant to differ, so nothing proves the merges of"
     elif not row.proved:
-        yield f"{UNCONFIRMED} no variant of another family has confirmed the merges of"
+        why = one_line(row.identity.get("reason") or "")
+        yield f"{UNCONFIRMED} not proved{f' ({why})' if why else ''}"
     if row.disputed:
         yield f"{UNCONFIRMED} these differ in their merges, so not all are right"
     if row.seconds and "count" not in row.seconds and row.record.get("counting") == BY_ITSELF:

@@ -132,7 +132,7 @@ def pivot_sheet(laid: Pivot) -> Sheet:
     unit = [units_note([laid.figure.name])] if laid.baseline is None else []
     refusals = laid.baseline.refusals(legend.short_labels()) if laid.baseline is not None else []
     caption = [f"{laid.heading} by {', '.join(laid.down)} and {laid.across}", *legend.caption()]
-    wrong = [f"{WRONG} its merges are not the reference's."] if WRONG in texts else []
+    wrong = [f"{WRONG} its merges are wrong."] if WRONG in texts else []
     return Sheet(
         caption, columns, ["" for _ in lines], [*legend.notes(), *refusals, *wrong, *blank, *filter(None, unit)]
     )

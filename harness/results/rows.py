@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.common.comparison import Sample, sample_of, spread
 from harness.common.units import decimals_for
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
 from harness.runs.fields import (
     WORK,
     InWords,
@@ -31,11 +32,13 @@ from harness.runs.fields import (
     together,
 )
 from harness.runs.record import BY_ITSELF
-from harness.runs.record_keys import BY_DESIGN, PHASES
+from harness.runs.record_keys import PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
-_PROVED = ("reference", "confirmed", "replayed")
+_PROVED = (IDENTICAL, UP_TO_TIES)
+_OLD_PROOFS = {"reference": IDENTICAL, "confirmed": IDENTICAL, "replayed": IDENTICAL, "mismatch": WRONG}
+"""What the states of a proof mean in records from before every list of merges had an identity."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,6 @@ class Row:
     phases: tuple[Mapping[str, float | None], ...] = ()
     instructions: int | None = None
     proved: bool = False
-    agreeing: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     disputed: tuple[str, ...] = ()
 
@@ -136,8 +138,8 @@ class Row:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """How far an outside trainer's merges are those that are defined; empty where nobody asked."""
-        return self.record.get("identity") or {}
+        """Whether its merges are the defined ones, and what shows it if not."""
+        return identity_of(self.record)
 
     @cached_property
     def by_design(self) -> bool:
@@ -152,7 +154,7 @@ class Row:
 
     @cached_property
     def confirmed(self) -> bool:
-        """Whether a variant of another family came to the same merges."""
+        """Whether its merges are proved, and no other row contradicts them."""
         return self.proved and not self.disputed
 
     @cached_property
@@ -187,52 +189,48 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     records = [record for record in records if not record.get("warm_up") or _differs(record)]
-    records = _confirmed_by_others(records)
+    records = _with_proofs(records)
     trained = [record for record in records if not counts_only(record)]
     return _disputes([_row(cell) for cell in together(trained or records, cell_of)])
 
 
-def _confirmed_by_others(records: Sequence[Record]) -> list[Record]:
-    """The records, those from before an interruption with the proof that the same merges have in the same run.
+def identity_of(record: Record) -> Mapping[str, Any]:
+    """The identity of a record's merges; of an old record, what its proof said."""
+    if identity := record.get("identity"):
+        return identity  # type: ignore[no-any-return]
+    kind = _OLD_PROOFS.get(str((record.get("proof") or _NOTHING).get("state")), UNPROVED)
+    if kind == WRONG:
+        return {"kind": kind, **(record.get("first_divergence") or _NOTHING)}
+    return {"kind": kind, "tie_break": record.get("tie_break") if kind == IDENTICAL else None}
 
-    A block that was cut short may have it from any cell, a whole one that was not proved yet from its own cell's later
-    blocks.
+
+def _with_proofs(records: Sequence[Record]) -> list[Record]:
+    """The records; merges that an interrupted run left unproved are proved if the same merges are later in that run.
+
+    A block that was cut short may have the proof from any cell, a whole one from its own cell.
     """
-    cut_short = {
-        record.get("run_id")
-        for record in records
-        if record.get("block_whole") is False or (record.get("proof") or _NOTHING).get("state") == "unconfirmed"
-    }
-    if not cut_short:
-        return list(records)
-    proofs: dict[Key, Record] = {}
-    for record in records:
-        if record.get("run_id") in cut_short and _proof_of(record).get("state") in _PROVED and record["status"] == "ok":
-            proofs.setdefault(_answer(record), record["proof"])
-            proofs.setdefault((record.get("run_key"), *_answer(record)), record["proof"])
-    return [_with_proof(record, proofs) for record in records]
+    runs = {record.get("run_id") for record in records if _is_unproved(record)}
+    proofs: dict[Key, Mapping[str, Any]] = {}
+    for record in records if runs else ():
+        if record.get("run_id") in runs and record["status"] == "ok" and identity_of(record)["kind"] in _PROVED:
+            proofs.setdefault(_answer(record), identity_of(record))
+            proofs.setdefault((record.get("run_key"), *_answer(record)), identity_of(record))
+    return [_with_proof(record, proofs) if _is_unproved(record) else record for record in records]
 
 
-def _with_proof(record: Record, proofs: Mapping[Key, Record]) -> Record:
+def _with_proof(record: Record, proofs: Mapping[Key, Mapping[str, Any]]) -> Record:
     cut_short = record.get("block_whole") is False
-    if _differs(record) or not (cut_short or _proof_of(record).get("state") == "unconfirmed"):
-        return record
-    proof = proofs.get(_answer(record) if cut_short else (record.get("run_key"), *_answer(record)))
-    return record if proof is None else {**record, "proof": {**proof, "state": "confirmed"}}
+    identity = proofs.get(_answer(record) if cut_short else (record.get("run_key"), *_answer(record)))
+    return record if identity is None else {**record, "identity": identity}
+
+
+def _is_unproved(record: Record) -> bool:
+    return record.get("merges_sha256") is not None and identity_of(record)["kind"] == UNPROVED
 
 
 def _answer(record: Record) -> Key:
     """The run, the question and the merges that were the answer to it."""
     return record.get("run_id"), asked_of(record), record.get("merges_sha256")
-
-
-def _proof_id(record: Record) -> int:
-    """Which mapping its proof is: that of the record before, often."""
-    return id(record.get("proof"))
-
-
-def _proof_of(record: Record) -> Mapping[str, Any]:
-    return record.get("proof") or _NOTHING
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -268,7 +266,7 @@ def _row(cell: Sequence[Record]) -> Row:
 
 
 def _differs(record: Record) -> bool:
-    return record["status"] == "mismatch" or _proof_of(record).get("state") == "mismatch"
+    return bool(record["status"] == "mismatch" or identity_of(record)["kind"] == WRONG)
 
 
 def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
@@ -284,16 +282,13 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
     seconds = _columns([*timed, *untimed])
     tallies = _columns([record.get("tallies") or _NOTHING for record in right])
-    proofs = [_proof_of(next(alike)) for _, alike in itertools.groupby(right, key=_proof_id)]
-    by = dict.fromkeys(name for proof in proofs for name in proof.get("by") or ())
-    proved = all(proof.get("state") in _PROVED for proof in proofs)
+    proved = all(identity_of(record)["kind"] in _PROVED for record in right)
     return Row(
         first,
         "ok",
         "",
         max(len(timed), len(instructions), 1),
         lost=lost,
-        agreeing=tuple(name for name in by if name != first.get("variant")),
         samples=tuple(samples),
         phases=tuple(timed),
         instructions=statistics.median_low(instructions) if instructions else None,

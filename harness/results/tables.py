@@ -30,9 +30,8 @@ from harness.results.columns import (
     ratio_columns,
     seconds_columns,
     speed_columns,
-    witnesses_note,
 )
-from harness.results.fairness import identity_column, identity_notes, outside
+from harness.results.fairness import identity_notes, outside
 from harness.results.fields import megabytes_per_second, pre_tokens_per_second, units_note
 from harness.results.frame import WORK
 from harness.results.legend import NOT_MEASURED, Legend, status_text
@@ -66,8 +65,7 @@ def notes_of(legend: Legend, relative_to: str | None = None, columns: Sequence[C
     """Failures by name, marks by meaning, what the times do not say, units."""
     units = units_note([column.heading for column in columns])
     found = findings(legend.rows, legend.short_labels(), relative_to)
-    told = [*legend.notes(), *identity_notes(legend), *found, *([units] if units else [])]
-    return told + (witnesses_note(legend.rows) if "proof" in {column.heading for column in columns} else [])
+    return [*legend.notes(), *identity_notes(legend), *found, *([units] if units else [])]
 
 
 def style_of(row: Row) -> str:
@@ -107,7 +105,6 @@ def training_columns(
     if counted:
         columns.append(column("instructions", rows, lambda row: row.instructions, instructions_text, mark_of))
         columns += [instructions_ratio(baseline)] if baseline is not None else []
-    columns += [identity_column(rows)] if from_outside else []
     return [*columns, proof_column(rows)]
 
 

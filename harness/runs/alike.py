@@ -10,6 +10,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from harness.proof import WRONG
 from harness.runs.record_keys import (
     CURVE,
     NUMBERS,
@@ -33,7 +34,8 @@ def all_sound(records: Sequence[Mapping[str, Any]], fresh: Columns) -> bool:
     """Whether nothing is wrong with any of the records, of which `fresh`, by keys, is not known yet."""
     return (
         all(record["status"] == "ok" and (record["variant"] or record["cell"] == "count") for record in records)
-        and not any(record.get("extrapolated") or record.get("identity") for record in records)
+        and not any(record.get("extrapolated") for record in records)
+        and not any((record.get("identity") or {}).get("kind") == WRONG for record in records)
         and _all_within("", fresh)
         and ("seconds" not in fresh or _all_add_up(fresh["seconds"]))
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.measure.process import Answer
 from harness.runs.cells import CountCell, TrainCell
-from harness.runs.verdict import Verdict
 from harness.worker.calling import OWN
 from variants.contract import Merge
 
@@ -53,7 +52,7 @@ class CountRun:
 
 @dataclass
 class Trained:
-    """A trainer's answer in one block, its merges, and in the end what is known of them.
+    """A trainer's answer in one block, its merges, and in the end their identity.
 
     `cut_short` if its block was interrupted: what it has in common with the cells measured later is not the moment.
     """
@@ -64,13 +63,12 @@ class Trained:
     answer: Answer
     counted: Counted
     merges: Sequence[Merge] | None = None
-    verdict: Verdict = field(default_factory=lambda: Verdict("unconfirmed"))
     cut_short: bool = False
     concurrent: bool = False
     tokens: int | None = None
     """How many tokens are left of the text; None where nobody asks."""
     identity: Any = None
-    """How far an outside trainer's merges are those that are defined (identity.py); None where nobody asks."""
+    """Whether its merges are the defined ones (proof/prove.py); None if they were not judged."""
 
     @property
     def tie_break(self) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
+from harness.proof import IDENTITIES, WRONG
 from variants import contract
 
 STATUSES = (
@@ -19,9 +20,7 @@ STATUSES = (
     "extrapolated",
 )
 CELLS = ("count", "train")
-PROOFS = ("reference", "confirmed", "replayed", "unconfirmed", "mismatch")
-IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG = "identical", "identical_up_to_ties", "different_by_design", "wrong"
-IDENTITIES = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG)
+OLD_PROOFS = ("reference", "confirmed", "replayed", "unconfirmed", "mismatch")
 FEEDING = ("program", "way_in", "pre_tokens", "special_tokens", "ties", "by_design", "own_words")
 PRESSURES = ("cpu", "memory", "io")
 PHASES = (*contract.PHASES, "other")
@@ -175,7 +174,7 @@ KEYS: dict[str, Key] = {
     "merges_sha256": Key(SHA256),
     "merges_done": Key(WHOLE),
     "proof": Key(MAPPING),
-    "proof.state": Key(one_of(*PROOFS), null=False),
+    "proof.state": Key(one_of(*OLD_PROOFS), null=False),
     "proof.by": Key(TEXTS, null=False),
     "identity": Key(MAPPING),
     "identity.kind": Key(one_of(*IDENTITIES), null=False),

@@ -14,6 +14,7 @@ from harness.common.comparison import Sample, sample_of
 from harness.measure import interpreters
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
+from harness.proof import WRONG
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.outcome import CountRun, Trained
 from harness.runs.record import BY_ITSELF, SCHEMA, Record
@@ -32,14 +33,14 @@ def train_record(trained: Trained, common: Record) -> Record:
     """The record of a trainer in one block; the counter's time in that block is part of its total."""
     cell, answer, counted = trained.cell, trained.answer, trained.counted
     reading = cell.reading
-    mismatch = trained.verdict.state == "mismatch"
+    mismatch = trained.identity is not None and trained.identity.kind == WRONG
     reads_itself = by_itself(trained.cell, trained.answer)
     return {
         "schema": SCHEMA,
         "run_key": cell.key(),
         "cell": "train",
         "status": "mismatch" if mismatch else answer["status"],
-        "reason": mismatch_reason(trained) if mismatch else without_paths(answer["reason"], reading),
+        "reason": trained.identity.reason if mismatch else without_paths(answer["reason"], reading),
         "variant": cell.variant.name,
         "family": cell.variant.family,
         "params": dict(cell.variant.params),
@@ -55,7 +56,6 @@ def train_record(trained: Trained, common: Record) -> Record:
         "tokens": trained.tokens,
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
-        "proof": {"state": trained.verdict.state, "by": list(trained.verdict.by)},
         "identity": None if trained.identity is None else asdict(trained.identity),
         "feeding": answer.get("feeding"),
         "takes_threads": answer.get("takes_threads"),
@@ -68,7 +68,6 @@ def train_record(trained: Trained, common: Record) -> Record:
         "limits": answer.get("limits"),
         "merges_done": answer.get("merges_done"),
         "last_phase": answer.get("last_phase"),
-        "first_divergence": trained.verdict.first_divergence,
         "stderr_tail": without_paths(answer.get("stderr_tail", ""), reading),
         "extrapolated": with_counting(answer.get("extrapolated"), counting_of(trained).get("total") or 0.0),
         "interpreter": interpreters.interpreter(cell.interpreter).label,
@@ -210,14 +209,6 @@ def what_was_seen(answer: Answer) -> Record:
         "affinity": answer.get("affinity"),
         "page_cache": answer.get("page_cache"),
     }
-
-
-def mismatch_reason(trained: Trained) -> str:
-    divergence = trained.verdict.first_divergence
-    if not trained.verdict.by:
-        return str(trained.identity.reason)
-    assert divergence is not None
-    return f"merge {divergence['merge']} differs from the reference of {', '.join(trained.verdict.by)}"
 
 
 def added(*parts: Any) -> float | None:

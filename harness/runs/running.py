@@ -16,6 +16,7 @@ from harness.common.units import count_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
 from harness.measure.process import Answer
+from harness.proof import WRONG
 from harness.runs import journal as resume
 from harness.runs.cells import CountCell, TrainCell, cells_of, count_key, distinct, tasks_of
 from harness.runs.command_line import Composed, compose
@@ -213,7 +214,8 @@ def save(learned: Sequence[Trained], place_of: dict[str, Path], overwrite: bool)
     """
     said = []
     for trained in learned:
-        if trained.answer["status"] == "ok" and trained.verdict.state != "mismatch":
+        right = trained.identity is None or trained.identity.kind != WRONG
+        if trained.answer["status"] == "ok" and right:
             said += save_one(trained, place_of[trained.cell.key()], overwrite)
     return said
 

@@ -46,12 +46,11 @@ from harness.runs.precision import Precision
 from harness.runs.record import Record
 from harness.runs.record_of import by_itself, count_record, train_record
 from harness.runs.settings import Settings
-from harness.runs.verdict import Claim
 from harness.worker import word_store
 from variants.contract import Merge
 
 PATIENCE = 10
-"""How many times limits.wall what is not measured may take: trainers run for a reference, counters for their words."""
+"""How many times limits.wall counters may take for words that are not measured."""
 
 
 class Run:
@@ -76,6 +75,8 @@ class Run:
         self.precision = None if rule is None else Precision(rule, self.cells)
         self.counts, self.counted, self.trained = taken_up(entries, self.cells, self.blocks, self.wanted)
         self.disagreements: list[str] = []
+        self.right_words: dict[str, str | None] = {}
+        self.without_words: set[str] = set()
         self.restless = 0
         self.jobs = 0
         blocks = settings.measure.warm_up + settings.repeat
@@ -188,17 +189,37 @@ class Run:
         if wrong := self.counted_otherwise(cell, counted, answer["tallies"].get("documents")):
             answer.update(status="error", reason=wrong)
             return None
-        try:
-            words = store.keep_words(cell.reading, counted)
-        except store.OtherWords as error:
-            answer.update(status="mismatch", reason="it came to other words than a counter before it")
-            self.disagreements.append(
-                f"{file.name}: counting={cell.counter.name} came to other words than a counter before it; check both "
-                f"with python -m harness.conformance, then remove {error}"
-            )
+        if not self.are_right(cell, store.manifest_of(counted)["sha256"], answer):
             return None
+        words = store.keep_words(cell.reading, counted)
         answer["documents"] = answer["tallies"].get("documents")
         return words
+
+    def are_right(self, cell: CountCell, sha256: str, answer: Answer) -> bool:
+        """Check words of a counter that is not ours, or that differ from the cached ones, against one of ours.
+
+        The check is made once for each corpus; a counter that fails it gets no time.
+        """
+        checker, cached = registry.default_counter(), store.words_of(cell.reading)
+        ours = cell.counter.target in registry.counter_targets()
+        differ = cached is not None and store.manifest_of(cached)["sha256"] != sha256
+        if cell.counter.target == checker.target or (ours and not differ):
+            return True
+        name, key = cell.reading.file.name, cell.reading.key
+        if key not in self.right_words:
+            lent = replace(cell, counter=checker, threads=os.cpu_count() or 1, limits=patient(cell.limits))
+            words = self.run_counter(f"checking the words of {name} ({checker.name})", lent)[1]
+            self.right_words[key] = None if words is None else store.manifest_of(words)["sha256"]
+        if self.right_words[key] is None:
+            reason = f"its words could not be checked, for counting={checker.name} failed"
+            answer.update(status="error", reason=reason)
+        elif self.right_words[key] != sha256:
+            answer.update(status="mismatch", reason=f"its words are not those of counting={checker.name}")
+            self.disagreements.append(
+                f"{name}: the words of counting={cell.counter.name} are not those of counting={checker.name}; check it "
+                f"with python -m harness.conformance {cell.counter.target} --counter"
+            )
+        return self.right_words[key] == sha256
 
     def train(self, cell: TrainCell, block: Block) -> Trained:
         """Measure a trainer on the words its counter made; without words the counter's failure is its own."""
@@ -271,13 +292,14 @@ class Run:
         return self.settings.concurrent or (self.timed and lock.is_concurrent())
 
     def prove(self, interrupted: bool = False) -> None:
-        """Give every trained cell its verdict, and a sentence for each corpus on which families disagree."""
+        """Judge the merges of every trained cell; after an interruption they stay unproved."""
         from harness.runs.prove import count_tokens, prove_all  # here: numpy comes with it, and is needed only now
 
         if interrupted:
             mark_cut_short(self.wanted, self.counted, self.trained, self.blocks)
-        self.disagreements += prove_all(self.trained, self.run_judge, self.count_otherwise, interrupted)
-        if self.settings.tokens and not interrupted:
+            return
+        prove_all(self.trained, self.count_otherwise)
+        if self.settings.tokens:
             count_tokens(self.trained)
 
     def count_otherwise(self, cell: TrainCell, reading: Reading) -> Path | None:
@@ -289,18 +311,6 @@ class Run:
         lent = replace(cell.count, reading=reading, counter=lender, threads=os.cpu_count() or 1)
         lent = replace(lent, limits=patient(cell.limits))
         return self.run_counter(f"words of {reading.file.name} in its own way ({lender.name})", lent)[1]
-
-    def run_judge(self, cell: TrainCell, judge: VariantCard, num_merges: int) -> Claim | None:
-        """Run a variant of another family, untimed, for its merges only."""
-        words = store.words_of(cell.reading)
-        if words is None:  # the cache was emptied meanwhile: then nothing is proved, and nothing lost
-            return None
-        label = f"reference for {cell.reading.file.name} ({judge.name})"
-        unhurried = replace(cell, count=replace(cell.count, limits=patient(cell.limits)))
-        answer, merges = self.run_trainer(label, train_job(cell, judge, num_merges, words, None), unhurried, measure)
-        if answer["status"] != "ok" or merges is None:
-            return None
-        return Claim(judge.name, judge.family, merges, num_merges, whole=True)
 
     def records(self) -> list[Record]:
         """Every record of this run: counters first, then trainers in the order they were asked for."""

@@ -75,7 +75,3 @@ class RefusingMeter(RecordingMeter):
     def progress(self, done: int) -> bool:
         super().progress(done)
         return False
-
-
-JUDGED_METERS = {"RecordingMeter": RecordingMeter, "RefusingMeter": RefusingMeter}
-"""By name, those that a judge in another process can ask for."""

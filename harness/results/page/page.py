@@ -22,6 +22,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import count_text
 from harness.results.charts.seconds import MOST_RUNS
 from harness.results.chosen import IN_NO_PICTURE
+from harness.results.columns import proof_text
 from harness.results.fairness import given_sheet, identity_notes, outside, shown_by
 from harness.results.legend import Legend, status_text
 from harness.results.matches import Sets, comparison_of, comparison_sheet
@@ -252,8 +253,8 @@ def _details(page_rows: PageRows, place: int) -> dict[str, Any]:
         "task": page_rows.tasks[place],
         "outcome": status_text(row) + (f": {row.reason}" if row.reason else ""),
         "merges": record.get("merges_sha256"),
-        "agreeing": ", ".join(row.agreeing),
-        "identity": shown_by(row) if row.identity.get("reason") else None,
+        "proof": None if row.counting_only else proof_text(row),
+        "shown by": shown_by(row) if row.identity.get("reason") else None,
         "corpus": f"{row.corpus.get('name')}, sha256 {row.corpus.get('sha256')}" if row.corpus else None,
         "parameters": ", ".join(f"{name}={value}" for name, value in (record.get("params") or {}).items()),
         "runs": _runs(row),

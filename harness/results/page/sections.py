@@ -19,7 +19,7 @@ from harness.runs.fields import DECISIVE
 from harness.worker.calling import OWN
 
 STATUSES = {
-    "ok": "measured to the end, its merges those of the reference; only these rows have times",
+    "ok": "measured to the end, its merges proved by a replay against the true counts; only these rows have times",
     "mismatch": "its merges are wrong, or its runs contradict each other, so no time is shown",
     "error": "the trainer or counter failed",
     "timeout": "over limits.wall, too early to say what all of it would take",
@@ -29,7 +29,7 @@ STATUSES = {
     "skipped": "could not run here, for the reason given",
     "extrapolated": "ended by limits.wall; what all of it would take is estimated from runs on small parts",
 }
-UNCONFIRMED = "ok, but no variant of another family has come to the same merges; figures bear a question mark"
+UNCONFIRMED = "ok, but its merges are not proved; figures bear a question mark"
 _NO_CARD = "not known: no card of conf/data has this name"
 
 
@@ -117,12 +117,9 @@ def _proof(page_rows: PageRows, places: Sequence[int]) -> Proof:
 def _state(rows: Sequence[Row], contradicted: bool) -> str:
     if contradicted:
         return "contradicted: these rows differ in their merges, so not all are right"
-    if any((row.record.get("proof") or {}).get("state") == "replayed" for row in rows):
-        return "confirmed by a replay against the true counts"
-    families = {str(row.record.get("family") or row.name) for row in rows}
-    if any(row.confirmed for row in rows):
-        return "confirmed by variants of different families" if len(families) > 1 else "confirmed"
-    return "unconfirmed: no variant of another family has come to the same merges"
+    if all(row.confirmed for row in rows):
+        return "right, by a replay against the true counts"
+    return "different by design" if all(row.by_design for row in rows) else "unproved"
 
 
 def _question(row: Row) -> str:

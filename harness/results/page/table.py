@@ -80,7 +80,7 @@ def _times_text(row: Row, times: float | None) -> str:
 
 
 def _status(row: Row) -> str:
-    """A status as words; `ok` only where another family came to the same merges."""
+    """A status as words; `ok` only if the merges are proved."""
     return "unconfirmed" if row.status == "ok" and not row.confirmed else status_text(row)
 
 

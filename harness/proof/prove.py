@@ -1,0 +1,355 @@
+"""The proof: each list of merges is judged by a replay against the true counts of its words.
+
+The compiled replay costs about what training costs; native/replay.hpp holds its structures and its proof. It says how
+many merges are right under one tie-break. true_counts.py, its plain twin, explains what the compiled replay rejects. No
+trainer takes part, and both share no code with any.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.common.progress import bar
+from harness.common.units import count_text, times_text, token_text
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, true_counts
+from harness.proof.true_counts import ALL_TIE_BREAKS, NOT_INHERITED, Replay, Step
+from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
+from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
+from variants.vetoes import Longest, superbpe
+
+try:
+    from harness.proof.native import _replay
+except ImportError:
+    _replay = None  # type: ignore[assignment]
+
+LONGEST_TOKEN = 20
+MOST_BYTES_IN_PYTHON = 4_000_000
+"""The Python replay judges at most so many bytes of distinct words if the compiled replay is not built."""
+NOT_BUILT = "the compiled replay is not built; python -m pip install -e . builds it"
+
+
+@dataclass(frozen=True)
+class MergeList:
+    """The merges that a trainer returned, of `num_merges` requested; not `whole` if the trainer was stopped.
+
+    `tie_break` is None if a trainer's own is none of ours. `by_design` is its reason to make other merges, if any.
+    """
+
+    name: str
+    merges: Sequence[Merge]
+    num_merges: int
+    tie_break: TieBreak | None = TieBreak.GREATEST_BYTES
+    whole: bool = True
+    by_design: str | None = None
+
+    @property
+    def needed(self) -> int:
+        """How many merges must be right: all requested ones, or those that a stopped trainer made."""
+        return max(self.num_merges, 0) if self.whole else len(self.merges)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whether merges are the defined ones: the kind, the tie-break under which they are, and what shows the contrary.
+
+    `merge` is the number of the first merge that differs, from 1; `got` and `want` are in hexadecimal, with their true
+    counts. `of_own_words` is the kind on the words of the trainer's own pattern, for merges that differ by design.
+    """
+
+    kind: str
+    tie_break: str | None = None
+    reason: str | None = None
+    merge: int | None = None
+    got: list[str] | None = None
+    want: list[str] | None = None
+    got_count: int | None = None
+    want_count: int | None = None
+    of_own_words: str | None = None
+
+
+def prove(words: WordCounts, lists: Sequence[MergeList], min_count: int = 1, **extending: Any) -> list[Identity]:
+    """Return the identity of each list: the longest is judged first, and a prefix of a right list is right.
+
+    `extending` holds what training went on from and its veto, as a trainer gets them.
+    """
+    right: dict[TieBreak, list[MergeList]] = {}
+    judged: dict[tuple[Any, ...], Identity] = {}
+    keys = [(merges_sha256(each.merges), each.needed, each.tie_break, each.by_design) for each in lists]
+    for key, each in sorted(zip(keys, lists, strict=True), key=lambda item: -len(item[1].merges)):
+        if key not in judged:
+            judged[key] = identity_of_list(words, each, right, min_count, extending)
+    return [judged[key] for key in keys]
+
+
+def identity_of_list(
+    words: WordCounts,
+    claimed: MergeList,
+    right: dict[TieBreak, list[MergeList]],
+    min_count: int,
+    extending: dict[str, Any],
+) -> Identity:
+    """Judge one list; adds it to `right` if it is."""
+    if not claimed.whole and not claimed.merges:
+        return Identity(UNPROVED, reason="it was stopped before its first merge")
+    if len(claimed.merges) > claimed.needed:
+        made, needed = count_text(len(claimed.merges)), count_text(claimed.needed)
+        return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=claimed.needed + 1)
+    how = {"min_count": min_count, **extending}
+    tie_breaks = ALL_TIE_BREAKS if claimed.tie_break is None else (claimed.tie_break,)
+    compiles = _replay is not None and can_judge(**extending)
+    for tie_break in tie_breaks:
+        known = any(follows_from(claimed, other) for other in right.get(tie_break, ()))
+        if known or (compiles and is_right(words, claimed, tie_break, how)):
+            right.setdefault(tie_break, []).append(claimed)
+            return Identity(IDENTICAL, tie_break.value)
+    if _replay is None and len(words.data) > MOST_BYTES_IN_PYTHON:
+        return Identity(UNPROVED, reason=NOT_BUILT)
+    with bar(f"explaining {claimed.name}" if compiles else f"replaying {claimed.name}", claimed.needed, "merges") as on:
+        replayed = true_counts.replay(
+            words, claimed.merges, tie_breaks=tie_breaks, on_progress=on, until_wrong=True, **how
+        )
+    identity = identity_of(replayed, claimed.needed, claimed.by_design)
+    if compiles and identity.kind == IDENTICAL:
+        return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
+    return identity
+
+
+def follows_from(claimed: MergeList, right: MergeList) -> bool:
+    """Whether a list is right because a right one starts with it."""
+    exhausted = right.whole and len(right.merges) < right.num_merges
+    reaches = exhausted or len(right.merges) >= claimed.needed
+    return reaches and list(claimed.merges) == list(right.merges[: claimed.needed])
+
+
+def is_right(words: WordCounts, claimed: MergeList, tie_break: TieBreak, how: dict[str, Any]) -> bool:
+    with bar(f"replaying {claimed.name}", claimed.needed, "merges") as on_progress:
+        return judge(words, claimed.merges, claimed.needed, tie_break=tie_break, on_progress=on_progress, **how).proved
+
+
+# A replay in words
+
+
+def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None) -> Identity:
+    """Return the identity of merges that were replayed in Python, of `num_merges` requested."""
+    fault = next(iter(replayed.faults), None)
+    if fault is None and not replayed.stops_too_early(num_merges):
+        if replayed.tie_breaks:
+            return Identity(IDENTICAL, replayed.tie_breaks[0].value)
+        if len(replayed.judges) > 1:
+            return up_to_ties(replayed)
+    if fault is None and len(replayed.judges) == 1:
+        fault = replayed.first_against(replayed.judges[0])
+    wrong = stopped(replayed) if fault is None else at_fault(fault, replayed.judges)
+    return wrong if by_design is None else replace(wrong, kind=BY_DESIGN, reason=f"{by_design}; {wrong.reason}")
+
+
+def up_to_ties(replayed: Replay) -> Identity:
+    """Show the first merge that differs from the tie-break which agrees longest."""
+    parted = {tie_break: replayed.first_against(tie_break) for tie_break in replayed.judges}
+    tie_break, step = max(
+        ((each, step) for each, step in parted.items() if step is not None), key=lambda item: item[1].number
+    )
+    reason = f"{count_text(len(replayed.ties))} of its merges are choices among equals"
+    return shown(Identity(UP_TO_TIES, None, reason), step, tie_break)
+
+
+def at_fault(step: Step, judges: Sequence[TieBreak]) -> Identity:
+    tie_break = judges[0] if len(judges) == 1 else TieBreak.GREATEST_BYTES
+    got, best = merge_text(step.merge), step.best
+    if step.judgement == NOT_INHERITED:
+        reason = f"merge {step.number}, {got}, is not the inherited one"
+    elif not best.count:
+        reason = f"merge {step.number}, {got}, was made when no pair was left"
+    elif not step.count:
+        others = times_text(best.count)
+        reason = f"merge {step.number}, {got}, is of a pair that does not occur, where others do {others}"
+    elif step.count < best.count:
+        reason = f"merge {step.number}, {got}, occurs {times_text(step.count)}, others {times_text(best.count)}"
+    elif step.judgement in true_counts.RIGHT:
+        want = merge_text(best.choices[tie_break])
+        reason = f"merge {step.number}, {got}, occurs {times_text(step.count)}, as {want} does, "
+        reason += f"which tie_break={tie_break.value} takes"
+    else:
+        reason = f"merge {step.number}, {got}, is not a merge to be made: {step.judgement.replace('_', ' ')}"
+    return shown(Identity(WRONG, None, reason), step, tie_break)
+
+
+def stopped(replayed: Replay) -> Identity:
+    made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
+    reason = f"it ended after {made} merges, with pairs left that occur {left}"
+    return Identity(WRONG, None, reason, merge=len(replayed.steps) + 1)
+
+
+def shown(identity: Identity, step: Step, tie_break: TieBreak) -> Identity:
+    want = step.best.choices.get(tie_break)
+    return replace(
+        identity,
+        merge=step.number,
+        got=in_hex(step.merge, MOST_BYTES_IN_A_RECORD),
+        want=want and in_hex(want, MOST_BYTES_IN_A_RECORD),
+        got_count=step.count,
+        want_count=step.best.count,
+    )
+
+
+def merge_text(merge: Merge) -> str:
+    return "+".join(token_text(token, LONGEST_TOKEN) for token in merge)
+
+
+# The compiled replay
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """How many merges are `right` before the first wrong one, of how many; `too_few`: all, and more had to be made."""
+
+    right: int
+    number: int
+    too_few: bool
+
+    @property
+    def proved(self) -> bool:
+        """Whether these are the merges that the definition gives."""
+        return self.right == self.number and not self.too_few
+
+
+def judge(
+    word_counts: WordCounts,
+    merges: Sequence[Merge],
+    num_merges: int,
+    *,
+    tie_break: TieBreak,
+    min_count: int = 1,
+    on_progress: Callable[[int], object] = lambda _: None,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
+    **settings: Any,
+) -> ReplayResult:
+    """Hold merges against the true counts, of `num_merges` that were asked for.
+
+    What training went on from, and the veto it was under, are said as to a trainer; `can_judge` tells which can be.
+    `on_progress` hears up to ten times a second how many were made. Raises Unavailable where the compiled module was
+    not built, ValueError for word counts that are none, MemoryError.
+
+    >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
+    >>> judge(words, [(b"c", b"d"), (b"a", b"b")], 2, tie_break=TieBreak.GREATEST_BYTES).proved
+    True
+    >>> judge(words, [(b"c", b"d"), (b"e", b"f")], 2, tie_break=TieBreak.GREATEST_BYTES).right
+    1
+    """
+    if _replay is None:
+        raise Unavailable(NOT_BUILT)
+    claimed, stays = inherited_first(merges, inherited, inheriting)
+    dropped = len(stays) - sum(stays)
+    kept = len(stays) - dropped
+    if len(claimed) < len(stays):  # the first merges are not those that were to be inherited
+        return ReplayResult(len(claimed), len(merges), too_few=len(claimed) == len(merges))
+    lefts, rights = array("I"), array("I")
+    ids = {bytes((byte,)): byte for byte in range(256)}
+    for left, right in claimed[: max(num_merges, 0) + dropped]:
+        # No right merge joins a token that is not there or makes one that is: such a one ends what can be right.
+        if left not in ids or right not in ids or left + right in ids:
+            break
+        lefts.append(ids[left])
+        rights.append(ids[right])
+        ids[left + right] = len(ids)
+    known = len(lefts) == len(claimed)
+    kind, longest = compiled(veto)
+    right_merges, too_few, _, _, _, met = _replay.judge(
+        word_counts.data,
+        word_counts.offsets,
+        word_counts.counts,
+        lefts,
+        rights,
+        num_merges=min(max(num_merges, 0) + dropped, LARGEST_COUNT) if known else len(lefts),
+        min_count=min(max(min_count, 1), LARGEST_COUNT),
+        tie_break=list(TieBreak).index(tie_break),
+        on_progress=on_progress,
+        stays=bytes(stays),
+        veto=kind,
+        longest=longest,
+        **settings,
+    )
+    if inheriting == "met" and met != stays:
+        kept = next(sum(stays[:place]) for place, stay in enumerate(stays) if met[place] != stay)
+        return ReplayResult(kept, len(merges), too_few=kept == len(merges))
+    return ReplayResult(max(right_merges - dropped, kept), len(merges), too_few)
+
+
+def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
+    """How many tokens the words come to when the merges are made in their order; each word counts as it is weighted.
+
+    Compiled where it can be; elsewhere, and for a list that makes a token twice, as true_counts.py has it.
+
+    >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
+    4
+    """
+    if _replay is None or not can_judge(merges):
+        return true_counts.tokens_left(word_counts, merges)
+    ids = {bytes((byte,)): byte for byte in range(256)}
+    lefts, rights = array("I"), array("I")
+    for left, right in merges:
+        lefts.append(ids[left])
+        rights.append(ids[right])
+        ids[left + right] = len(ids)
+    _, _, _, _, merged, _ = _replay.judge(
+        word_counts.data,
+        word_counts.offsets,
+        word_counts.counts,
+        lefts,
+        rights,
+        num_merges=len(lefts),
+        min_count=1,
+        tie_break=0,
+        on_progress=lambda _: None,
+        stays=bytes([True]) * len(lefts),  # inherited, so made whatever they count
+    )
+    ends = word_counts.offsets
+    return sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])) - merged
+
+
+def compiled(veto: Veto | None) -> tuple[int, int]:
+    """A veto as Vetoed in native/replay_job.hpp has it, and its length."""
+    if veto is None or veto is superbpe:
+        return int(veto is superbpe), 0
+    if not isinstance(veto, Longest):
+        raise ValueError(f"the compiled replay does not know the veto {veto}")
+    return {"bytes": 2, "characters": 3}[veto.unit], min(veto.most, LARGEST_COUNT)
+
+
+def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
+    """Whether merges that went on from these, under this veto, can be held here.
+
+    Not under a veto of one's own, nor after a list that spells a token twice or joins one that it has not made before,
+    as none does that was learned.
+    """
+    tokens = {bytes((byte,)) for byte in range(256)}
+    for left, right in inherited:
+        if left not in tokens or right not in tokens or left + right in tokens:
+            return False
+        tokens.add(left + right)
+    return veto is None or veto is superbpe or isinstance(veto, Longest)
+
+
+def inherited_first(
+    merges: Sequence[Merge], inherited: Sequence[Merge], inheriting: str
+) -> tuple[Sequence[Merge], list[bool]]:
+    """All that was to be inherited, before the merges that are new, and which of it stays if the merges are right.
+
+    Fewer merges than were to be inherited say how many of the first are right, and that the next is not.
+    """
+    if not inherited:
+        return merges, []
+    if inheriting == "kept":
+        wrong = next((at for at, (one, other) in enumerate(zip(merges, inherited)) if one != other), None)
+        stays = [True] * len(inherited)
+        return merges[:wrong] if wrong is not None else merges, stays
+    stays, at = [], 0
+    for merge in inherited:
+        stays.append(at < len(merges) and merges[at] == merge)
+        at += stays[-1]
+    return [*inherited, *merges[at:]], stays
