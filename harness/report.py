@@ -17,7 +17,6 @@ from pathlib import Path
 
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.files import write_whole
-from harness.common.garbage import left_lying
 from harness.common.streams import Parser, tell
 from harness.results.chosen import (
     DEFAULT_RESULTS,
@@ -62,8 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(arguments: argparse.Namespace) -> int:
     if arguments.output.suffix.lower() not in (".html", ".htm"):
         raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
-    with left_lying():
-        content, code = compared(arguments) if arguments.compare is not None else alone(arguments)
+    content, code = compared(arguments) if arguments.compare is not None else alone(arguments)
     # A name that is no text, such as a file's in another encoding, is told by escapes.
     write_whole(arguments.output, content.encode(errors="backslashreplace"))
     tell(f"wrote {arguments.output}")

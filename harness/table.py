@@ -24,7 +24,6 @@ from rich.console import Console
 
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
-from harness.common.garbage import left_lying
 from harness.common.media import csv_text, json_text
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
 from harness.common.streams import Parser
@@ -245,9 +244,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(arguments: argparse.Namespace) -> int:
-    with left_lying():
-        shown = _asked_for(arguments)
-        _deliver(shown, arguments.format, arguments.output)
+    shown = _asked_for(arguments)
+    _deliver(shown, arguments.format, arguments.output)
     return shown.exit_code
 
 

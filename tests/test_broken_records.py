@@ -19,15 +19,13 @@ from workbench import CHECKOUT
 
 from harness import records, report, table
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.quick_json import read_json
 from harness.results.chosen import IN_NO_TABLE
 from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.page.page import page
 from harness.results.rows import rows
 from harness.results.tasks import sheets_of
-from harness.runs import record as record_module
-from harness.runs.record import LONGEST_LINE, Line, Reader, RecordFile, lines_of, read_records
+from harness.runs.record import LONGEST_LINE, Line, Reader, RecordFile, lines_of, read_json, read_records
 from harness.runs.record_keys import KEYS
 from harness.table import csv, markdown
 
@@ -340,11 +338,8 @@ SPOILT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("place", [3, 30])
-def test_lines_of_one_form_are_told_as_each_is_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
-) -> None:
-    """Many are checked together; one among them that is broken is told by its number, and no other is."""
-    monkeypatch.setattr(record_module, "MOST_TOGETHER", 16)
+def test_a_broken_line_among_equal_ones_is_reported_alone(tmp_path: Path, place: int) -> None:
+    """What a record shares with the one before it is checked once."""
     whole = next(record for record in WHOLE if record.get("tallies") and record.get("environment"))
     sound = [repeated(whole, number) for number in range(60)]
     texts = [json.dumps(record) for record in sound]
@@ -405,7 +400,9 @@ def test_what_is_no_file_of_records_is_told_and_nothing_is_waited_for(tmp_path: 
         with pytest.raises(Refusal, match=said):
             list(lines_of(tmp_path / name))
     assert records.main(["check", str(tmp_path / "loop")]) == UNMEASURED
-    assert [line.complaints for line in lines_of(tmp_path / "sparse")] == [("it is of over 64 MiB, and no record is",)]
+    assert [line.complaints for line in lines_of(tmp_path / "sparse")] == [
+        ("longer than 64 MiB, the limit for a record",)
+    ]
     with pytest.raises(Refusal, match="is a pipe"):
         RecordFile(tmp_path, "pipe")
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.proof import IDENTITIES, WRONG
@@ -80,40 +79,11 @@ def is_point(value: Any) -> bool:
 
 
 def is_curve(value: Any) -> bool:
-    return isinstance(value, list) and (are_plain_points(value) or all(map(is_point, value)))
-
-
-def are_plain_points(points: list[Any]) -> bool:
-    """Whether all are points of numbers, 0 or more, as nearly all curves are: told at once and not one by one."""
-    if not {dict}.issuperset(map(type, points)):
-        return False
-    merges = [point.get("merges") for point in points]
-    seconds = [point.get("seconds") for point in points]
-    if not {dict}.issuperset(map(type, seconds)):
-        return False
-    return are_small_numbers([*merges, *chain.from_iterable(map(dict.values, seconds))])
+    return isinstance(value, list) and all(map(is_point, value))
 
 
 def is_seconds(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        are_small_numbers(value.values()) or all(spent is None or finite(spent) for spent in value.values())
-    )
-
-
-def are_small_numbers(values: Collection[Any]) -> bool:
-    """Whether all are numbers, 0 or more, as nearly all mappings of numbers are: told at once and not one by one.
-
-    What is not a number spoils the sum; one that is may do so too, and is then looked at by itself.
-    """
-    return NUMBERS.issuperset(map(type, values)) and (not values or are_small(values))
-
-
-def are_small(numbers: Collection[float]) -> bool:
-    """The same of one number or more; what is neither more nor less than anything spoils the sum."""
-    return min(numbers) >= 0 and max(numbers) < LARGEST and sum(numbers) < LARGEST
-
-
-NUMBERS = frozenset((int, float))
+    return isinstance(value, dict) and all(spent is None or finite(spent) for spent in value.values())
 
 
 TEXT = Type("text", lambda value: isinstance(value, str))
@@ -270,26 +240,7 @@ for _name, _key in KEYS.items():
     _outer, _, _inner = _name.rpartition(".")
     _WITHIN.setdefault(_outer, {})[_inner] = _key
 _FITS = {outer: {name: key.type.fits for name, key in keys.items()} for outer, keys in _WITHIN.items()}
-_NEEDED = {outer: set(names) for outer, names in NEEDED.items()}
-_NONE: set[str] = set()
-_SIZED = {WHOLE: (int,), NUMBER: (float, int)}
-"""Of which types numbers are that have only to be 0 or more, and not too large."""
-_TESTS = {
-    outer: {name: (key.type.fits, _SIZED.get(key.type, ()), key.null) for name, key in keys.items()}
-    for outer, keys in _WITHIN.items()
-}
 _NEVER_NULL = {outer: {name for name, key in keys.items() if not key.null} for outer, keys in _WITHIN.items()}
-
-
-def tests_within(outer: str) -> Mapping[str, tuple[Callable[[Any], bool], tuple[type, ...], bool]]:
-    """Of each key of a record, or of one of its mappings: its test, the types of which only the size is asked, if any,
-    and whether it may be null."""
-    return _TESTS.get(outer, {})
-
-
-def needed_within(outer: str) -> Set[str]:
-    """The keys that a mapping has if it is there at all."""
-    return _NEEDED.get(outer, _NONE)
 
 
 def complaints(record: Mapping[str, Any], fresh: Mapping[str, Any] | None = None) -> Iterator[str]:
@@ -304,74 +255,6 @@ def complaints(record: Mapping[str, Any], fresh: Mapping[str, Any] | None = None
             yield from _complaints_within(outer, values)
             yield from (f"{outer}.{name} is missing" for name in NEEDED.get(outer, ()) if name not in values)
     yield from disagreements(record)
-
-
-def is_sound(record: Mapping[str, Any], fresh: Mapping[str, Any]) -> bool:
-    """Whether there is nothing to complain of, which is told sooner than what there is."""
-    return record.keys() >= _REQUIRED and _is_sound_within("", fresh) and _holds_together(record)
-
-
-def _is_sound_within(outer: str, values: Mapping[str, Any]) -> bool:
-    if outer and _are_sound_numbers(outer, values):
-        return True
-    described = _TESTS[outer]
-    for name, value in values.items():
-        if (key := described.get(name)) is None:
-            continue
-        test, kinds, null = key
-        if value is None:
-            if not null:
-                return False
-        elif type(value) in kinds:
-            if not 0 <= value < LARGEST:
-                return False
-        elif not test(value) or not (outer or name not in _WITHIN or _is_sound_within(name, value)):
-            return False
-    return values.keys() >= _NEEDED.get(outer, _NONE)
-
-
-def _are_sound_numbers(outer: str, values: Mapping[str, Any]) -> bool:
-    """Whether only numbers, or what may stand for one, are in a mapping: told by keys, types, and how large all are."""
-    form = (outer, *values, *map(type, values.values()))
-    numeric = _FORMS.get(form)
-    if numeric is None:
-        if len(_FORMS) == MOST_FORMS:
-            _FORMS.clear()
-        described = _TESTS[outer]
-        numeric = _FORMS[form] = values.keys() >= _NEEDED.get(outer, _NONE) and all(
-            name in described and _is_of_numbers(value, *described[name]) for name, value in values.items()
-        )
-    return numeric and are_small([0, *filter(None, values.values())])
-
-
-def _is_of_numbers(value: Any, test: Callable[[Any], bool], kinds: tuple[type, ...], null: bool) -> bool:
-    """Whether a value is of a type that its key may have, and only its size is still to be asked."""
-    if value is None:
-        return null
-    numbers = kinds or ((int, float) if test is SIGNED.fits else (bool,) if test is YES_OR_NO.fits else ())
-    return type(value) in numbers
-
-
-_FORMS: dict[tuple[Any, ...], bool] = {}
-MOST_FORMS = 4096
-
-
-def _holds_together(record: Mapping[str, Any]) -> bool:
-    """Whether nothing disagrees: of a plain record that is told at once."""
-    return (
-        record["status"] == "ok"
-        and record.get("extrapolated") is None
-        and record.get("identity") is None
-        and isinstance(record["variant"], str)
-        and _adds_up(record["seconds"])
-    ) or next(disagreements(record), None) is None
-
-
-def _adds_up(seconds: Mapping[str, Any]) -> bool:
-    """Whether a total is certainly the sum of its phases; where it is nearly not, disagreements() is asked."""
-    total = seconds.get("total")
-    together = sum(filter(None, seconds.values()))
-    return total is not None and seconds.keys() <= _SUMMED and abs(together - 2 * total) < ROUNDING_SECONDS / 2
 
 
 def _complaints_within(outer: str, values: Mapping[str, Any]) -> Iterator[str]:
@@ -389,7 +272,7 @@ def disagreements(record: Mapping[str, Any]) -> Iterator[str]:
     total = seconds.get("total") if isinstance(seconds, dict) else None
     if isinstance(seconds, dict) and finite(total):
         parts = [part for phase, part in seconds.items() if phase in _PHASES and part is not None]
-        spent = sum(parts if are_small_numbers(parts) else filter(finite, parts))
+        spent = sum(filter(finite, parts))
         if abs(spent - float(total or 0)) > ROUNDING_SECONDS:
             yield f"seconds.total is {total:.6f}, its phases add up to {spent:.6f}"
         if record.get("status") not in ("ok", "mismatch", None):
