@@ -69,9 +69,7 @@ FAULTS = (
     Fault("a place in a member is told as one in the whole", "offset - part.start + part.at", "offset + part.at"),
     # Tokenizers.
     Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
-    Fault(
-        "a token of the same rank is merged further", "(rank := min(found)) < limit", "(rank := min(found)) <= limit"
-    ),
+    Fault("the last of equal pairs is merged first", "found.index(rank)", "len(found) - 1 - found[::-1].index(rank)"),
     # What is right.
     Fault("pairs overlap in the true counts", "kept: Array = places[since % 2 == 0]", "kept: Array = places"),
     Fault("lists that part by a tie are called wrong", "BY_TIES if", "WRONG if"),
