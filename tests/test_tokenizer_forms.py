@@ -372,7 +372,11 @@ def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str, speci
         convert(one, first, tmp_path / first, pattern, overwrite=False)
         for then in FORMS:
             convert(read(tmp_path / first, first, one.learned), then, tmp_path / first / "then" / then, pattern, False)
-            assert read(tmp_path / first / "then" / then, then, one.learned).learned == one.learned
+            result = read(tmp_path / first / "then" / then, then, one.learned).learned
+            # tokenizer.json has GPT-4's pattern in Llama 3's spelling; GPT-2's files have none, and it is passed.
+            respelled = pattern == "gpt4" and then != "gpt2" and "huggingface" in (first, then)
+            spelling = PATTERNS["llama3"] if respelled else one.learned.pattern
+            assert result == one.learned._replace(pattern=spelling)
 
 
 def read(folder: Path, form: str, one: Learned) -> TokenizerFile:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers_made import SPECIALS, TEXT, learned
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, train_new_from_iterator
-from harness.tokenizers.pre_tokenizer import LLAMA_3_PATTERN
 from variants.contract import GPT2_PATTERN
 
 pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'")
@@ -20,8 +19,8 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 
 OLD = {
     "GPT-2": GPT2_PATTERN,
-    "Llama 3": LLAMA_3_PATTERN,
-    "Qwen 2": LLAMA_3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}"),
+    "Llama 3": PATTERNS["llama3"],
+    "Qwen 2": PATTERNS["qwen2"],
 }
 KEYWORDS: list[dict[str, Any]] = [
     {},

@@ -19,7 +19,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import readable, whole_file
 from harness.common.units import count_text
-from harness.tokenizers import huggingface, learned, pre_tokenizer, tiktoken
+from harness.tokenizers import huggingface, learned, tiktoken
 from harness.tokenizers.folder import check_free, write
 from harness.tokenizers.learned import Learned, join
 from variants.contract import GPT2_PATTERN, Merge, Pair
@@ -348,19 +348,19 @@ _BEFORE_BLANKS = (
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    pre_tokenizer.LLAMA_3_PATTERN,
-    pre_tokenizer.LLAMA_3_PATTERN.replace("{1,3}", ""),
 )
-"""GPT-2's and cl100k's as OpenAI writes them now and before, Llama 3's, Qwen 2's."""
+"""GPT-2's and cl100k's as OpenAI writes them now and before."""
+_BEFORE_BLANK = ("gpt2", "gpt4", "o200k", "llama3", "olmo", "qwen2", "nanochat", "starcoder2")
+_AFTER_LINE_END = ("line", "gpt2_lines", "superbpe", "superbpe_words")
 
 
 def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None if no safe cut is known."""
     expressions = {card["regex"]: name for name, card in registry.cards("pattern").items()}
     name = expressions.get(pattern)
-    if name in ("line", "gpt2_lines", "superbpe", "superbpe_words"):
+    if name in _AFTER_LINE_END:
         return _after_line_end
-    return _before_blank if name in ("gpt2", "gpt4", "o200k") or pattern in _BEFORE_BLANKS else None
+    return _before_blank if name in _BEFORE_BLANK or pattern in _BEFORE_BLANKS else None
 
 
 def _before_blank(text: str, first: int, last: int) -> int:

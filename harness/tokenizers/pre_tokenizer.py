@@ -25,11 +25,6 @@ from variants.contract import GPT2_PATTERN
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
 SPLIT_LIKE_OURS = ({"behavior": "Isolated", "invert": False}, {"behavior": "Removed", "invert": True})
-LLAMA_3_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""Matches what GPT-4's does, at every place."""
 CLASS = r"\\[pP](?:\{\^?\w+\}|\w)"
 SET = r"(?P<set>\[\^?\]?(?:\\.|(?&set)|[^\]\[\\])*\])"
 RUN = regex.compile(rf"(?P<of>{CLASS}|{SET})(?P<most>\+?|\{{1,\d+\}})")
@@ -47,11 +42,11 @@ NOT_IN_PIECES = regex.compile(r"[$^]|\\[bBAZzGKX0-9]|\($|\(\?<|\(\?[a-z-]+\)")
 
 @lru_cache
 def own_spellings() -> dict[str, dict[str, Any]]:
-    """The pre-tokenizers of patterns whose own text not every engine loads."""
+    """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what GPT-4's does."""
     cards = registry.cards("pattern")
     return {
         GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
-        cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": LLAMA_3_PATTERN}},
+        cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": cards["llama3"]["regex"]}},
         cards["line"]["regex"]: {**SPLIT, "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious"},
     }
 
@@ -95,8 +90,9 @@ def _steps(pre_tokenizer: Any) -> list[Any]:
 
 
 def _split(step: Any) -> str:
-    if (known := next((own for own, spelling in own_spellings().items() if step == spelling), None)) is not None:
-        return known
+    line = registry.cards("pattern")["line"]["regex"]
+    if step == own_spellings()[line]:
+        return str(line)
     if type_of(step) == "Digits":
         return r"\p{N}" if step.get("individual_digits") else r"\p{N}+"
     pattern = step.get("pattern") if type_of(step) == "Split" else None
