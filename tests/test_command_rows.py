@@ -1,0 +1,341 @@
+"""Every command as people call it: a row of command_rows/*.toml is a command line and what its user relies on.
+
+    run       the command line. Of several, all but the last prepare the row and end with 0.
+    exit      the exit code, 0 unless given
+    out       texts of standard output, in this order; `T` is any time or size
+    rows      what lines of standard output start with, in this order: the rows of a table
+    err       texts of standard error, in any order. A refusal is one sentence and prints nothing else.
+    measured  how many measurements the records of `results` (results/local) gained, 0 unless given
+    files     patterns of the files that were written besides the records; each must match, and no others are written
+    holds     texts that a written file holds
+    folder    "plain", the files of command_rows/folder with the records of tests/records, or "trained": heap and naive
+              have been run there on text.txt, and their tokenizers saved as tokenizers/heap and tokenizers/naive
+    lines     how many lines a refusal has, 1 unless given
+    silent    nothing is printed
+    needs     a module of an extra; without it, the row is the refusal that says how to install it
+    given     standard input
+    process   run `python -m ...` as a process, as at least one row of each command is
+    slow      left to the slow tests
+
+Nothing of the product is imported but the function `main` of each command, so rows outlive every module behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import importlib
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import tomllib
+
+TESTS = Path(__file__).resolve().parent
+TABLES = sorted((TESTS / "command_rows").glob("*.toml"))
+PACKAGES = ("harness", "harness.corpora", "harness.gate")
+TRAIN = (
+    "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270 save=tokenizers measure=quick threads=1"
+)
+MADE = (".svg", ".png", ".html", ".md")
+VARYING = r"[\d.,]+ ?(?:µs|ms|s|min|h|B|kB|MB|GB)(?!\w)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command line and what its user relies on."""
+
+    name: str
+    run: list[str]
+    exit: int = 0
+    out: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+    measured: int = 0
+    results: str = "results/local"
+    files: list[str] = field(default_factory=list)
+    holds: dict[str, list[str]] = field(default_factory=dict)
+    folder: Literal["plain", "trained"] = "plain"
+    given: str = ""
+    process: bool = False
+    slow: bool = False
+    lines: int = 1
+    silent: bool = False
+    needs: str = ""
+
+    @property
+    def command(self) -> str:
+        return shlex.split(self.run[-1])[2]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def read_rows(table: Path) -> list[Row]:
+    rows = []
+    for written in tomllib.loads(table.read_text(encoding="utf-8"))["row"]:
+        lines = written["run"] if isinstance(written["run"], list) else [written["run"]]
+        command = shlex.split(lines[-1])[2].rpartition(".")[2]
+        row = Row(**{**written, "run": lines, "name": f"{command}: {written['name']}"})
+        rows.append(row if not row.needs or importlib.util.find_spec(row.needs) else without_extra(row))
+    return rows
+
+
+def without_extra(row: Row) -> Row:
+    err = ["not installed", "python -m pip install"]
+    return replace(row, exit=22, out=[], rows=[], err=err, files=[], holds={})
+
+
+ROWS = [row for table in TABLES for row in read_rows(table)]
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.slow else ()) for row in ROWS]
+)
+def test_command(row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    *before, last = row.run
+    for line in before:
+        prepared = call(line, row, capfd)
+        assert prepared.code == 0, prepared.err
+    files, records = snapshot(folder), stored_records(folder / row.results)
+    outcome = call(last, row, capfd)
+    after = stored_records(folder / row.results)
+    assert after[: len(records)] == records
+    assert complaints(row, outcome, measurements(after) - measurements(records)) == []
+    assert file_complaints(row, folder, files) == []
+
+
+def test_every_command_has_a_row_that_is_a_process() -> None:
+    commands = {row.command for row in ROWS}
+    assert len(commands) >= 12
+    assert commands - {row.command for row in ROWS if row.process or row.given} == set()
+
+
+def test_rows_have_names_of_their_own_and_expect_something() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        texts = [*row.out, *row.rows, *row.err, *row.files, *(text for held in row.holds.values() for text in held)]
+        assert texts or row.silent, row.name
+        assert [text for text in texts if len(text.strip()) < 3 and text not in row.rows] == [], row.name
+        assert row.out or row.rows or row.err or row.silent, row.name
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"exit": 2}, "exit code 0"),
+        ({"out": ["right", "heap"]}, "'heap' is missing"),
+        ({"out": ["wrong"]}, "'wrong' is missing"),
+        ({"rows": ["naive", "heap"]}, "'heap' is missing"),
+        ({"rows": ["hea"]}, "'hea' is missing"),
+        ({"err": ["sentence"]}, "'sentence' is missing"),
+        ({"measured": 3}, "2 measurements"),
+    ],
+)
+def test_a_row_that_is_not_as_expected_is_reported(changed: dict[str, Any], complaint: str) -> None:
+    right: dict[str, Any] = {
+        "name": "",
+        "run": ["python -m harness"],
+        "out": ["heap │ T naive T", "right"],
+        "rows": ["heap", "naive"],
+        "measured": 2,
+    }
+    outcome = Outcome(0, "│ heap │ 0.12 s\n naive 3 ms right\n", "")
+    assert complaints(Row(**right), outcome, 2) == []
+    (found,) = complaints(Row(**{**right, **changed}), outcome, 2)
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    "err", ["refused\nrefused\n", "Traceback (refused)\n", "", "accepted\n"], ids=["lines", "trace", "none", "other"]
+)
+def test_a_refusal_is_one_sentence_and_no_traceback(err: str) -> None:
+    row = Row("", ["python -m harness"], exit=2, err=["refused"])
+    assert complaints(row, Outcome(2, "", "text: refused\n"), 0) == []
+    assert complaints(row, Outcome(2, "a table\n", "text: refused\n"), 0) != []
+    assert complaints(row, Outcome(2, "", err), 0) != []
+
+
+def test_an_interrupted_run_goes_on_where_it_was(folders_of_rows: dict[str, Path], tmp_path: Path) -> None:
+    here = Path(shutil.copytree(folders_of_rows["plain"], tmp_path / "here"))
+    trainers = "variant._target_=trainers:second_waits,trainers:another"
+    line = [sys.executable, "-m", "harness", "-m", trainers, "data.path=text.txt", "vocab_size=270"]
+    calls = here / "calls"
+    own = {**environment(), "CALLS": str(calls)}
+    with subprocess.Popen(line, cwd=here, env=own, stdout=-1, stderr=-1, encoding="utf-8", preexec_fn=heed) as process:
+        until = time.monotonic() + 60
+        while not (calls.exists() and calls.read_text().count("called") == 2) and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, "Traceback" in err) == (130, "", False)
+    assert "interrupted" in err
+    done = subprocess.run(line, cwd=here, env=own, capture_output=True, encoding="utf-8")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert missing_row(["trainers:second_waits", "trainers:another"], done.stdout) is None
+    assert measurements(stored_records(here / "results" / "local")) == 2
+    assert calls.read_text().count("called") == 3
+
+
+def heed() -> None:
+    """In the background SIGINT is ignored, and whoever is started there inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The two folders that rows start from: made once, copied for each."""
+    above = tmp_path_factory.mktemp("rows")
+    plain, trained = above / "plain", above / "trained"
+    shutil.copytree(TESTS / "command_rows" / "folder", plain)
+    shutil.copytree(TESTS / "records", plain / "records")
+    shutil.copytree(plain, trained)
+    own = {**environment(), "BPE_HARNESS_CACHE": str(above / "cache"), "BPE_HARNESS_LOCKS": str(above)}
+    subprocess.run([sys.executable, *shlex.split(TRAIN)[1:]], cwd=trained, env=own, check=True, capture_output=True)
+    return {"plain": plain, "trained": trained}
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, folders_of_rows: dict[str, Path], tmp_path: Path) -> Path:
+    row: Row = request.getfixturevalue("row")
+    return Path(shutil.copytree(folders_of_rows[row.folder], tmp_path / "here"))
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TESTS.parent), "COLUMNS": "200"}
+
+
+def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
+    """Run a command line: in this process, which is fast, or in one of its own."""
+    _, _, module, *arguments = shlex.split(line)
+    if row.process or row.given:
+        command = [sys.executable, "-m", module, *arguments]
+        done = subprocess.run(command, input=row.given, env=environment(), capture_output=True, encoding="utf-8")
+        return Outcome(done.returncode, done.stdout, done.stderr)
+    capfd.readouterr()
+    with in_this_process():
+        main = importlib.import_module(f"{module}.__main__" if module in PACKAGES else module).main
+        try:
+            code = main(arguments)
+        except SystemExit as ended:  # argparse ends so
+            code = ended.code
+    return Outcome(code, *capfd.readouterr())
+
+
+@contextlib.contextmanager
+def in_this_process() -> Iterator[None]:
+    """A command finds a terminal of 200 columns and the modules of its folder, and leaves no module behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        yield
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(Path.cwd())):
+            del sys.modules[name]
+
+
+def complaints(row: Row, outcome: Outcome, measured: int) -> list[str]:
+    """What of an outcome is not as the row expects."""
+    out, err = outcome.out, without_time_spent(outcome.err)
+    found = [] if outcome.code == row.exit else [f"exit code {outcome.code}, not {row.exit}: {err or out}"]
+    if measured != row.measured:
+        found.append(f"{measured} measurements were recorded, not {row.measured}")
+    found += [f"{text!r} is missing from {err!r}" for text in row.err if not pattern(text).search(err)]
+    if (
+        row.err
+        and not row.out
+        and row.exit
+        and not err.startswith("usage:")
+        and (out or len(err.splitlines()) != row.lines)
+    ):
+        found.append(f"not one sentence: {out}{err}")
+    if row.silent and out:
+        found.append(f"standard output has {out}")
+    if not row.err and err:
+        found.append(f"standard error has {err}")
+    if "Traceback" in out + err:
+        found.append(f"a traceback: {out}{err}")
+    absent = missing(row.out, " ".join(out.split())), missing_row(row.rows, out)
+    return [*found, *(f"{text!r} is missing from {out}" for text in absent if text is not None)]
+
+
+def missing(texts: list[str], out: str) -> str | None:
+    """The first of the texts that does not come after those before it."""
+    place = 0
+    for text in texts:
+        found = pattern(text).search(out, place)
+        if found is None:
+            return text
+        place = found.end()
+    return None
+
+
+def missing_row(names: list[str], out: str) -> str | None:
+    """The first of the names that does not start a line after those before it, as a whole word."""
+    lines = iter(re.sub(r"^[\s|│┃]+", "", line) for line in out.splitlines())
+    for name in names:
+        whole = re.compile(re.escape(name) + r"(?![\w-])")
+        if not any(whole.match(line) for line in lines):
+            return name
+    return None
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"(?<!\w)T(?!\w)", VARYING.replace("\\", "\\\\"), re.escape(text)))
+
+
+def without_time_spent(err: str) -> str:
+    """Without the line that a command which took long, as on a busy machine, ends with."""
+    return re.sub(r"^This command took .*\n", "", err, flags=re.MULTILINE)
+
+
+def stored_records(results: Path) -> list[dict[str, Any]]:
+    path = results / "records.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def measurements(records: list[dict[str, Any]]) -> int:
+    """How many trainings have a time. The only place that knows how records are written."""
+    return sum(record["cell"] == "train" and (record["seconds"] or {}).get("total") is not None for record in records)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def file_complaints(row: Row, folder: Path, before: dict[str, bytes]) -> list[str]:
+    """What of the files is not as the row expects; those of `results` are counted by measurements."""
+    after = snapshot(folder)
+    changed = [name for name, content in after.items() if before.get(name) != content]
+    written = [name for name in changed if not fnmatch.fnmatch(name, f"{row.results}/*") or name.endswith(MADE)]
+    found = [f"{pattern} was not written" for pattern in row.files if not fnmatch.filter(written, pattern)]
+    unexpected = [name for name in written if not any(fnmatch.fnmatch(name, pattern) for pattern in row.files)]
+    found += [f"{name} was written" for name in unexpected] + [
+        f"{name} is gone" for name in before.keys() - after.keys()
+    ]
+    for name, texts in row.holds.items():
+        content = after.get(name, b"").decode(errors="replace")
+        found += [f"{name} does not hold {text!r}" for text in texts if text not in content]
+    return found
