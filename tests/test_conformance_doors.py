@@ -250,25 +250,6 @@ def test_a_word_counter_is_recognised(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.startswith("worked files ")
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
-        (["no_such_variant"], "there are: "),
-        (["no.such.module:train"], "No module named 'no'"),
-        ([f"{__name__}:no_such_function"], "a target is written package.module:function"),
-        ([f"{__name__}:ROOT"], "not a function"),
-        ([f"{__name__}:train", "--set", "left=1"], "unexpected keyword argument 'left'"),
-        ([f"{__name__}:train", "--set", "right"], "write --set KEY=VALUE"),
-    ],
-)
-def test_bad_input_is_answered_with_one_sentence_and_2(
-    asked: list[str], answer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(asked) == errors.USAGE
-    shown = capsys.readouterr()
-    assert (shown.out, answer in shown.err, shown.err.count("\n")) == ("", True, 1)
-
-
 def test_a_name_of_the_registry_will_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serial", *FEW]) == errors.OK
     assert capsys.readouterr().out.splitlines()[-1].startswith("serial conforms")

@@ -109,19 +109,6 @@ def harness(tmp_path: Path) -> FrontDoor:
 # What a newcomer does.
 
 
-def test_a_file_of_ones_own_is_measured_proved_recorded_and_shown(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL)
-    assert (said.code, said.err) == (0, "")
-    counted, trained = said.records()
-    assert (counted["cell"], trained["cell"]) == ("count", "train")
-    assert (trained["status"], trained["variant"], trained["merges"]) == ("ok", "heap", 13)
-    assert trained["identity"]["kind"] == "identical"
-    assert "  identical\n" in said.out
-    for column in ("total", "read", "count", "init", "max", "update", "other", "memory", "merges/s", "proof"):
-        assert column in said.out
-    assert "heap pushes" in said.out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shown"),
@@ -163,40 +150,6 @@ def test_whatever_a_path_names_is_one_corpus(harness: FrontDoor, path: str, name
 
 
 @pytest.mark.slow
-def test_a_sweep_by_hydra_and_a_list_of_variants_are_the_same_work(harness: FrontDoor) -> None:
-    swept = harness("-m", "variant=naive,heap", "threads=1,2", "data.path=text.txt", SMALL, "results=swept")
-    listed = harness("-m", "variants=[naive,heap]", "threads=1,2", "data.path=text.txt", SMALL, "results=listed")
-    assert (swept.code, listed.code) == (0, 0)
-
-    def work(said: Said, results: str) -> set[tuple[Any, ...]]:
-        return {(each["run_key"], each["merges_sha256"], each["threads"]) for each in said.trained(results)}
-
-    assert work(swept, "swept") == work(listed, "listed")
-    assert len(work(swept, "swept")) == 4
-    assert len({each["run_id"] for each in swept.records("swept")}) == 1
-
-
-@pytest.mark.slow
-def test_two_repeats_are_two_blocks(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "repeat=2", "variants=[heap,naive]")
-    assert sorted((each["block"], each["variant"]) for each in said.trained()) == [
-        (0, "heap"),
-        (0, "naive"),
-        (1, "heap"),
-        (1, "naive"),
-    ]
-
-
-@pytest.mark.slow
-def test_a_plan_measures_nothing_and_leaves_nothing(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "plan=true", "variants=[naive,heap]")
-    assert said.code == 0
-    assert "naive on text.txt" in said.out
-    assert "nothing was run" in said.out
-    assert not (harness.folder / "results").exists()
-
-
-@pytest.mark.slow
 def test_every_relative_path_starts_where_the_command_was_given(harness: FrontDoor) -> None:
     (harness.folder / "below").mkdir()
     said = harness("data.path=../text.txt", SMALL, "results=../kept here", at="below")
@@ -205,41 +158,7 @@ def test_every_relative_path_starts_where_the_command_was_given(harness: FrontDo
     assert list((harness.folder / "below").iterdir()) == []
 
 
-@pytest.mark.slow
-def test_a_trainer_that_lies_in_the_current_folder_is_found(harness: FrontDoor) -> None:
-    (harness.folder / "mine.py").write_text("from variants.naive import train")
-    said = harness("data.path=text.txt", SMALL, "variant._target_=mine:train")
-    assert (said.code, said.trained()[0]["variant"]) == (0, "mine:train")
-
-
-@pytest.mark.slow
-def test_a_saved_tokenizer_has_the_merges_of_the_record(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "save=my tokenizer")
-    assert said.code == 0
-    saved = tokenizer.load(harness.folder / "my tokenizer")
-    assert saved.decode_text(saved.encode(TEXT)) == TEXT
-    merges = (harness.folder / "my tokenizer" / "merges.txt").read_text(encoding="utf-8").splitlines()
-    assert merges[0] == "#version: 0.2"
-    assert len(merges) == 1 + said.trained()[0]["merges"]
-
-
-@pytest.mark.slow
-def test_several_cells_are_saved_side_by_side_and_wrong_merges_are_not(harness: FrontDoor) -> None:
-    targets = "variant._target_=variants.naive:train,unruly:returns_one_too_many"
-    said = harness("-m", "data.path=text.txt", SMALL, "save=kept", targets)
-    assert said.code == 21
-    assert [folder.name for folder in (harness.folder / "kept").iterdir()] == ["variants.naive.train"]
-
-
 # What goes wrong in a trainer.
-
-
-@pytest.mark.slow
-def test_wrong_merges_are_shown_as_such_and_make_the_exit_code(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_one_too_few")
-    assert (said.code, said.err) == (21, "")
-    assert "≠ @merge 13: got no merge" in said.out
-    assert said.trained()[0]["status"] == "mismatch"
 
 
 @pytest.mark.slow
@@ -306,23 +225,6 @@ def test_little_text_is_little_work_and_no_fault(harness: FrontDoor, content: by
 
 
 @pytest.mark.slow
-def test_invalid_text_is_refused_with_its_place(harness: FrontDoor) -> None:
-    (harness.folder / "text.txt").write_bytes(b"good \xff bad")
-    said = harness("data.path=text.txt", SMALL)
-    assert (said.code, said.refused()) == (
-        22,
-        "text.txt: invalid UTF-8 at byte 5; mend the file, or set errors=replace",
-    )
-    assert [each["status"] for each in said.records()] == ["error", "error"]
-
-
-@pytest.mark.slow
-def test_invalid_text_can_be_replaced(harness: FrontDoor) -> None:
-    (harness.folder / "text.txt").write_bytes(b"good \xff bad")
-    assert harness("data.path=text.txt", SMALL, "errors=replace").code == 0
-
-
-@pytest.mark.slow
 def test_a_missing_file_or_a_pipe_for_one_is_refused(harness: FrontDoor) -> None:
     os.mkfifo(harness.folder / "pipe")
     assert "there is no file missing.txt" in harness("data.path=missing.txt", SMALL).refused()
@@ -333,17 +235,6 @@ def test_a_missing_file_or_a_pipe_for_one_is_refused(harness: FrontDoor) -> None
 def test_a_file_that_may_not_be_read_is_refused(harness: FrontDoor) -> None:
     (harness.folder / "text.txt").chmod(0)
     assert "Permission denied" in harness("data.path=text.txt", SMALL).refused()
-
-
-def test_results_that_cannot_be_written_are_refused_before_anything_is_measured(harness: FrontDoor) -> None:
-    sentence = harness("data.path=text.txt", SMALL, "results=text.txt").refused()
-    assert sentence.startswith("cannot write records to text.txt (File exists); choose another folder")
-
-
-@pytest.mark.slow
-def test_a_folder_where_nothing_can_be_written_is_named(harness: FrontDoor) -> None:
-    said = harness(f"data.path={harness.folder / 'text.txt'}", SMALL, at="/proc")
-    assert (said.code, "cannot write records to results/local" in said.refused()) == (22, True)
 
 
 @pytest.mark.slow

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,31 +204,6 @@ def test_the_command_shows_the_latest_runs_unless_all_are_asked_for(tmp_path: Pa
     assert "heap(push=all) x3" in picture.read_text(encoding="utf-8")
     main([str(RECORDS / "repeats.jsonl"), "--output", str(picture), "--all"])
     assert "heap(push=all) x4" in picture.read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_default_output_lies_beside_the_records(tmp_path: Path) -> None:
-    results = tmp_path / "results" / "local"
-    results.mkdir(parents=True)
-    (results / "records.jsonl").write_bytes((RECORDS / "sweep.jsonl").read_bytes())
-    root = Path(__file__).parent.parent
-    line = [sys.executable, "-W", "error", "-m", "harness.plot"]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    ended = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (OK, "wrote results/local/phases.svg\n", "")
-    assert (results / "phases.svg").exists()
-
-
-def test_bad_requests_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records = str(RECORDS / "sweep.jsonl")
-    assert main([records, "--output", str(tmp_path / "phases.pdf")]) == USAGE
-    assert capsys.readouterr().err.endswith("phases.pdf; name a file that ends in .svg or .png\n")
-    (tmp_path / "file").touch()
-    assert main([records, "--output", str(tmp_path / "file" / "phases.svg")]) == USAGE
-    assert capsys.readouterr().err.endswith("choose another place with --output\n")
-    (tmp_path / "records.jsonl").touch()
-    assert main([str(tmp_path)]) == UNMEASURED
-    assert "python -m harness makes some" in capsys.readouterr().err
 
 
 def test_a_folder_in_the_place_of_the_picture_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

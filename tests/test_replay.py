@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from harness.common import errors, registry
+from harness.common import errors
 from harness.proof import differential
 from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
@@ -206,50 +206,6 @@ def merges_of(tmp_path: Path) -> Callable[[TieBreak], Path]:
     return write
 
 
-def test_right_merges_end_with_0(
-    book: str, merges_of: Callable[[TieBreak], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(merges_of(GREATEST)), "--data", book, "tie_break=greatest_bytes", "vocab_size=900"]) == errors.OK
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[-1] == "right: every merge was the most frequent pair of its moment, its ties broken by greatest_bytes"
-    assert shown[1].startswith("book.txt: 94 B, 5 words, pattern gpt2")
-
-
-def test_ties_broken_otherwise_are_right_unless_a_tie_break_is_said(
-    book: str, merges_of: Callable[[TieBreak], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = str(merges_of(TieBreak.RAW_BYTES))
-    assert main([other, "--data", book]) == errors.OK
-    assert "its ties broken by raw_bytes" in capsys.readouterr().out
-    assert main([other, f"data.path={book}", "--set", "tie_break=greatest_bytes"]) == errors.MISMATCH
-    assert "is a tie that greatest_bytes breaks otherwise: it takes " in capsys.readouterr().out
-
-
-def test_wrong_merges_end_with_21_and_the_true_counts(
-    book: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "m.txt"
-    path.write_text("w e\ne s\nq q\n")
-    assert main([str(path), "--data", book]) == errors.MISMATCH
-    shown = capsys.readouterr().out
-    assert "merge 1: b'w' + b'e', 8 times; 2 pairs occur 9 times; greatest_bytes takes b's' + b't'" in shown
-    assert "merge 3: b'q' + b'q', 0 times; " in shown
-    assert shown.splitlines()[-2:] == ["3 merges are not right, the first is merge 1", "WRONG"]
-
-
-@pytest.mark.slow
-def test_merges_that_stop_too_early_or_go_on_too_long_end_with_21(
-    book: str, merges_of: Callable[[TieBreak], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = merges_of(GREATEST)
-    (tmp_path / "few.txt").write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
-    assert main([str(tmp_path / "few.txt"), "--data", book]) == errors.OK
-    assert main([str(tmp_path / "few.txt"), "--data", book, "vocab_size=300"]) == errors.MISMATCH
-    assert "they stop too early: vocab_size=300 asks for 43 merges, and " in capsys.readouterr().out
-    assert main([str(path), "--data", book, "vocab_size=259"]) == errors.MISMATCH
-    assert "they go on too long: vocab_size=259 asks for 2 merges" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_programs_are_told_of_every_merge(
     book: str, merges_of: Callable[[TieBreak], Path], capsys: pytest.CaptureFixture[str]
@@ -264,15 +220,6 @@ def test_programs_are_told_of_every_merge(
     for row, step in zip(rows, told["steps"], strict=True):
         assert row == {**{key: str(step[key]) for key in row}, "right_under": " ".join(step["right_under"])}
         assert (step["judgement"] == "maximum") == ("choices" not in step)
-
-
-@pytest.mark.slow
-def test_a_trainers_saved_folder_is_replayed(book: str, tmp_path: Path) -> None:
-    from harness.tokenizer import save
-
-    merges = [(b"s", b"t"), (b"e", b"st")]
-    save(tmp_path / "kept", merges, ["<|endoftext|>"], "gpt2", registry.cards("pattern")["gpt2"]["regex"])
-    assert main([str(tmp_path / "kept"), "--data", book, "tie_break=greatest_bytes"]) == errors.OK
 
 
 # --against

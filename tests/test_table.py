@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from shown import explanations, to_csv, to_markdown
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.units import seconds_texts
 from harness.results.frame import frame_of
 from harness.results.latest import latest
@@ -453,23 +453,6 @@ def test_long_tokens_are_whole_in_the_sentence() -> None:
     wrong = changed(named(FORMS, "wrong"), first_divergence=divergence)
     assert markdown_table([wrong, HEAP])[0]["proof"] == "wrong at merge 1,200"
     assert f"got '{'a' * 600}'+'b'" in explanations([wrong])[0]
-
-
-@pytest.mark.parametrize(("name", "code"), [("forms", MISMATCH), ("sweep", OK), ("counting", OK)])
-def test_exit_code_says_whether_merges_were_right(name: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(RECORDS / f"{name}.jsonl"), "--work"]) == code
-    assert capsys.readouterr().out.startswith("stdlib: ")
-
-
-def test_nothing_to_show_says_which_command_makes_records(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([]) == UNMEASURED
-    assert "python -m harness makes some" in capsys.readouterr().err
-    (tmp_path / "records.jsonl").touch()
-    assert main([str(tmp_path)]) == UNMEASURED
-    assert capsys.readouterr().err == f"no records in {tmp_path}; python -m harness makes some\n"
 
 
 def test_a_broken_line_is_reported_and_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

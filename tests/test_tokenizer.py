@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_made import replayed
 
-from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main, save
 from harness.tokenizers.folder import check_free
@@ -424,47 +424,8 @@ def test_the_command_encodes_and_decodes_any_bytes(tmp_path: Path) -> None:
     assert command("decode", str(tmp_path), "-", given=encoded.stdout).stdout == content
 
 
-def test_the_command_takes_its_text_from_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    kept(tmp_path, MERGES, [])
-    assert main(["encode", str(tmp_path), "the the"]) == 0
-    assert main(["decode", str(tmp_path), "257 258\n33"]) == 0
-    assert capfd.readouterr().out == "257 258\nthe the!"
-
-
 def test_the_command_reads_a_folder_from_elsewhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     named = ["encode", str(elsewhere(tmp_path)), "the<|endoftext|>", "--special-token", "<|endoftext|>", "--pattern"]
     for pattern in ("gpt2", "bytes", r"\w+"):
         assert main([*named, pattern]) == 0
     assert capfd.readouterr().out == "257 258\n" * 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "answer"),
-    [
-        (["decode", "{}", "1 x"], USAGE, "ids are whole numbers with blanks between them"),
-        (["decode", "{}", "1 9999"], USAGE, "there is no token 9999"),
-        (["encode", "{}", "a", "--pattern", "gpt2"], USAGE, "leave them out"),
-        (["encode", "{}"], USAGE, "pass either a TEXT (- for standard input) or --data NAME|FILE"),
-        (["encode", "{}", "a", "--output", "b"], USAGE, "--output needs --data"),
-        (["check", "{}", "--engine", "tiktokken"], USAGE, "unknown engine 'tiktokken'; did you mean tiktoken?"),
-        (["check", "{}", "--size", "much"], USAGE, "--size"),
-        (["stats", "{}", "--data", "nowhere.txt"], USAGE, "nowhere.txt"),
-        (["stats", "{}", "--data", "README.md", "--picture", "a.jpg"], USAGE, "name a file that ends in .svg or .png"),
-        (["convert", "{}", "--to", "ours"], USAGE, "has a tokenizer already (265 tokens of tale by mine: vocab.json"),
-    ],
-)
-def test_the_command_answers_bad_input_with_a_sentence(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], exit_code: int, answer: str
-) -> None:
-    kept(tmp_path)
-    assert main([argument.format(tmp_path) for argument in arguments]) == exit_code
-    said = capfd.readouterr().err
-    assert answer in said
-    assert said.count("\n") == 1
-
-
-def test_the_command_answers_a_missing_folder_with_a_sentence(tmp_path: Path) -> None:
-    answered = command("encode", str(tmp_path / "nowhere"), "a")
-    assert answered.returncode == UNMEASURED
-    assert answered.stderr.startswith(b"cannot read ")
-    assert answered.stderr.count(b"\n") == 1
