@@ -26,7 +26,7 @@ BROKEN = (
     ("scanner_blocks.hpp", "carried.trail = trailing >> 63;", "carried.trail = 0;"),
     ("scanner_cuts.hpp", "if (left & space) return false;", "if (left & number) return false;"),
     ("scanner_join.hpp", "places[place]->count += word.slot->count;", "places[place]->count = word.slot->count;"),
-    ("scanner_utf8.hpp", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"),
+    ("scanner_classes.hpp", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"),
 )
 
 

@@ -1,9 +1,18 @@
-// The scanner: ranges of a file counted by threads of their own, and their tables joined in the order of the file.
+// One thread's part of the file: read it a buffer at a time, validate it, find special tokens, count the rest.
+//
+// A buffer that is used again costs less than a mapping: no page is touched for the first time, pipes can be read, and
+// a file that is cut off meanwhile is an error rather than a signal.
 #pragma once
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -11,11 +20,228 @@
 #include <thread>
 #include <vector>
 
+#include "scanner_cuts.hpp"
 #include "scanner_join.hpp"
-#include "scanner_range.hpp"
+#include "scanner_paths.hpp"
+#include "scanner_words.hpp"
+#include "word_runs.hpp"
 
 namespace scanner {
 
+// Takes the words of a range's table, which is begun anew; false: stop.
+using HandOver = bool (*)(void* context, std::int64_t range, const WordTable::Columns& columns);
+
+// What all ranges of a scan have in common.
+struct Job {
+    int file;
+    Pattern pattern;
+    Functions functions;
+    Classes classes;
+    SpecialTokens specials;
+    Seed seed;
+    std::size_t buffer;  // the bytes read at once, as long as a word fits
+    std::size_t table_bytes;   // a table that has more is spilled; 0 for any size
+    std::string spill_folder;
+    HandOver hand_over;        // takes tables instead of a file
+    void* context;
+    std::atomic<std::int64_t> done{0};
+    std::atomic<bool> stopped{false};
+    std::atomic<std::int64_t> first_bad_range{INT64_MAX};  // ranges behind it are not needed any more
+};
+
+constexpr std::int64_t until_end = INT64_MAX;
+
+class Range {
+  public:
+    Range(Job& job, std::int64_t number, std::int64_t start, std::int64_t stop)
+        : table(new_table(job)), job_(job),
+          number_(number), position_(start), stop_(stop), base_(start), search_(job.specials), starts_(*table) {}
+
+    ~Range() {
+        for (const int run : runs) ::close(run);
+    }
+
+    void count() {
+        std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
+        std::vector<byte> buffer(capacity + padding);
+        for (;;) {
+            if (job_.stopped || job_.first_bad_range < number_) return;
+            const bool last = fill(buffer.data(), capacity);
+            if (error || !validate(buffer.data(), last)) {
+                std::int64_t bad = job_.first_bad_range;
+                while (number_ < bad && !job_.first_bad_range.compare_exchange_weak(bad, number_)) {
+                }
+                return;
+            }
+            const std::size_t taken = take(buffer.data(), last);
+            std::memmove(buffer.data(), buffer.data() + taken, filled_ - taken);
+            filled_ -= taken;
+            valid_ -= taken;
+            base_ += static_cast<std::int64_t>(taken);
+            job_.done += static_cast<std::int64_t>(taken);
+            if (job_.table_bytes && (table->memory() > job_.table_bytes || (last && job_.hand_over)) && !empty_table()) return;
+            if (last) return;
+            if (filled_ == capacity) {
+                capacity *= 2;
+                buffer.resize(capacity + padding);
+            }
+        }
+    }
+
+    // Hands over what was counted so far, or writes it to a run, and begins a new table; false if that failed.
+    bool empty_table() {
+        if (!table->words()) return true;
+        table->settle();
+        const WordTable::Columns columns = table->release();
+        table.reset();
+        const bool emptied = job_.hand_over ? hand_over(columns) : spill(columns);
+        table = new_table(job_);
+        starts_.into(*table);
+        if (!emptied) job_.stopped = true;
+        return emptied;
+    }
+
+    std::unique_ptr<WordTable> table;
+    std::vector<int> runs;          // open files, to be closed by whoever takes them
+    int spill_error = 0;
+    int error = 0;                  // of reading
+    bool cut_off = false;           // the file ended before the range did
+    std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
+    double seconds_reading = 0, seconds_handing_over = 0;
+    // Documents that hold more than blanks. Those at the ends of the range may go on in its neighbours.
+    std::uint64_t documents = 0;
+    bool any_special = false, blank_head = true, blank_tail = true;
+
+  private:
+    bool hand_over(const WordTable::Columns& columns) {
+        const auto begun = std::chrono::steady_clock::now();
+        const bool taken = job_.hand_over(job_.context, number_, columns);
+        seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        return taken;
+    }
+    bool spill(const WordTable::Columns& columns) {
+        spill_error = word_runs::error_of([&] {
+            runs.push_back(word_runs::nameless_file(job_.spill_folder));
+            word_runs::write_run({static_cast<byte*>(columns.data.start) + columns.bytes,
+                                  static_cast<std::int64_t*>(columns.offsets.start) + columns.first,
+                                  static_cast<std::uint64_t*>(columns.counts.start) + columns.first,
+                                  columns.words - columns.first},
+                                 runs.back());
+        });
+        for (const Memory& memory : {columns.data, columns.offsets, columns.counts}) give_back(memory);
+        return !spill_error;
+    }
+
+    static constexpr int milliseconds_to_stop = 50;
+
+    static std::unique_ptr<WordTable> new_table(const Job& job) {
+        return std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens());
+    }
+
+    // Reads until the buffer is full; whether that was the last of the range.
+    bool fill(byte* buffer, std::size_t capacity) {
+        const auto begun = std::chrono::steady_clock::now();
+        bool last = false;
+        while (filled_ < capacity && !last) {
+            std::size_t wanted = capacity - filled_;
+            if (stop_ != until_end) wanted = std::min(wanted, static_cast<std::size_t>(stop_ - position_));
+            if (wanted == 0) {
+                last = true;
+                break;
+            }
+            if (stop_ == until_end && !ready()) return true;
+            const ssize_t got = stop_ == until_end ? ::read(job_.file, buffer + filled_, wanted)
+                                                   : ::pread(job_.file, buffer + filled_, wanted, position_);
+            if (got < 0 && errno == EINTR && !job_.stopped) continue;
+            if (got < 0) error = errno;
+            if (got <= 0) {
+                cut_off = stop_ != until_end;
+                last = true;
+                break;
+            }
+            filled_ += static_cast<std::size_t>(got);
+            position_ += got;
+        }
+        seconds_reading += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        return last || position_ == stop_;
+    }
+
+    // Waits for a pipe to have bytes or an end; false if the scan was stopped meanwhile.
+    bool ready() const {
+        pollfd waiting{job_.file, POLLIN, 0};
+        while (!job_.stopped)
+            if (::poll(&waiting, 1, milliseconds_to_stop) != 0) return true;  // an error shows when it is read
+        return false;
+    }
+
+    bool validate(const byte* buffer, bool last) {
+        if (job_.pattern.split == Split::bytes) {
+            valid_ = filled_;
+            return true;
+        }
+        valid_ = job_.functions.valid_until(buffer, valid_, filled_);
+        if (valid_ == filled_) return true;
+        if (!last && length_of_character(buffer + valid_, filled_ - valid_) < 0) return true;
+        invalid_at = base_ + static_cast<std::int64_t>(valid_);
+        return false;
+    }
+
+    // Counts what is certain in the buffer and tells how much of it that was.
+    std::size_t take(const byte* buffer, bool last) {
+        const std::size_t longest = job_.specials.longest();
+        // Special tokens that begin before here are known, whatever is read next.
+        const std::size_t known = last || !longest ? valid_ : valid_ + 1 > longest ? valid_ + 1 - longest : 0;
+        std::size_t at = 0;
+        starts_.begin(buffer);
+        search_.restart();
+        while (longest) {
+            const auto found = search_.next(buffer, std::max(at, searched_), known, valid_);
+            if (!found.length) break;
+            take_text(buffer, at, found.place);
+            close_document();
+            starts_.push(found.place);  // the special token itself, which the table does not count
+            at = found.place + found.length;
+        }
+        if (last) {
+            take_text(buffer, at, valid_);
+            at = valid_;
+        } else if (const std::size_t limit = std::min(known, valid_ ? valid_ - 1 : 0); limit > at) {
+            const std::size_t cut = last_cut(job_.classes, job_.pattern, buffer, at, limit);
+            take_text(buffer, at, cut);
+            at = cut;
+        }
+        starts_.finish(at);
+        searched_ = known > at ? known - at : 0;
+        return at;
+    }
+
+    void take_text(const byte* buffer, std::size_t from, std::size_t to) {
+        if (from >= to) return;
+        bool& blank = any_special ? blank_tail : blank_head;
+        for (std::size_t at = from; blank && at < to; ++at)
+            blank = buffer[at] == ' ' || (buffer[at] >= '\t' && buffer[at] <= '\r');
+        job_.functions.find_starts(job_.classes, job_.pattern, buffer, from, to, starts_);
+    }
+
+    void close_document() {
+        documents += any_special && !blank_tail;
+        any_special = true;
+        blank_tail = true;
+    }
+
+    Job& job_;
+    const std::int64_t number_;
+    std::int64_t position_;       // up to where the file was read
+    const std::int64_t stop_;
+    std::int64_t base_;           // where the buffer begins in the file
+    std::size_t filled_ = 0;      // bytes in the buffer
+    std::size_t valid_ = 0;       // of these, in whole valid characters
+    std::size_t searched_ = 0;    // no special token begins before
+    SpecialTokens::Search search_;
+    Starts starts_;
+};
+
+// The scanner: ranges of a file counted by threads of their own, and their tables joined in the order of the file.
 class Scan {
   public:
     Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,

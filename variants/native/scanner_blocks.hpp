@@ -6,11 +6,11 @@
 
 using Bits = std::uint64_t;
 
-// What a block is made of. Every byte of a character has its character's class; `last_spaces` and `marks` are first bytes.
-struct Kinds {
-    Bits continuations = 0, letters, numbers, spaces, uppers = 0, lowers = 0;
-    Bits last_spaces = 0;   // spaces beyond ASCII with something else than a space behind them
-    Bits marks = 0;         // letters of the pattern that are no letters
+// What a block has beyond ASCII. Every byte of a character has its character's class.
+struct Beyond {
+    Bits continuations, letters, numbers, spaces, uppers = 0, lowers = 0;
+    Bits last_spaces = 0;   // first bytes of spaces with something else than a space behind them
+    Bits marks = 0;         // first bytes of letters of the pattern that are no letters
 };
 
 // What the pattern must remember of the block before: the class of its last byte, in bit 0, and more.
@@ -22,7 +22,8 @@ struct Carried {
     Bits contracted = 0, after_contraction = 0;  // bits that are no starts, and bits that are
 };
 
-// A pattern on a text, block by block.
+// A pattern on a text, block by block. `plain` ones, as GPT-2's, have none of the slots that cost something in each block.
+template <bool plain>
 struct Blocks {
     const Classes& classes;
     const Pattern& pattern;
@@ -34,12 +35,13 @@ struct Blocks {
     Bits starts(std::size_t at, Bits inside);
 
   private:
-    void classify_beyond_ascii(std::size_t at, Bits inside, Kinds& kinds) const;
+    Beyond classify_beyond_ascii(std::size_t at, Bits inside) const;
     Bits trail(Bits others, Bits newlines, Bits slashes, Bits line_ends) const;
     Bits behind_first(Bits others, Bits first, Bits continuations);
-    Bits number_starts(const Kinds& kinds, Bits first);
+    Bits number_starts(Bits numbers, Bits first, Bits continuations);
     Bits blanks_behind_newlines(std::size_t at, Bits inside, Bits white, Bits newlines, Bits leads) const;
     Bits contract(std::size_t at, Bits inside, Bits starts, Bits apostrophes, Bits behind_letters);
+    static bool has(byte slot) { return !plain && slot; }
     bool goes_on_at(std::size_t at) const {
         const byte quiet = pattern.numbers_apart ? space | number : space;
         return at < stop && !(classes.at(text + at) & quiet);
@@ -50,9 +52,10 @@ struct Blocks {
 static inline Bits run_on(Bits set, Bits from) { return (((set + from) ^ set) & set) | from; }
 
 // Takes the classes from the first byte where that settles them, else character by character.
-__attribute__((noinline)) void Blocks::classify_beyond_ascii(std::size_t at, Bits inside, Kinds& kinds) const {
+template <bool plain>
+__attribute__((noinline)) Beyond Blocks<plain>::classify_beyond_ascii(std::size_t at, Bits inside) const {
     const Bytes64 bytes(text + at);
-    const Bits continuations = kinds.continuations = bytes.continuations() & inside;
+    const Bits continuations = bytes.continuations() & inside;
     const Bits leads = inside & bytes.beyond_ascii() & ~continuations;
     const SettledLeads& settled_leads = pattern.cased ? classes.caseless() : classes.letters();
     Bits settled = leads & bytes.in(settled_leads);
@@ -73,6 +76,7 @@ __attribute__((noinline)) void Blocks::classify_beyond_ascii(std::size_t at, Bit
         }
         settled |= uppers | lowers;
     }
+    Beyond beyond{continuations, 0, 0, 0};
     Bits letters = settled;
     for (Bits rest = leads & ~settled; rest; rest &= rest - 1) {
         const unsigned bit = static_cast<unsigned>(__builtin_ctzll(rest));
@@ -81,28 +85,31 @@ __attribute__((noinline)) void Blocks::classify_beyond_ascii(std::size_t at, Bit
             letters |= Bits(1) << bit;
             uppers |= Bits((kind & upper_like) != 0) << bit;
             lowers |= Bits((kind & lower_like) != 0) << bit;
-            kinds.marks |= Bits((kind & letter) == 0) << bit;
+            beyond.marks |= Bits((kind & letter) == 0) << bit;
         } else if (kind & number) {
             numbers |= Bits(1) << bit;
         } else if (kind & space) {
             spaces |= Bits(1) << bit;
-            kinds.last_spaces |= Bits(goes_on_at(at + bit + length_by_lead(text[at + bit]))) << bit;
+            beyond.last_spaces |= Bits(goes_on_at(at + bit + length_by_lead(text[at + bit]))) << bit;
         }
     }
     const auto whole = [=](Bits leads_of_kind, Bits before) {
         const Bits seconds = (leads_of_kind << 1 | before) & continuations;
         return leads_of_kind | run_on(continuations, seconds);
     };
-    kinds.letters |= whole(letters, carried.letter);
-    kinds.numbers |= whole(numbers, carried.number);
-    kinds.spaces |= whole(spaces, carried.space);
-    if (!pattern.cased) return;
-    kinds.uppers |= whole(uppers, carried.upper);
-    kinds.lowers |= whole(lowers, carried.lower);
+    beyond.letters = whole(letters, carried.letter);
+    beyond.numbers = whole(numbers, carried.number);
+    beyond.spaces = whole(spaces, carried.space);
+    if (pattern.cased) {
+        beyond.uppers = whole(uppers, carried.upper);
+        beyond.lowers = whole(lowers, carried.lower);
+    }
+    return beyond;
 }
 
 // [\r\n]* or [\r\n/]* behind other signs; `/` is one itself, and may be the last of a trail.
-inline Bits Blocks::trail(Bits others, Bits newlines, Bits slashes, Bits line_ends) const {
+template <bool plain>
+inline Bits Blocks<plain>::trail(Bits others, Bits newlines, Bits slashes, Bits line_ends) const {
     Bits taken = newlines | slashes;
     if (pattern.lines) taken &= ~(line_ends << 1 | carried.line_end);
     const Bits seeds = (newlines & (others << 1 | carried.other)) | (taken & carried.trail);
@@ -110,7 +117,8 @@ inline Bits Blocks::trail(Bits others, Bits newlines, Bits slashes, Bits line_en
 }
 
 // The places right behind the signs that are the first of their words.
-inline Bits Blocks::behind_first(Bits others, Bits first, Bits continuations) {
+template <bool plain>
+inline Bits Blocks<plain>::behind_first(Bits others, Bits first, Bits continuations) {
     const Bits within = continuations & others;
     Bits sum;
     const bool beyond = __builtin_add_overflow(within, first << 1 | carried.behind, &sum);
@@ -119,25 +127,27 @@ inline Bits Blocks::behind_first(Bits others, Bits first, Bits continuations) {
 }
 
 // `first` of each run of numbers, and each that begins a word behind as many as a word may have.
-inline Bits Blocks::number_starts(const Kinds& kinds, Bits first) {
-    const unsigned most = pattern.digits;
+template <bool plain>
+inline Bits Blocks<plain>::number_starts(Bits numbers, Bits first, Bits continuations) {
+    const unsigned most = plain ? 0 : pattern.digits;
     if (most == 0) return first;
-    if (most == 1) return kinds.numbers & ~kinds.continuations;
-    undecided |= (kinds.numbers & kinds.continuations) != 0;   // it would have to count characters
+    if (most == 1) return numbers & ~continuations;
+    undecided |= (numbers & continuations) != 0;   // it would have to count characters
     Bits starts = first;
     if (carried.group) {
         const Bits up_to_next = (Bits(2) << (most - carried.group)) - 1;
-        if (!(up_to_next & ~kinds.numbers)) starts |= Bits(1) << (most - carried.group);
+        if (!(up_to_next & ~numbers)) starts |= Bits(1) << (most - carried.group);
     }
-    Bits behind_most = kinds.numbers;
+    Bits behind_most = numbers;
     for (unsigned i = 0; i < most && behind_most; ++i) behind_most &= behind_most << 1;
     for (Bits next = starts << most & behind_most; next; next = next << most & behind_most) starts |= next;
-    carried.group = kinds.numbers >> 63 ? static_cast<unsigned>(__builtin_clzll(starts | 1)) + 1 : 0;
+    carried.group = numbers >> 63 ? static_cast<unsigned>(__builtin_clzll(starts | 1)) + 1 : 0;
     return starts;
 }
 
 // The first spaces behind the last newline of a run, if there are any.
-inline Bits Blocks::blanks_behind_newlines(std::size_t at, Bits inside, Bits white, Bits newlines, Bits leads) const {
+template <bool plain>
+inline Bits Blocks<plain>::blanks_behind_newlines(std::size_t at, Bits inside, Bits white, Bits newlines, Bits leads) const {
     const Bits runs = white & leads & (newlines << 1 | carried.newline);
     if (!runs) return 0;
     Bits sum;
@@ -156,7 +166,8 @@ inline Bits Blocks::blanks_behind_newlines(std::size_t at, Bits inside, Bits whi
 }
 
 // Joins contractions, to the word before if they stand behind it, and sets a start behind each.
-inline Bits Blocks::contract(std::size_t at, Bits inside, Bits starts, Bits apostrophes, Bits behind_letters) {
+template <bool plain>
+inline Bits Blocks<plain>::contract(std::size_t at, Bits inside, Bits starts, Bits apostrophes, Bits behind_letters) {
     Bits ends = carried.after_contraction & inside;
     starts = (starts & ~carried.contracted) | ends;
     carried.contracted = carried.after_contraction = 0;
@@ -180,24 +191,28 @@ inline Bits Blocks::contract(std::size_t at, Bits inside, Bits starts, Bits apos
 }
 
 // The starts in the block at `at`, where nothing is undecided.
-inline Bits Blocks::starts(std::size_t at, Bits inside) {
+template <bool plain>
+inline Bits Blocks<plain>::starts(std::size_t at, Bits inside) {
     const Bytes64 bytes(text + at);
     const Bits blanks = bytes.equal(' ') & inside, line_ends = bytes.equal('\n') & inside;
     const Bits newlines_of_all = line_ends | (bytes.equal('\r') & inside);
     const Bits ascii_spaces = blanks | (bytes.between('\t', '\r') & inside);
-    Kinds kinds;
-    kinds.letters = bytes.ascii_letters() & inside;
-    kinds.numbers = bytes.ascii_digits() & inside;
-    kinds.spaces = ascii_spaces;
-    if (pattern.cased) {
-        kinds.uppers = bytes.between('A', 'Z') & inside;
-        kinds.lowers = kinds.letters & ~kinds.uppers;
+    Bits letters = bytes.ascii_letters() & inside, numbers = bytes.ascii_digits() & inside, spaces = ascii_spaces;
+    Bits continuations = 0, last = 0, uppers = 0, lowers = 0, marks = 0;
+    if (has(pattern.cased)) {
+        uppers = bytes.between('A', 'Z') & inside;
+        lowers = letters & ~uppers;
     }
-    if (bytes.beyond_ascii() & inside) classify_beyond_ascii(at, inside, kinds);
-    const Bits leads = inside & ~kinds.continuations, letters = kinds.letters;
-    Bits spaces = kinds.spaces, others = inside & ~(letters | kinds.numbers | spaces), newlines = newlines_of_all;
+    if (bytes.beyond_ascii() & inside) {
+        const Beyond beyond = classify_beyond_ascii(at, inside);
+        continuations = beyond.continuations, last = beyond.last_spaces, marks = beyond.marks;
+        letters |= beyond.letters, numbers |= beyond.numbers, spaces |= beyond.spaces;
+        uppers |= beyond.uppers, lowers |= beyond.lowers;
+    }
+    const Bits leads = inside & ~continuations;
+    Bits others = inside & ~(letters | numbers | spaces), newlines = newlines_of_all;
     undecided = false;
-    if (pattern.trail) {
+    if (has(pattern.trail)) {
         const Bits slashes = pattern.trail == slashes_trail ? bytes.equal('/') & inside : 0;
         const Bits trailing = trail(others, newlines, slashes, line_ends);
         carried.trail = trailing >> 63;
@@ -209,35 +224,35 @@ inline Bits Blocks::starts(std::size_t at, Bits inside) {
     // A word of letters, numbers or others starts where the class changes, unless a character has been taken along.
     const Bits other_starts = others & leads & ~(others << 1 | carried.other | behind_blanks);
     Bits preceded = behind_blanks;
-    if (pattern.prefix) preceded = white << 1 | carried.white | behind_first(others, other_starts, kinds.continuations);
+    if (has(pattern.prefix)) preceded = white << 1 | carried.white | behind_first(others, other_starts, continuations);
     Bits starts = other_starts | (letters & leads & ~(behind_letters | preceded));
-    const Bits first_numbers = kinds.numbers & leads & ~(kinds.numbers << 1 | carried.number);
-    starts |= number_starts(kinds, first_numbers) & ~(pattern.blank_numbers ? behind_blanks : 0);
+    const Bits first_numbers = numbers & leads & ~(numbers << 1 | carried.number);
+    starts |= number_starts(numbers, first_numbers, continuations) & ~(pattern.blank_numbers ? behind_blanks : 0);
 
     // A run of spaces starts a word, and its last one starts another if the text goes on behind it.
-    const Bits running = pattern.lines ? spaces & ~line_ends : spaces;
-    Bits last = ascii_spaces & (inside & ~(spaces | (pattern.numbers_apart ? kinds.numbers : 0))) >> 1;
+    const Bits running = has(pattern.lines) ? spaces & ~line_ends : spaces;
+    last |= ascii_spaces & (inside & ~(spaces | (has(pattern.numbers_apart) ? numbers : 0))) >> 1;
     if (ascii_spaces >> 63) last |= Bits(goes_on_at(at + 64)) << 63;
-    last = (last | kinds.last_spaces) & spaces & ~(pattern.newlines ? newlines : pattern.lines ? line_ends : 0);
+    last &= spaces & ~(has(pattern.newlines) ? newlines : has(pattern.lines) ? line_ends : 0);
     starts |= last | (spaces & leads & ~(running << 1 | carried.space));
-    if (pattern.newlines) starts |= blanks_behind_newlines(at, inside, white, newlines, leads);
+    if (has(pattern.newlines)) starts |= blanks_behind_newlines(at, inside, white, newlines, leads);
 
-    if (pattern.cased) {
+    if (has(pattern.cased)) {
         // UPPER* takes what follows it into account where a character is of both classes, and others take marks.
-        const Bits uppers = kinds.uppers & ~kinds.lowers & leads, lowers = kinds.lowers & ~kinds.uppers;
-        const Bits both = kinds.uppers & kinds.lowers;
-        starts |= uppers & (lowers << 1 | (carried.lower & ~carried.upper));
-        undecided |= (uppers & (both << 1 | (carried.lower & carried.upper))) != 0;
-        undecided |= !pattern.marks && (kinds.marks & (others << 1 | carried.other));
-        carried.upper = kinds.uppers >> 63;
-        carried.lower = kinds.lowers >> 63;
+        const Bits only_uppers = uppers & ~lowers & leads;
+        starts |= only_uppers & ((lowers & ~uppers) << 1 | (carried.lower & ~carried.upper));
+        undecided |= (only_uppers & ((lowers & uppers) << 1 | (carried.lower & carried.upper))) != 0;
+        undecided |= !pattern.marks && (marks & (others << 1 | carried.other));
+        carried.upper = uppers >> 63;
+        carried.lower = lowers >> 63;
     }
     if (pattern.contraction) starts = contract(at, inside, starts, bytes.equal('\''), behind_letters);
     carried.letter = letters >> 63;
-    carried.number = kinds.numbers >> 63;
+    carried.number = numbers >> 63;
     carried.space = running >> 63;
     carried.other = others >> 63;
     carried.blank = blanks >> 63;
+    if (plain) return starts;
     carried.white = white >> 63;
     carried.newline = newlines >> 63;
     carried.line_end = line_ends >> 63;
@@ -246,10 +261,11 @@ inline Bits Blocks::starts(std::size_t at, Bits inside) {
 
 // Where the bits of a block do not say where words start, the portable matcher goes on from the last start, and blocks
 // begin anew at the first start beyond: no pattern looks behind a start.
-static void find_family_starts(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from,
+template <bool plain>
+static void find_starts_in_blocks(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from,
                                std::size_t to, Starts& starts) {
     const Reader reader{classes, text, to};
-    Blocks blocks{classes, pattern, text, to, {}};
+    Blocks<plain> blocks{classes, pattern, text, to, {}};
     std::size_t last = from;   // the last start, if that is before `at`
     for (std::size_t at = from; at < to;) {
         const Bits inside = to - at >= 64 ? ~Bits(0) : (Bits(1) << (to - at)) - 1;
@@ -266,6 +282,13 @@ static void find_family_starts(const Classes& classes, const Pattern& pattern, c
         at = last = word;
         blocks.carried = Carried{};
     }
+}
+
+static void find_family_starts(const Classes& classes, const Pattern& pattern, const byte* text, std::size_t from,
+                               std::size_t to, Starts& starts) {
+    const bool plain = !(pattern.prefix || pattern.cased || pattern.trail || pattern.newlines || pattern.lines ||
+                         pattern.numbers_apart || pattern.digits);
+    (plain ? find_starts_in_blocks<true> : find_starts_in_blocks<false>)(classes, pattern, text, from, to, starts);
 }
 
 // As valid_until, in blocks that begin with a character.

@@ -146,50 +146,32 @@ class Slots {
     explicit Slots(std::size_t size) : size_(size) {
         const std::size_t bytes = size * sizeof(Slot);
 #if defined(__linux__)
-        if (bytes >= huge_page) {
-            mapped_ = bytes + huge_page;  // enough to begin at a huge page
-            mapping_ = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (mapping_ == MAP_FAILED) {
-                mapping_ = nullptr;
-                throw std::bad_alloc();
-            }
-            const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(mapping_) + huge_page - 1) / huge_page * huge_page;
-            slots_ = reinterpret_cast<Slot*>(aligned);
-            ask_for_huge_pages(slots_, bytes);
+        if (bytes >= huge_page) {   // both are powers of two
+            memory_ = {reserved_space(bytes), bytes};
+            if (!memory_.start || ::mprotect(memory_.start, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+            ask_for_huge_pages(memory_.start, bytes);
             return;
         }
 #endif
-        slots_ = static_cast<Slot*>(std::calloc(size, sizeof(Slot)));
-        if (!slots_) throw std::bad_alloc();
+        memory_.start = std::calloc(size, sizeof(Slot));
+        if (!memory_.start) throw std::bad_alloc();
     }
     Slots(const Slots&) = delete;
     Slots& operator=(Slots&& other) noexcept {
-        std::swap(slots_, other.slots_);
+        std::swap(memory_, other.memory_);
         std::swap(size_, other.size_);
-        std::swap(mapping_, other.mapping_);
-        std::swap(mapped_, other.mapped_);
         return *this;
     }
-    ~Slots() {
-#if defined(__linux__)
-        if (mapping_) {
-            ::munmap(mapping_, mapped_);
-            return;
-        }
-#endif
-        std::free(slots_);
-    }
+    ~Slots() { give_back(memory_); }
 
     std::size_t size() const { return size_; }
-    Slot* data() { return slots_; }
-    const Slot* begin() const { return slots_; }
-    const Slot* end() const { return slots_ + size_; }
+    Slot* data() { return static_cast<Slot*>(memory_.start); }
+    const Slot* begin() const { return static_cast<const Slot*>(memory_.start); }
+    const Slot* end() const { return begin() + size_; }
 
   private:
-    Slot* slots_ = nullptr;
-    std::size_t size_ = 0;  // a power of two
-    void* mapping_ = nullptr;
-    std::size_t mapped_ = 0;
+    std::size_t size_;  // a power of two
+    Memory memory_;
 };
 
 }  // namespace scanner

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "scanner_patterns.hpp"
-#include "scanner_utf8.hpp"
 
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(SCANNER_PORTABLE)
 #define SCANNER_HAS_NEON 1

@@ -3,7 +3,6 @@
 
 #include "scanner_neon.hpp"
 #include "scanner_patterns.hpp"
-#include "scanner_utf8.hpp"
 #include "scanner_vectors.hpp"
 
 namespace scanner {

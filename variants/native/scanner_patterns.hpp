@@ -9,7 +9,7 @@
 #include <string>
 
 #include "scanner_classes.hpp"
-#include "scanner_starts.hpp"
+#include "scanner_words.hpp"
 
 namespace scanner {
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "scanner_patterns.hpp"
-#include "scanner_utf8.hpp"
 
 // SCANNER_PORTABLE leaves all of it out, as a processor does for which there is none.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(SCANNER_PORTABLE)
