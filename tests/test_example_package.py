@@ -66,7 +66,7 @@ def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None
     shown = shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
     records = [json.loads(line) for line in (shell.folder / "r/records.jsonl").read_text().splitlines()]
     trained = {record["variant"]: record for record in records if record["cell"] == "train"}
-    assert trained["example"]["proof"]["state"] in ("reference", "confirmed")
+    assert trained["example"]["identity"]["kind"] == "identical"
     assert trained["example"]["merges_sha256"] == trained["heap"]["merges_sha256"]
     assert trained["example"]["seconds"]["max"] is not None
     for table in (shown, shell.python("-m", "harness.table", "r")):

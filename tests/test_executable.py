@@ -97,7 +97,7 @@ def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path
     heap, executable = records
     assert (executable["variant"], executable["status"]) == ("executable", "ok")
     assert executable["merges_sha256"] == heap["merges_sha256"]
-    assert executable["proof"]["state"] in ("reference", "confirmed")
+    assert executable["identity"]["kind"] == "identical"
     assert executable["seconds"]["convert"] > 0
     assert executable["seconds"]["max"] is None
     assert executable["seconds"]["other"] > 0
@@ -231,7 +231,7 @@ def test_a_failure_is_a_row_with_its_reason_and_what_was_printed(tmp_path: Path)
 
 def test_wrong_merges_are_a_mismatch(tmp_path: Path) -> None:
     trained = trained_by(tmp_path, python(tmp_path, "open(merges, 'w').write('74 68\\n6c 6f\\n')"))
-    assert trained.verdict.state == "mismatch"
+    assert trained.identity.kind == "wrong"
 
 
 def test_a_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_started(

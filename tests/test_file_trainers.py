@@ -42,7 +42,7 @@ def test_it_comes_to_the_merges_that_the_words_of_a_counter_give(tmp_path: Path)
     by_words, by_file = trained(tmp_path, cell_of(reading, HEAP), cell_of(reading, BY_FILE))
     assert (by_file["status"], by_file["reason"]) == ("ok", None)
     assert by_file["merges_sha256"] == by_words["merges_sha256"]
-    assert by_file["proof"]["state"] == "reference"
+    assert by_file["identity"]["kind"] == "identical"
     assert by_file["data"] == by_words["data"]
 
 

@@ -27,7 +27,7 @@ def test_another_interpreter_runs_the_trainer_and_one_that_cannot_is_told_why(
     asked = f"{sys.executable},no-such-python,./none/python,./old,{shutil.which('true')}"
     found, *others = run("-m", "variant=heap", "data.path=text", SMALL, f"interpreter={asked}")
     assert found["status"] == "ok"
-    assert found["proof"]["state"] == "reference"
+    assert found["identity"]["kind"] == "identical"
     assert found["interpreter"].startswith(f"{platform.python_implementation()} {platform.python_version()} (")
     assert [(other["status"], other["interpreter"], other["reason"]) for other in others] == [
         (
@@ -56,7 +56,7 @@ def test_every_stage_in_python_is_proved_under_pypy_and_none_that_is_compiled_ru
         assert record["interpreter"].startswith("PyPy")
         if record["status"] == "ok":
             assert "python" in cards[name].tags
-            assert record["proof"]["state"] in ("reference", "confirmed", "unconfirmed")
+            assert record["identity"]["kind"] in ("identical", "unproved")
         else:
             assert record["status"] == "skipped"
             assert "only Python stages run under others" in record["reason"] or name == "heap_max"

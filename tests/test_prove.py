@@ -253,7 +253,8 @@ def test_a_stopped_run_is_proved_as_far_as_it_came(tmp_path: Path, trainer: str)
     cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=Limits(wall_seconds=0.6))
     code, records, _ = proved(tmp_path, cell)
     record = records[trainer]
-    assert (code, record["status"], record["identity"]["kind"]) == (UNMEASURED, "timeout", IDENTICAL)
+    assert (code, record["identity"]["kind"]) == (UNMEASURED, IDENTICAL)
+    assert record["status"] in ("timeout", "extrapolated")
     assert 0 < record["merges_done"] < 10
     assert (record["merges"], record["seconds"]["total"]) == (None, None)
 

@@ -28,10 +28,10 @@ def prove_all(trained: Iterable[Trained], count_words: CountWords) -> None:
     judged = [each for each in trained if each.answer["status"] in PROVABLE and each.merges is not None]
     for _, group in itertools.groupby(sorted(judged, key=task_of), task_of):
         prove_task(list(group))
-    own_kinds: dict[tuple[str, str], str | None] = {}
+    own_kinds: dict[tuple[str, str, int], str | None] = {}
     for each in judged:
         if each.identity is not None and each.identity.kind == BY_DESIGN:
-            key = each.cell.reading.key, merges_sha256(each.merges or [])
+            key = each.cell.reading.key, merges_sha256(each.merges or []), each.cell.min_count
             if key not in own_kinds:
                 own_kinds[key] = kind_on_own_words(each, count_words)
             each.identity = replace(each.identity, of_own_words=own_kinds[key])
