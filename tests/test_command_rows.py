@@ -254,7 +254,7 @@ def in_this_process() -> Iterator[None]:
 
 def complaints(row: Row, outcome: Outcome, measured: int) -> list[str]:
     """What of an outcome is not as the row expects."""
-    out, err = outcome.out, without_time_spent(outcome.err)
+    out, err = outcome.out, without_progress(outcome.err)
     found = [] if outcome.code == row.exit else [f"exit code {outcome.code}, not {row.exit}: {err or out}"]
     if measured != row.measured:
         found.append(f"{measured} measurements were recorded, not {row.measured}")
@@ -302,9 +302,9 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"(?<!\w)T(?!\w)", VARYING.replace("\\", "\\\\"), re.escape(text)))
 
 
-def without_time_spent(err: str) -> str:
-    """Without the line that a command which took long, as on a busy machine, ends with."""
-    return re.sub(r"^This command took .*\n", "", err, flags=re.MULTILINE)
+def without_progress(err: str) -> str:
+    """Without the lines of a command of several tasks, and that which a long one ends with, as on a busy machine."""
+    return re.sub(r"^(?:task \d+ of \d+: |This command took ).*\n", "", err, flags=re.MULTILINE)
 
 
 def stored_records(results: Path) -> list[dict[str, Any]]:
