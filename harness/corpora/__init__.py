@@ -57,6 +57,5 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     whole = CorpusFile(name, path, path.stat().st_size, digest_of(path), parts=parts)
     check_fact(name, path, card, "sha256", whole.sha256)
     whole = replace(whole, facts=counted_facts(card, special_tokens))
-    found = cut(whole, card, special_tokens)
-    of_the_file = hints(path, name) if kind == "path" else ()
-    return replace(found, parameters=parameters_of(card), remarks=(*of_the_file, *found.remarks))
+    remarks = hints(path, name) if kind == "path" else ()
+    return replace(cut(whole, card, special_tokens), parameters=parameters_of(card), remarks=remarks)

@@ -1,16 +1,12 @@
-"""To tell of a file that is read as it is: a mark at its start, another encoding, a table. Of a slice, its length."""
+"""To tell of a file that is read as it is: a mark at its start, another encoding, a table."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from harness.common.units import count_text, parse_bytes
-
 LOOKED_AT = 4096
 ZERO_SHARE = 0.2
 """Text in UTF-8 has no zero bytes; of UTF-16 in Latin letters every second byte is one."""
-LEAST_SHARE = 0.9
-"""A slice that has less of what was asked for is told."""
 MARK = b"\xef\xbb\xbf"
 TABLES = (".csv", ".tsv", ".xlsx", ".xls")
 
@@ -30,13 +26,3 @@ def hints(path: Path, name: str) -> tuple[str, ...]:
             "that as text or Parquet (data.column=NAME) first"
         )
     return tuple(said)
-
-
-def shorter_than_asked(name: str, asked: str | int | None, size: int, rest: int) -> tuple[str, ...]:
-    """What there is to say of a slice of `size` bytes where `asked` were, of text that goes on for `rest` more."""
-    if asked is None or size >= LEAST_SHARE * parse_bytes(asked, "data.bytes") or not rest:
-        return ()
-    return (
-        f"data.bytes={asked} of {name} became {count_text(size)} bytes: a slice ends where a document does, and the "
-        "next document is too long for it",
-    )

@@ -1,4 +1,4 @@
-"""The part of a corpus that data.skip, data.bytes and data.documents ask for, cut where a document ends."""
+"""The part of a corpus that data.skip, data.bytes and data.documents select, cut at the end of a document or line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.units import parse_bytes
 from harness.corpora.files import CorpusFile, digest_of, hold_or_refuse
-from harness.corpora.hints import shorter_than_asked
 
 TEXT, START = "text", "start"
+RULE = 2  # how slices are cut: another number makes cached ones again
+TOLERANCE = 10
+"""A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
 
 
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
     """The slice that data.skip, data.bytes and data.documents ask for, as a file of its own; the whole if none does.
 
-    A slice begins at the first document's end at or past `skip` bytes and ends at the last document's end within
-    `bytes`; where no special token stands, at a character's end. One of which nothing is left is refused.
+    A slice begins at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
+    last document, or else the last line, that ends in the last tenth of them; or else with a character. An empty slice
+    is refused.
     """
     skip, length, documents = (card[key] for key in ("skip", "bytes", "documents"))
     if skip is None and length is None and documents is None:
@@ -36,19 +39,15 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     }
     if documents is not None and documents < 1:
         raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
-    key = hashlib.sha256(json.dumps([whole.sha256, asked, list(special_tokens)]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([RULE, whole.sha256, asked, list(special_tokens)]).encode()).hexdigest()
     folder = files.cache_folder("slices") / key
     if not folder.is_dir():
-        folder.unlink(missing_ok=True)  # an earlier version kept the slice alone, as a file of this name
         make(folder, whole, asked, special_tokens)
         cache.tell_of_copy(folder, f"a slice of {whole.name}")
     hold_or_refuse(folder, f"the slice of {whole.name}")
     start = int((folder / START).read_text())
     path = folder / TEXT
-    size = path.stat().st_size
-    remarks = shorter_than_asked(whole.name, length, size, 0 if documents else whole.bytes - start - size)
-    parts = whole.parts_from(start)
-    return CorpusFile(whole.name, path, size, digest_of(path), parts=parts, skip=start, remarks=remarks)
+    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)
 
 
 def make(folder: Path, whole: CorpusFile, asked: dict[str, Any], special_tokens: Sequence[str]) -> None:
@@ -73,7 +72,7 @@ def bounds(
 ) -> tuple[int, int]:
     """Where a slice begins and ends.
 
-    >>> bounds(b"one<|>two<|>three<|>", ["<|>"], 2, 10, None)
+    >>> bounds(b"one<|>two<|>three<|>", ["<|>"], 2, 6, None)
     (6, 12)
     """
     tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
@@ -81,11 +80,9 @@ def bounds(
     start = min(skip, len(content))
     if start:
         start = document_start(content, special, start, len(tokens[0]) if tokens else 0)
-    stop = len(content) if bytes is None else min(len(content), start + bytes)
-    if stop < len(content):
-        ends = [place + len(token) for token in tokens if (place := content.rfind(token, start, stop)) >= 0]
-        ended = bool(ends) and special is not None and holds_a_document(content, special, start, max(ends))
-        stop = max(ends) if ended else character_start(content, stop)
+    stop = len(content)
+    if bytes is not None and start + bytes < stop:
+        stop = nearby_end(content, tokens, start, start + bytes)
     if documents is not None and special is not None:
         begun, number = start, 0
         for found in special.finditer(content, start, stop):
@@ -97,14 +94,23 @@ def bounds(
     return start, stop
 
 
-def holds_a_document(content: mmap.mmap | bytes, special: re.Pattern[bytes], start: int, stop: int) -> bool:
-    """Whether one that is not blank ends between `start` and `stop`, where a special token ends."""
-    begun = start
-    for found in special.finditer(content, start, stop):
-        if content[begun : found.start()].strip():
-            return True
-        begun = found.end()
-    return False
+def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, stop: int) -> int:
+    """Where a slice from `start` ends that may not pass `stop`: the end of a document, a line or a character.
+
+    >>> text = b"one line<|>another\\nline"
+    >>> [nearby_end(text, [b"<|>"], 0, stop) for stop in (12, 20, 16, 10)]
+    [11, 19, 16, 8]
+    """
+    nearest = stop - (stop - start) // TOLERANCE
+    for ends in (tokens, (b"\n",)):
+        places = [place + len(end) for end in ends if (place := content.rfind(end, start, stop)) >= 0]
+        if places and max(places) >= nearest:
+            return max(places)
+    for token in tokens:  # no half of one is text
+        place = content.find(token, max(start, stop - len(token) + 1), stop + len(token) - 1)
+        if place >= 0:
+            return place
+    return character_start(content, stop)
 
 
 def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None, position: int, longest: int) -> int:
