@@ -21,7 +21,7 @@ from local_server import Server, serving
 from measured_once import MeasuredOnce, hand_out
 
 from harness.common import files
-from harness.corpora import python_files
+from harness.corpora import packages
 from harness.measure import environment, lock
 from variants.counting import character_classes
 
@@ -114,8 +114,8 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
     monkeypatch.setenv(lock.VARIABLE, str(own))
-    python_files.standard_library.cache_clear()
-    python_files.site_packages.cache_clear()
+    packages.standard_library.cache_clear()
+    packages.site_packages.cache_clear()
     return own / "cache"
 
 

@@ -11,8 +11,7 @@ from local_server import Server
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import card_of
-from harness.corpora.download import Patience
-from harness.corpora.fetching import fetch
+from harness.corpora.fetch import Patience, fetch
 
 END = "<|endoftext|>"
 CONTENT = f"one{END}two 二{END}".encode() * 3000

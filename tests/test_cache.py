@@ -15,7 +15,7 @@ from harness.corpora import prepare
 from harness.corpora.__main__ import main
 from harness.corpora.cards import card_of
 
-TEXT = "low lower lowest\n" * 1000
+TEXT = "low lower lowest " * 1000
 
 
 def sliced(folder: Path, length: int) -> Path:

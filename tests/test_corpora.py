@@ -20,9 +20,9 @@ from harness.common import files, registry, units
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import CorpusFile, digest_of, prepare
 from harness.corpora import files as corpus_files
-from harness.corpora.python_files import INSTALLED, NO_SOURCE, site_packages, source_files, standard_library
-from harness.corpora.slices import bounds, character_start
-from harness.corpora.sources import FETCHED
+from harness.corpora.cards import NEEDED
+from harness.corpora.files import bounds, character_start
+from harness.corpora.packages import INSTALLED, WITHOUT_SOURCE, site_packages, source_files, standard_library
 from variants.contract import Corpus, Meter
 from variants.counting.pretokenize import serial
 
@@ -93,7 +93,7 @@ def test_a_corpus_in_the_cache_is_found(cache_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] in FETCHED]
+    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] in NEEDED]
 )
 def test_a_run_on_what_is_not_here_yet_answers_with_the_command_that_gets_it(name: str, cache_folder: Path) -> None:
     source = registry.cards("data")[name]["source"]
@@ -402,7 +402,9 @@ def test_the_default_corpus_is_the_first_4_mb_of_this_pythons_library() -> None:
     next_end = whole.index(END.encode(), len(content)) + len(END)
     assert len(content) <= 4_000_000 < next_end
     root = Path(sysconfig.get_paths()["stdlib"])
-    parts = {part for path in source_files(root, NO_SOURCE | INSTALLED) for part in path.relative_to(root).parts[:-1]}
+    parts = {
+        part for path in source_files(root, WITHOUT_SOURCE | INSTALLED) for part in path.relative_to(root).parts[:-1]
+    }
     assert not parts & {"test", "tests", "site-packages"}
     content.decode()
 

@@ -15,11 +15,10 @@ from packaging.licenses import canonicalize_license_expression
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as command
-from harness.corpora.cards import card_of, cards
-from harness.corpora.fetching import FETCH
-from harness.corpora.joining import ORDER, TAKE, Rule
-from harness.corpora.listing import described
-from harness.corpora.sources import FETCHED, FIND, YOURS
+from harness.corpora.__main__ import described
+from harness.corpora.cards import FIND, NEEDED, YOURS, card_of, cards
+from harness.corpora.fetch import FETCH
+from harness.corpora.packages import ORDER, TAKE, Rule
 
 # ---- the cards
 
@@ -31,7 +30,7 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
     assert known["about"]
     assert known["language"] or source["kind"] in YOURS
     assert source["kind"] in {*FIND, *YOURS}
-    if source["kind"] in FETCHED:
+    if source["kind"] in NEEDED:
         assert known["licence"]
         assert source["file"] == Path(source["file"]).name
         assert registry.cards("data")[name]["special_tokens"] == [END]
@@ -75,10 +74,10 @@ def test_a_card_that_is_broken_stands_in_no_other_s_way(
 def test_cards_that_keep_their_files_in_one_place_are_slices_of_one_text() -> None:
     kept: dict[str, tuple[object, object]] = {}
     for known in cards().values():
-        if known["source"]["kind"] in FETCHED:
+        if known["source"]["kind"] in NEEDED:
             text = (known["source"], known.get("facts", {}).get("sha256"))
             assert kept.setdefault(known["source"]["file"], text) == text
-    assert set(FETCH) == set(FETCHED)
+    assert set(FETCH) == set(NEEDED)
 
 
 # ---- the command

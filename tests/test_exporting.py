@@ -14,7 +14,7 @@ from test_word_tables import as_text, card_of
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import prepare
 from harness.corpora.__main__ import add_arguments, export
-from harness.corpora.exporting import without_rare, write_parquet
+from harness.corpora.word_tables import without_rare, write_parquet
 from harness.measure.process import Answer
 from harness.runs import store
 from harness.runs.asked import counted_words

@@ -7,13 +7,11 @@ import hashlib
 import io
 import json
 import lzma
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,8 @@ from local_server import Server, corrupted, cut_after, stall_after
 from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora.archives import Member
-from harness.corpora.fetching import fetch
-from harness.corpora.files import Damaged
-from harness.corpora.joining import Rule, join
-from harness.corpora.sources import check_source
+from harness.corpora.cards import check_source
+from harness.corpora.fetch import fetch
 
 
 def test_a_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
@@ -74,13 +69,6 @@ def test_a_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any,
     assert left(cache_folder) == []
 
 
-def test_what_unpacks_to_more_than_its_card_says_is_not_kept(server: Server, cache_folder: Path) -> None:
-    server.content = gzip.compress(CONTENT + bytes(1 << 24))
-    told = refusal_of(url(server, "known.txt.gz"), cache_folder)
-    assert f"unpacks to more than the {len(CONTENT)} bytes of its card; nothing was kept" in told
-    assert left(cache_folder) == []
-
-
 @pytest.mark.parametrize("file", ["../known.txt", "/known.txt", "a/known.txt", ".."])
 def test_a_card_cannot_place_its_file_outside_the_cache(server: Server, file: str) -> None:
     asked = url(server)
@@ -97,13 +85,6 @@ def test_a_card_cannot_place_its_file_outside_the_cache(server: Server, file: st
 def test_a_card_whose_source_is_none_is_refused(server: Server) -> None:
     with pytest.raises(Refusal, match="the card of known: source is 5; it is a mapping"):
         check_source(url(server) | {"source": 5})
-
-
-def test_a_lock_that_is_a_pipe_is_told_at_once(server: Server, cache_folder: Path) -> None:
-    (cache_folder / "downloads").mkdir(parents=True)
-    os.mkfifo(cache_folder / "downloads" / "known.lock")
-    with pytest.raises(Refusal):
-        get(url(server))
 
 
 def test_zstandard_is_unpacked_where_it_is_installed(server: Server) -> None:
@@ -151,7 +132,7 @@ def test_a_dataset_of_hugging_face_is_asked_for_under_its_revision(
 def in_another_process(asked: dict[str, Any], before: str = "") -> list[str]:
     code = (
         f"import json, sys; {before}\nfrom harness.common.errors import guarded, say\n"
-        "from harness.corpora.fetching import fetch\n"
+        "from harness.corpora.fetch import fetch\n"
         f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(asked)!r}), say) and 0)))"
     )
     return [sys.executable, "-c", code]
@@ -213,17 +194,3 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
     assert sum(line.startswith("known is there") for line in said) == 3
     assert "another process is fetching known; waiting for it" in said
-
-
-@pytest.mark.parametrize("packed", [True, False])
-def test_a_file_of_a_package_that_is_too_long_is_never_whole_in_memory(tmp_path: Path, packed: bool) -> None:
-    zeros = bytes(32 << 20)
-    name, content = ("bomb.gz", gzip.compress(zeros, 1)) if packed else ("bomb", zeros)
-    tracemalloc.start()
-    try:
-        with pytest.raises(Damaged, match=rf"{name} unpacks to more than 1000 bytes"):
-            join([Member(name, io.BytesIO(content))], Rule(("*",)), tmp_path / "corpus", lambda _: None, 1000)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
-    assert not (tmp_path / "corpus").exists()

@@ -22,10 +22,7 @@ from hypothesis import strategies as st
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.corpora import generators, prepare
-from harness.corpora.generators.numbers import Choice, Numbers
-from harness.corpora.generators.pieces import Pieces
-from harness.corpora.generators.words import distinct_words, word_hashes
-from harness.corpora.generators.zipf import ZipfCounts
+from harness.corpora.language import Choice, Numbers, Pieces, ZipfCounts, distinct_words, word_hashes
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, WordCounts
 from variants.counting.pretokenize import serial

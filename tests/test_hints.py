@@ -8,7 +8,7 @@ import pytest
 
 from harness.__main__ import main
 from harness.common.errors import OK
-from harness.corpora.hints import hints
+from harness.corpora.files import hints
 
 pytestmark = pytest.mark.usefixtures("measured_once")
 

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from harness.common.errors import Refusal, extra
 from harness.common.files import CACHE_VARIABLE, cache_folder
-from harness.corpora import CorpusFile, prepare, standard_input
-from harness.corpora.assembled import Recipe, assemble
+from harness.corpora import CorpusFile, local, prepare
+from harness.corpora.local import Recipe, assemble
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
@@ -160,7 +160,7 @@ def test_what_is_no_plain_file_is_left_out_of_a_folder_and_refused_in_a_list(tex
 def test_a_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepared("texts")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.corpora.assembled.write", None)
+        patch.setattr("harness.corpora.local.write", None)
         assert prepared("texts") == first
     status = (texts / "a.txt").stat()
     (texts / "a.txt").write_text("A")
@@ -170,7 +170,7 @@ def test_a_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkey
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.corpora.assembled.append", lambda *_: (texts / "b.txt").write_text("longer"))
+    monkeypatch.setattr("harness.corpora.local.append", lambda *_: (texts / "b.txt").write_text("longer"))
     assert "texts/b.txt was changed while it was read" in refusal_of("[texts/b.txt,texts/a.txt]")
 
 
@@ -248,7 +248,7 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path: Path, suffix: st
     path.write_bytes(content.get(harm, bytes(flipped)))
     sentence = refusal_of(path)
     early = harm in ("cut", "nearly whole", "empty")
-    assert f"{path} " + ("ends early, at byte" if early else f"is damaged or no {suffix[1:]} file (") in sentence
+    assert f"{path} " + ("ends early, at byte" if early else f"is damaged or not a {suffix[1:]} file (") in sentence
     assert sentence.endswith("; get or make it again")
 
 
@@ -302,12 +302,12 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
 def test_a_row_without_text_is_named(tmp_path: Path) -> None:
     table = pyarrow.table({"text": [*["x"] * 1500, None, "y"]})
     parquet.write_table(table, tmp_path / "rows.parquet")
-    assert "row 1501: column 'text' holds null, not text; mend or leave out" in refusal_of(tmp_path / "rows.parquet")
+    assert "row 1501: column 'text' holds null, not text; fix or remove" in refusal_of(tmp_path / "rows.parquet")
     bad = pyarrow.Array.from_buffers(
         pyarrow.string(), 2, [None, pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"a\xff")]
     )
     parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "rows.parquet")
-    assert "row 2: column 'text' is no UTF-8" in refusal_of(tmp_path / "rows.parquet")
+    assert "row 2: column 'text' is not UTF-8" in refusal_of(tmp_path / "rows.parquet")
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, 0.5, 0.99])
@@ -315,23 +315,23 @@ def test_parquet_that_is_cut_off_is_refused(tmp_path: Path, keep: float) -> None
     parquet.write_table(pyarrow.table({"text": [str(number) * 50 for number in range(999)]}), tmp_path / "a.parquet")
     size = (tmp_path / "a.parquet").stat().st_size
     os.truncate(tmp_path / "a.parquet", int(keep if keep == int(keep) else keep * size))
-    assert "a.parquet is damaged or no Parquet file" in refusal_of(tmp_path / "a.parquet")
+    assert "a.parquet is damaged or not a Parquet file" in refusal_of(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b"{", "line 2: no JSON at byte 16 ("),
-        ('{"text": "二", 3}'.encode(), "line 2: no JSON at byte 31 ("),
+        (b"{", "line 2: not JSON at byte 16 ("),
+        ('{"text": "二", 3}'.encode(), "line 2: not JSON at byte 31 ("),
         (b'{"text": "a\xff"}', "line 2: invalid UTF-8 at byte 26;"),
         (b'{"text": null}', "line 2: column 'text' holds null, not text;"),
         (b'{"text": ["a"]}', "line 2: column 'text' holds a list, not text;"),
         (b'{"text": "\\ud800"}', "line 2: column 'text' holds half a surrogate pair"),
         (b'["text"]', "line 2: a list, not an object with a column 'text';"),
         (b'{"body": "a", "id": 1}', "has no column 'text' in line 2, there are: body, id; set data.column=NAME"),
-        (b"[" * 100_000, "line 2: no JSON that can be read"),
-        (b"9" * 5000, "line 2: no JSON that can be read"),
-        (b"\xef\xbb\xbf{}", "line 2: no JSON"),
+        (b"[" * 100_000, "line 2: not JSON that can be read"),
+        (b"9" * 5000, "line 2: not JSON that can be read"),
+        (b"\xef\xbb\xbf{}", "line 2: not JSON"),
     ],
 )
 def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, told: str) -> None:
@@ -350,13 +350,13 @@ def test_a_column_of_plain_text_is_refused() -> None:
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Gives standard input a content."""
-    standard_input.spooled.cache_clear()
+    local.spooled.cache_clear()
 
     def give(content: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
     yield give
-    standard_input.spooled.cache_clear()
+    local.spooled.cache_clear()
 
 
 def test_standard_input_is_read_once_and_serves_every_cell(pipe: Any) -> None:

@@ -19,7 +19,7 @@ from fetched import END, card, facts, get, left, refusal_of
 from local_server import Server
 
 from harness.common.errors import Refusal
-from harness.corpora.clients import from_debian, from_npm, from_package_index
+from harness.corpora.packages import from_debian, from_npm, from_package_index
 
 
 def wheel(folder: Path, **members: bytes) -> Path:

@@ -25,6 +25,7 @@ from workbench import cells
 
 from harness.common.errors import Refusal
 from harness.corpora import local
+from harness.corpora.formats import texts_of
 from harness.corpora.parts import counted as counted_module
 from harness.corpora.parts import engine, shards
 from harness.corpora.parts.dividing import HowRead, Part, divided
@@ -32,7 +33,6 @@ from harness.corpora.parts.places import Member, local_state, members, unreadabl
 from harness.corpora.parts.scratch import prepared, removed, scratch_at
 from harness.corpora.parts.tasks import LOG, assembled, count_part, merge_partition
 from harness.corpora.parts.workers import Workers
-from harness.corpora.tables import texts_of
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, WordCounts
 from variants.counting import parts as counting_of_parts
@@ -230,8 +230,8 @@ def test_a_disk_that_is_full_ends_all_with_a_sentence_on_the_folder(
     [
         ("a.txt", b"low \xff low", "a.txt: invalid UTF-8 at byte 4"),
         ("a.jsonl", b'{"text": "low"}\n{"text": 7}\n', "a.jsonl, line 2: column 'text' holds int"),
-        ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or no gz file"),
-        ("a.parquet", b"PAR1 not", "a.parquet is damaged or no Parquet file"),
+        ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or not a gz file"),
+        ("a.parquet", b"PAR1 not", "a.parquet is damaged or not a Parquet file"),
     ],
 )
 def test_a_part_that_cannot_be_read_is_named_with_its_place(

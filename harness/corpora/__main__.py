@@ -1,25 +1,45 @@
-"""python -m harness.corpora: what data sets there are, and getting, checking and finding their files."""
+"""python -m harness.corpora: list, fetch, verify and find data sets; export counted words; the cache."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from harness.common import cache
-from harness.common.errors import OK, extra, guarded
+from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import cache_folder
+from harness.common.media import csv_text, terminal_text
+from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.streams import Parser, say, tell
-from harness.common.units import bytes_text
+from harness.common.units import bytes_text, count_text
 from harness.corpora import prepare
-from harness.corpora.cards import card_of, cards
-from harness.corpora.exporting import without_rare, write_parquet
-from harness.corpora.fetching import fetch
-from harness.corpora.listing import described, list_as_csv, list_as_markdown, print_list
-from harness.corpora.verifying import verify
+from harness.corpora.cards import (
+    ADVICE,
+    FIND,
+    OF_THE_COUNT,
+    OF_THE_FILE,
+    Card,
+    card_of,
+    cards,
+    differing,
+    facts_of,
+    find,
+    is_table,
+    place_text,
+    state,
+)
+from harness.corpora.fetch import fetch
+from harness.corpora.files import check_readable
 from harness.runs.asked import counted_words
 from harness.worker import word_store
 
@@ -60,9 +80,7 @@ def fetch_all(arguments: argparse.Namespace) -> int:
 
 
 def verify_one(arguments: argparse.Namespace) -> int:
-    lines, code = verify(card_of(arguments.name))
-    tell("\n".join(lines))
-    return code
+    return verify(card_of(arguments.name))
 
 
 def path(arguments: argparse.Namespace) -> int:
@@ -113,7 +131,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Write the file and say what is in it."""
+    """Write the words of a data set as Parquet and report what is in the file."""
+    from harness.corpora.word_tables import without_rare, write_parquet  # late: NumPy is slow to import
+
     extra("pyarrow", "Parquet")
     words = counted_words([f"data={arguments.name}", *arguments.set])
     word_counts, manifest = word_store.read(words)
@@ -167,6 +187,101 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(argv)
     return guarded(lambda: arguments.do(arguments), kept="what has come is kept, the same command goes on from there")
+
+
+HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
+UNKNOWN = "-"
+
+
+def row(card: Card) -> tuple[str, ...]:
+    size = card["facts"].get("bytes")
+    texts = (
+        card["language"],
+        UNKNOWN if size is None else bytes_text(size),
+        state(card),
+        card["licence"],
+        card["about"],
+    )
+    return card["name"], *(text or UNKNOWN for text in texts)
+
+
+def print_list(cards: Iterable[Card], console: Console) -> None:
+    """A line for each data set; what it is folds where the terminal is narrow."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, header_style="bold")
+    for heading in HEADINGS[:-1]:
+        table.add_column(heading, justify="right" if heading == "bytes" else "left", no_wrap=heading != "licence")
+    table.add_column(HEADINGS[-1], min_width=20)
+    for card in cards:
+        table.add_row(*map(Text, map(terminal_text, row(card))), style="" if state(card) != "no" else "dim")
+    if not console.is_terminal:
+        table.width = console.measure(table, options=console.options.update(max_width=10**6)).maximum
+    console.print(table, crop=False)
+
+
+def list_as_markdown(cards: Sequence[Card]) -> str:
+    cells = zip(*map(row, cards), strict=True)
+    columns = [Column(heading, column, heading == "bytes") for heading, column in zip(HEADINGS, cells, strict=True)]
+    return sheet_to_markdown(Sheet([], columns, [], []))
+
+
+def list_as_csv(cards: Iterable[Card]) -> str:
+    """For other programs: sizes whole, and nothing where nothing is known."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADINGS)
+    for card in cards:
+        cells = dict(zip(HEADINGS, row(card), strict=True)) | {"bytes": card["facts"].get("bytes", "")}
+        writer.writerow("" if cell == UNKNOWN else csv_text(str(cell)) for cell in cells.values())
+    return text.getvalue()
+
+
+def described(card: Card) -> str:
+    """Everything that a card says, a line each, and where the file is or will be."""
+    source, facts = card["source"], card["facts"]
+    lines = [("name", card["name"]), ("what it is", card["about"]), ("language", card["language"])]
+    lines += [("licence", card["licence"]), ("source", source["kind"])]
+    lines += [(f"  {key}", value_text(value)) for key, value in source.items() if key not in ("kind", "file")]
+    lines.append(("special tokens", value_text(card["special_tokens"])))
+    lines.append(("vocab_size", count_text(card["vocab_size"])))
+    lines += [(key, value_text(card[key])) for key in ("bytes", "skip", "documents") if card[key] is not None]
+    lines.append(("facts", "" if facts else "none known"))
+    lines += [(f"  {fact}", value_text(value)) for fact, value in facts.items()]
+    lines.append(("file", place_text(card)))
+    width = max(len(name) for name, _ in lines) + 2
+    return "\n".join(f"{name:<{width}}{text or UNKNOWN if name != 'facts' else text}".rstrip() for name, text in lines)
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, int):
+        return count_text(value)
+    if isinstance(value, list):
+        return ", ".join(map(value_text, value)) or "none"
+    return str(value)
+
+
+def verify(card: Card) -> int:
+    """Compare a data set's file with its card and print the result; returns the exit code."""
+    name, kind = card["name"], card["source"]["kind"]
+    if is_table(card):
+        table = prepare(card, [])  # which compares every fact
+        tell(f"{name}: {table.path}\n  {table.bytes} bytes of words, as the card says")
+        return OK
+    if kind not in FIND:
+        raise Refusal(f"{name} is a file of yours, of which nothing is known; there is nothing to compare it with")
+    path = find(card)
+    check_readable(path)
+    facts = facts_of(path)
+    wrong = differing(card, facts)
+    tell(f"{name}: {path}")
+    for fact in OF_THE_FILE:
+        verdict = "not on the card" if fact not in card["facts"] else "as the card says"
+        verdict = f"the card says {card['facts'][fact]}" if fact in wrong else verdict
+        tell(f"  {fact:<8}{facts[fact]}  {verdict}")
+    if counted := [fact for fact in OF_THE_COUNT if fact in card["facts"]]:
+        tell(f"  {', '.join(counted)}: compared when its words are counted (python -m harness data={name})")
+    if wrong:
+        tell(f"  {ADVICE}")
+    return UNMEASURED if wrong else OK
 
 
 if __name__ == "__main__":

@@ -1,25 +1,36 @@
-"""A corpus as one plain file on this machine: readable, its digest known, and where in it which of its members lies."""
+"""A corpus as one plain file on this machine: readable, its digest known, a slice of it cut, its members known."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import mmap
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import check_room
 from harness.common.progress import bar
+from harness.common.units import parse_bytes
 
-# File systems stamp changes at intervals of up to two seconds: a change within one of them would not show.
+# File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
+ZERO_SHARE = 0.2
+"""UTF-8 text has no zero bytes; in UTF-16 Latin text every second byte is zero."""
+SPREADSHEETS = (".csv", ".tsv", ".xlsx", ".xls")
+SLICING_RULE = 2  # another number makes cached slices again
+TOLERANCE = 10
+"""A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
 
 
 class Part(NamedTuple):
-    """From byte `start` of a corpus on: what stands at byte `at` of `path`, or `of` what is made of it."""
+    """Where a corpus comes from, from byte `start` on: byte `at` of `path`, or `of` what was made of `path`."""
 
     start: int
     path: str
@@ -28,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Damaged(Refusal):
-    """A file does not hold what its name says, or ends too early: what was fetched so is not worth keeping."""
+    """A file is damaged or incomplete; a fetched one is not worth keeping."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, UNMEASURED)
@@ -36,11 +47,11 @@ class Damaged(Refusal):
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A corpus as it is on this machine: the name on its card, one plain file, its size and digest.
+    """A corpus on this machine: the name on its card, one plain file, its size and digest.
 
-    `parts` say where it comes from if it is not read in place. `facts` are what its card says of all its words, to be
-    held against what is counted; a slice has none.
-    Of a word table these are its folder, the bytes of its words, and the digest of words and counts.
+    `parts` say where the text comes from if it is not read in place. `facts` are what the card says of its words, to be
+    compared with the counts; a slice has none. A word table has a folder, the bytes of its words, and the digest of
+    words and counts.
     """
 
     name: str
@@ -49,28 +60,28 @@ class CorpusFile:
     sha256: str
     table: bool = False  # a word store: the words are counted already
     of_text: bool = False  # a table that was made of a text, read as the run reads it
-    parameters: Mapping[str, Any] | None = None  # what it was generated of
+    parameters: Mapping[str, Any] | None = None  # of its generator
     parts: tuple[Part, ...] = ()
-    skip: int | None = None  # where in the whole a slice begins
+    skip: int | None = None  # where in the whole file a slice starts
     facts: Mapping[str, int] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()  # what a person should know who reads what came of it
+    remarks: tuple[str, ...] = ()  # shown with the results
 
     def is_unchanged(self) -> bool:
-        """Whether the file still holds what it held when its digest was taken."""
+        """Whether the file still has this digest."""
         try:
             return digest_of(self.path) == self.sha256
         except OSError:
             return False
 
     def parts_from(self, start: int) -> tuple[Part, ...]:
-        """The parts of a slice of this file that begins at byte `start`."""
+        """The parts of a slice of this file that starts at byte `start`."""
         parts = self.parts or (Part(0, str(self.path)),)
         first = max(place for place, part in enumerate(parts) if part.start <= start)
         begun = parts[first]._replace(start=0, at=start - parts[first].start + parts[first].at)
         return (begun, *(part._replace(start=part.start - start) for part in parts[first + 1 :]))
 
     def located(self, sentence: str, offset: int) -> str:
-        """A sentence about byte `offset` of this file, said of the member that it comes from."""
+        """A sentence about byte `offset` of this file, which names the member that the byte comes from instead."""
         if not self.parts:
             return sentence
         part = max((part for part in self.parts if part.start <= offset), key=lambda part: part.start)
@@ -80,7 +91,7 @@ class CorpusFile:
 
 def check_readable(path: Path) -> None:
     try:
-        if path.exists() and not path.is_file():  # asked before it is opened: opening a named pipe can wait for ever
+        if path.exists() and not path.is_file():  # checked before it is opened: opening a named pipe can block
             raise Refusal(f"{path} is not a plain file; save it as one first, or pipe it into data.path=-", UNMEASURED)
         with path.open("rb"):
             pass
@@ -91,28 +102,28 @@ def check_readable(path: Path) -> None:
 
 
 def hold_or_refuse(path: Path, name: str) -> None:
-    """Keep it from being removed from the cache while this process lives. Raises Refusal if it is gone already."""
+    """Keep it in the cache while this process lives. Raises Refusal if it is gone already."""
     if not cache.hold(path):
         raise Refusal(f"{name} was removed from the cache meanwhile; run the same again", UNMEASURED)
 
 
 def digest_of(path: Path) -> str:
-    """The file's sha256, remembered for as long as nothing about the file changes.
+    """The file's sha256, cached until the file changes.
 
-    A file that has changed just now is not remembered: a further change might bear the same time.
+    The digest of a file that has changed just now is not cached: the next change might have the same time stamp.
     """
-    remembered = memory_of(path)
-    if remembered.exists():
-        return remembered.read_text()
-    begun = time.time()
+    entry = digest_entry(path)
+    if entry.exists():
+        return entry.read_text()
+    started = time.time()
     digest = fresh_digest_of(path)
-    if path.stat().st_ctime < begun - SECONDS_TO_SETTLE and memory_of(path) == remembered:
+    if path.stat().st_ctime < started - SECONDS_TO_SETTLE and digest_entry(path) == entry:
         remember(path, digest)
     return digest
 
 
 def fresh_digest_of(path: Path) -> str:
-    """The sha256 of what the file holds now, whatever is remembered of it."""
+    """The sha256 of what the file holds now, whatever is cached."""
     hasher, done = hashlib.sha256(), 0
     with path.open("rb") as file, bar(f"checking {path.name}", path.stat().st_size, "bytes") as show:
         while block := file.read(BLOCK_BYTES):
@@ -123,17 +134,158 @@ def fresh_digest_of(path: Path) -> str:
 
 
 def remember(path: Path, digest: str) -> None:
-    with files.placing(memory_of(path)) as temporary:
+    with files.placing(digest_entry(path)) as temporary:
         temporary.write_text(digest)
 
 
-def memory_of(path: Path) -> Path:
-    """Where the digest is kept of this file as it is."""
+def digest_entry(path: Path) -> Path:
+    """Where the digest of this file, in its present state, is cached."""
     return files.cache_folder("digests") / hashlib.sha256(state_of(path).encode(errors="surrogateescape")).hexdigest()
 
 
 def state_of(path: Path) -> str:
-    """Changes when the file does. The last of the times cannot be set back, unlike that of modification."""
+    """Changes when the file does. The time of change cannot be set back, unlike that of modification."""
     status = path.stat()
     times = status.st_mtime_ns, status.st_ctime_ns
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
+
+
+def hints(path: Path, name: str) -> tuple[str, ...]:
+    """A sentence for each thing that its user probably did not intend, with the remedy."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    messages = []
+    if head.startswith(b"\xef\xbb\xbf"):
+        messages.append(
+            f"{name} begins with a byte order mark, which is trained on; tail -c +4 gives the text without it"
+        )
+    if head and head.count(0) >= ZERO_SHARE * len(head):
+        messages.append(f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it")
+    if name.lower().endswith(SPREADSHEETS):
+        messages.append(
+            f"{name} is read as plain text, with its headings, separators and quotes; to train on one column, write "
+            "that as text or Parquet (data.column=NAME) first"
+        )
+    return tuple(messages)
+
+
+# Slices
+
+
+def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
+    """The slice that data.skip, data.bytes and data.documents ask for, as a file of its own; the whole if none does.
+
+    A slice begins at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
+    last document, or else the last line, that ends in the last tenth of them; or else with a character. An empty slice
+    is refused.
+    """
+    skip, length, documents = (card[key] for key in ("skip", "bytes", "documents"))
+    if skip is None and length is None and documents is None:
+        return whole
+    limits = {
+        "skip": parse_bytes(skip, "data.skip", smallest=0) if skip is not None else 0,
+        "bytes": parse_bytes(length, "data.bytes") if length is not None else None,
+        "documents": documents,
+    }
+    if documents is not None and documents < 1:
+        raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
+    key = hashlib.sha256(json.dumps([SLICING_RULE, whole.sha256, limits, list(special_tokens)]).encode()).hexdigest()
+    folder = files.cache_folder("slices") / key
+    if not folder.is_dir():
+        write_slice(folder, whole, limits, special_tokens)
+        cache.tell_of_copy(folder, f"a slice of {whole.name}")
+    hold_or_refuse(folder, f"the slice of {whole.name}")
+    start = int((folder / "start").read_text())
+    path = folder / "text"
+    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)
+
+
+def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special_tokens: Sequence[str]) -> None:
+    with whole.path.open("rb") as file, files.placing(folder) as temporary:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
+        start, stop = bounds(mapped, special_tokens, **limits)
+        if start == stop and whole.bytes:
+            raise Refusal(nothing_left(whole, start, limits), UNMEASURED)
+        check_room(folder.parent, stop - start, f"a slice of {whole.name}")
+        temporary.mkdir()
+        (temporary / "start").write_text(str(start))
+        with (temporary / "text").open("wb") as sliced:
+            for position in range(start, stop, 1 << 24):
+                sliced.write(mapped[position : min(stop, position + (1 << 24))])
+        # The key names the digest of the whole, so the slice must be of just that.
+        if not whole.is_unchanged():
+            raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
+
+
+def bounds(
+    content: mmap.mmap | bytes, special_tokens: Sequence[str], skip: int, bytes: int | None, documents: int | None
+) -> tuple[int, int]:
+    """Where a slice begins and ends.
+
+    >>> bounds(b"one<|>two<|>three<|>", ["<|>"], 2, 6, None)
+    (6, 12)
+    """
+    tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
+    special = re.compile(b"|".join(map(re.escape, tokens))) if tokens else None
+    start = min(skip, len(content))
+    if start:
+        start = document_start(content, special, start, len(tokens[0]) if tokens else 0)
+    stop = len(content)
+    if bytes is not None and start + bytes < stop:
+        stop = nearby_end(content, tokens, start, start + bytes)
+    if documents is not None and special is not None:
+        begun, number = start, 0
+        for found in special.finditer(content, start, stop):
+            number += bool(content[begun : found.start()].strip())  # as in the counts: a blank one is none
+            begun = found.end()
+            if number == documents:
+                stop = found.end()
+                break
+    return start, stop
+
+
+def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, stop: int) -> int:
+    """Where a slice from `start` ends that may not pass `stop`: the end of a document, a line or a character.
+
+    >>> text = b"one line<|>another\\nline"
+    >>> [nearby_end(text, [b"<|>"], 0, stop) for stop in (12, 20, 16, 10)]
+    [11, 19, 16, 8]
+    """
+    nearest = stop - (stop - start) // TOLERANCE
+    for ends in (tokens, (b"\n",)):
+        first = [(max(start, nearest - len(end)), end) for end in ends]
+        places = [place + len(end) for low, end in first if (place := content.rfind(end, low, stop)) >= 0]
+        if places:
+            return max(places)
+    for token in tokens:  # half a special token is not text
+        place = content.find(token, max(start, stop - len(token) + 1), stop + len(token) - 1)
+        if place >= 0:
+            return place
+    return character_start(content, stop)
+
+
+def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None, position: int, longest: int) -> int:
+    """The first document's end at `position` or later; text that holds no special token at all is cut anywhere."""
+    if special is None:
+        return character_start(content, position)
+    for found in special.finditer(content, max(0, position - longest)):
+        if found.end() >= position:
+            return found.end()
+    return len(content) if special.search(content) else character_start(content, position)
+
+
+def nothing_left(whole: CorpusFile, start: int, limits: Mapping[str, Any]) -> str:
+    if start == whole.bytes:
+        return (
+            f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document begins from there on to its "
+            f"end at byte {whole.bytes}; skip less"
+        )
+    return f"data.bytes={limits['bytes']} is less than one character of {whole.name}; ask for more"
+
+
+def character_start(content: mmap.mmap | bytes, position: int) -> int:
+    """The start of the UTF-8 character that `position` falls into; bytes that are none may be cut anywhere."""
+    for start in range(position, max(position - 4, -1), -1):
+        if start == len(content) or content[start] & 0xC0 != 0x80:
+            return start
+    return position

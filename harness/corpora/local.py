@@ -5,34 +5,42 @@ An existing file or folder wins over every other reading of the same text, so th
 
 from __future__ import annotations
 
+import atexit
+import functools
 import glob
+import hashlib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from harness.common import cache, files
 from harness.common.choices import split_list
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import standard_input
-from harness.corpora.assembled import Recipe, assemble
-from harness.corpora.compressed import READERS
-from harness.corpora.files import Part, check_readable
-from harness.corpora.tables import COLUMN, kind_of
+from harness.common.files import check_room
+from harness.common.progress import bar
+from harness.corpora.files import BLOCK_BYTES, Part, check_readable, hold_or_refuse, state_of
+from harness.corpora.formats import BEGINNINGS, COLUMN, READERS, WHOLE, Between, blocks_of, kind_of, texts_of
 
 STANDARD_INPUT = "-"
 
 
 def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
-    """The name of what data.path names, one plain file of it, and of which parts that is made.
+    """The name of what data.path names, one plain file of it, and the parts of that file.
 
-    A single plain file is used in place. Anything else is made into one, kept until something about it changes: every
-    document (a file, or a row of Parquet or JSON Lines) is followed by the separator unless it ends with it, so that
-    the words of the corpus are those of its documents taken together. Empty documents leave nothing.
+    A single plain file is used in place. Anything else is joined into one, cached until a member changes: each document
+    (a file, or a row of Parquet or JSON Lines) is followed by the separator unless it ends with it, so that the words
+    of the corpus are those of its documents. Empty documents add nothing.
     """
     path = card["path"]
     if path == STANDARD_INPUT:
-        return "stdin", *standard_input.spooled()
+        return "stdin", *spooled()
     members = members_of(path)
     if not members:
         raise Refusal("data.path=[] names no file; set data.path=[A,B]")
@@ -51,13 +59,13 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
 
 
 def members_of(path: Any) -> list[Path]:
-    """The files that `path` names, in order; those of a folder or pattern are sorted by their path.
+    """The files that `path` names, in order; those of a folder or pattern sorted by their path.
 
-    In a folder, all plain files at any depth count except hidden ones and those in hidden folders; links to folders
-    are not followed. A pattern is of the shell's kind, `**` standing for folders at any depth.
+    A folder means all plain files in it at any depth, except hidden ones and those in hidden folders; links to folders
+    are not followed. A pattern is a shell's, with `**` for folders at any depth.
     """
     if isinstance(path, list):
-        return [member for each in path for member in members_of(each)]
+        return [member for name in path for member in members_of(name)]
     text = str(path)
     if not text:
         raise Refusal("data.path is empty; set data.path=FILE")
@@ -68,7 +76,7 @@ def members_of(path: Any) -> list[Path]:
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
         return files_below(Path(text))
     if is_list(text):
-        return [member for each in split_list(text, "data.path") for member in members_of(each)]
+        return [member for name in split_list(text, "data.path") for member in members_of(name)]
     return matching(text) if re.search(r"[*?[]", text) and not os.path.lexists(text) else [Path(text)]
 
 
@@ -129,3 +137,127 @@ def name_of(path: Any, members: Sequence[Path]) -> str:
 
 def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
+
+
+# Several files as one
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an assembled corpus depends on."""
+
+    members: tuple[Path, ...]
+    separator: str
+    column: str
+
+    def key(self) -> str:
+        states = [[str(member), state_of(member)] for member in self.members]
+        listed = json.dumps([states, self.separator, self.column])
+        return hashlib.sha256(listed.encode()).hexdigest()[:32]
+
+
+def assemble(recipe: Recipe, name: str) -> tuple[Path, tuple[Part, ...]]:
+    """The one file of a recipe and its parts, made again if a member has changed.
+
+    Raises Refusal, and leaves nothing, if a member cannot be read or changes in the meantime, or if there is no room.
+    """
+    folder = files.cache_folder("assembled") / recipe.key()
+    if not folder.exists():
+        sizes = [member.stat().st_size for member in recipe.members]
+        # Compressed files need more, but do not reliably say how much.
+        check_room(folder.parent, sum(sizes), name)
+        with files.placing(folder) as temporary, bar(f"reading {name}", sum(sizes), "bytes") as show:
+            temporary.mkdir()
+            parts = write(recipe, temporary / "text", show)
+            (temporary / "parts.json").write_text(json.dumps(parts))
+        cache.tell_of_copy(folder, name)
+    hold_or_refuse(folder, name)
+    return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
+
+
+def write(recipe: Recipe, place: Path, show: Callable[[int], None]) -> list[Part]:
+    parts: list[Part] = []
+    end, before = recipe.separator.encode(), 0
+    with place.open("wb") as text:
+        for member in recipe.members:
+            state = state_of(member)
+            parts.append(Part(text.tell(), str(member), 0, made_of(member)))
+            for document in documents_in(member, recipe.column, lambda read: show(before + read)):  # noqa: B023
+                append(text, document, end)
+            if state_of(member) != state:
+                raise Refusal(f"{member} was changed while it was read; run the same again", UNMEASURED)
+            before += member.stat().st_size
+    return parts
+
+
+def documents_in(
+    member: Path, column: str, show: Callable[[int], None], between: Between = WHOLE
+) -> Iterator[Iterator[bytes]]:
+    """Each document of a file as blocks: its rows, or those between two bytes, or all of it."""
+    if kind_of(member):
+        yield from (iter([text.encode()]) for text in texts_of(member, column, show, between))
+    else:
+        yield blocks_of(member, show)
+
+
+def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
+    """Write a document, then the separator unless the document ends with it or is empty."""
+    tail = b""
+    for block in document:
+        text.write(block)
+        tail = (tail + block)[-len(end) :] if end else b""
+    if tail and tail != end:
+        text.write(end)
+
+
+def made_of(member: Path) -> str:
+    """What an offset in this member's part counts from, if not from the start of the file itself."""
+    if kind_of(member):
+        return " of the texts in it"
+    return " of what is unpacked" if member.suffix.lower() in READERS else ""
+
+
+# Standard input
+
+
+@functools.cache
+def spooled() -> tuple[Path, tuple[Part, ...]]:
+    """The file that standard input was written to, unpacked if it was compressed; removed when this process ends.
+
+    It is in the cache, where there is room for corpora, and not with temporary files, which may be in memory.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise Refusal("data.path=- reads standard input, and nothing is piped into it; say COMMAND | ... data.path=-")
+    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("spool")))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    text = folder / "standard input"
+    try:
+        with text.open("wb") as file, bar("reading standard input", 0, "bytes") as show:
+            while block := sys.stdin.buffer.read(BLOCK_BYTES):
+                file.write(block)
+                show(file.tell())
+        return unpacked(text), (Part(0, "standard input"),)
+    except OSError as error:
+        raise Refusal(
+            f"cannot keep standard input in {folder.parent} ({error.strerror}); set {files.CACHE_VARIABLE} to a folder "
+            "with room for it",
+            UNMEASURED,
+        ) from error
+
+
+def unpacked(text: Path) -> Path:
+    """The plain text of what was piped in, recognized by its first bytes."""
+    with text.open("rb") as file:
+        head = file.read(max(map(len, BEGINNINGS)))
+    kind = next((kind for beginning, kind in BEGINNINGS.items() if head.startswith(beginning)), None)
+    if kind is None:
+        return text
+    plain = text.with_name("unpacked standard input")
+    with plain.open("wb") as file, bar("unpacking standard input", text.stat().st_size, "bytes") as show:
+        try:
+            for block in blocks_of(text, show, kind):
+                file.write(block)
+        except Refusal as refusal:
+            raise Refusal(f"{refusal}".replace(str(text), "standard input"), refusal.exit_code) from refusal
+    text.unlink()
+    return plain

@@ -1,4 +1,4 @@
-"""Word tables as input: words that are counted already, from a generator or from a file of one's own.
+"""Words that are counted already: tables from a generator or a file as input, and counted words as Parquet.
 
 A file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers), or it is plain text with a line
 for each word: its count, a blank, its bytes in hexadecimal digits:
@@ -6,8 +6,8 @@ for each word: its count, a blank, its bytes in hexadecimal digits:
     2 6c6f77
     1 6c6f776572
 
-Either way a count of 0 drops the word and the counts of repeated words are summed. A table goes into a word store as
-counted words do, under its digest, so that trainers get both alike.
+A count of 0 drops the word, and the counts of repeated words are added. A table is kept as a word store, as counted
+words are, under its digest, so that trainers get both in the same way.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
+from operator import mul
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.progress import bar
-from harness.corpora import generated, generators
+from harness.corpora import generators
+from harness.corpora.cards import Card, check_generated, check_generator_room, generated_place, is_generated
 from harness.corpora.files import CorpusFile, check_readable, digest_of
 from harness.corpora.generators import WordBlock
-from harness.corpora.word_columns import WORDS_AT_ONCE, Columns, GivenTable, check_positions, summed
+from harness.corpora.language import word_hashes
 from harness.worker import word_store
-from variants.contract import LARGEST_COUNT
+from variants.contract import LARGEST_COUNT, WordCounts
 
-Card = Mapping[str, Any]
+WORDS_AT_ONCE = 1 << 16
+WORDS_IN_A_ROW_GROUP = 1 << 20
 PARQUET = b"PAR1"
 LINE = re.compile(rb"(-?[0-9]+) ((?:[0-9a-fA-F]{2})*)\r?\n?")
 
 
 def table_of(card: Card) -> CorpusFile:
-    """The table of a card as a word store, found to be what the card says. Raises Refusal if it cannot be had."""
+    """The table of a card as a word store. Raises Refusal if it cannot be had or differs from the card."""
     name = card["name"]
     for slicing in ("bytes", "skip", "documents"):
         if card[slicing] is not None:
@@ -47,10 +51,10 @@ def table_of(card: Card) -> CorpusFile:
         path = Path(card["path"])
         check_readable(path)
         folder = kept_table(files.cache_folder("tables") / table_key(path), lambda place: from_file(path, place))
-        if card["source"]["kind"] == generated.WORDS:
+        if card["source"]["kind"] == "words":
             name = path.name
-    elif generated.is_generated(card):
-        folder = kept_table(generated.place_of(card), lambda place: from_generator(card, place))
+    elif is_generated(card):
+        folder = kept_table(generated_place(card), lambda place: from_generator(card, place))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
     word_counts, manifest = word_store.read(folder)
@@ -66,7 +70,7 @@ def table_of(card: Card) -> CorpusFile:
 
 
 def kept_table(place: Path, make: Callable[[Path], None]) -> Path:
-    """The word store at `place`, made if it is not there whole."""
+    """The word store at `place`, made if it is missing or damaged."""
     if not word_store.is_whole(place):
         with files.placing(place) as temporary:
             make(temporary)
@@ -78,17 +82,17 @@ def table_key(path: Path) -> str:
 
 
 def from_generator(card: Card, folder: Path) -> None:
-    generated.check_room_at(generated.place_of(card), card)
+    check_generator_room(generated_place(card), card)
     with Columns(folder) as columns, bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
         for block in generators.made(card["source"]):
             columns.append(block)
             show(columns.words)
     check_positions(card["name"], folder)
-    generated.check(card, word_store.finish(folder)["sha256"])
+    check_generated(card, word_store.finish(folder)["sha256"])
 
 
 def from_file(path: Path, folder: Path) -> None:
-    """Bring the table in a file into a word store. Raises Refusal, with the place, for what is no table of words."""
+    """Write the table in a file as a word store. Raises Refusal, with the place, if it is not a table of words."""
     with path.open("rb") as file:
         read = from_parquet if file.read(len(PARQUET)) == PARQUET else from_text
     with Columns(folder.with_name("as-given")) as columns:
@@ -114,8 +118,8 @@ def from_text(path: Path) -> Iterator[WordBlock]:
                 found = LINE.fullmatch(line)
                 if found is None:
                     raise Refusal(
-                        f"{place}: it is no count, a blank and a word in hexadecimal digits (2 6c6f77), nor is the "
-                        "file Parquet",
+                        f"{place}: it is not a count, a blank and a word in hexadecimal digits (2 6c6f77), and the "
+                        "file is not Parquet",
                         UNMEASURED,
                     )
                 words.append(bytes.fromhex(found[2].decode()))
@@ -157,7 +161,7 @@ def block_of(place: str, done: int, words: Any, counts: Any, pa: Any) -> WordBlo
     for name, column in (("word", words), ("count", counts)):
         if column.null_count:
             missing = done + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
-            raise Refusal(f"{place} {missing}: its {name} is NULL; leave it out or give it one", UNMEASURED)
+            raise Refusal(f"{place} {missing}: its {name} is NULL; remove the row or set a value", UNMEASURED)
     words = words.cast(pa.large_binary())
     bounds = np.frombuffer(words.buffers()[1], dtype=np.int64)[words.offset : words.offset + len(words) + 1]
     lengths = np.diff(bounds)
@@ -179,4 +183,173 @@ def checked_count(place: str, count: int) -> int:
 
 
 def empty_word(place: str) -> Refusal:
-    return Refusal(f"{place}: a word of no bytes cannot be counted; leave it out", UNMEASURED)
+    return Refusal(f"{place}: a word of no bytes cannot be counted; remove it", UNMEASURED)
+
+
+# Writing a word store
+
+
+class Columns:
+    """The columns of a word store being written into a new folder, without the manifest."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self.files: list[BinaryIO] = [(folder / column).open("wb") for column, _ in word_store.COLUMNS]
+        self.stop = 0
+        self.words = 0
+        self.files[1].write(np.zeros(1, dtype=np.int64).tobytes())
+
+    def __enter__(self) -> Columns:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self.files:
+            file.close()
+
+    def append(self, block: WordBlock) -> None:
+        stops = self.stop + np.cumsum(block.lengths, dtype=np.int64)
+        for file, column in zip(self.files, (block.data, stops, block.counts), strict=True):
+            file.write(np.ascontiguousarray(column).data)
+        self.stop = int(stops[-1]) if len(stops) else self.stop
+        self.words += len(stops)
+
+    def append_columns(self, folder: Path) -> None:
+        """Add the words of other columns, in a folder; they are never in memory."""
+        data, offsets, counts = (folder / column for column, _ in word_store.COLUMNS)
+        for path, file in ((data, self.files[0]), (counts, self.files[2])):
+            with path.open("rb") as column:
+                shutil.copyfileobj(column, file, 1 << 22)
+        with offsets.open("rb") as column:
+            column.seek(8)  # the first is 0
+            while block := column.read(8 * WORDS_AT_ONCE):
+                self.files[1].write((np.frombuffer(block, dtype=np.int64) + self.stop).data)
+        self.stop += data.stat().st_size
+        self.words += counts.stat().st_size // 8
+
+
+class GivenTable:
+    """A table from a file being written to a word store: counts of 0 are dropped, repeated words found."""
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        self.name = name
+        self.columns = columns
+        self.hashes: list[np.ndarray] = []
+
+    def append(self, block: WordBlock) -> None:
+        """Add words whose lengths and counts have been checked."""
+        kept = block.counts > 0
+        block = WordBlock(block.data[np.repeat(kept, block.lengths)], block.lengths[kept], block.counts[kept])
+        self.hashes.append(word_hashes(block.data, block.lengths))
+        self.columns.append(block)
+
+    def repeated(self) -> np.ndarray:
+        """The indexes of all words that may be in the table more than once: another has the same hash."""
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *self.hashes])
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        return np.unique(np.concatenate([order[same], order[same + 1]]))
+
+
+def summed(table: GivenTable, folder: Path) -> Path:
+    """The folder of the table's columns in which no word is repeated: a word's first place has the sum."""
+    written = table.columns.folder
+    repeated = table.repeated()
+    if not len(repeated):
+        return written
+    data, offsets, counts = mapped(written)
+    first: dict[bytes, int] = {}
+    sums: dict[int, int] = {}
+    dropped = np.zeros(len(counts), dtype=bool)
+    for place in repeated.tolist():
+        found = first.setdefault(data[offsets[place] : offsets[place + 1]].tobytes(), place)
+        sums[found] = sums.get(found, 0) + int(counts[place])
+        dropped[place] = found != place
+    check_sum(table.name, max(sums.values()))
+    counts[list(sums)] = list(sums.values())
+    with Columns(folder) as columns:
+        for start in range(0, len(counts), WORDS_AT_ONCE):
+            part = slice(start, start + WORDS_AT_ONCE)
+            bounds = offsets[start : start + WORDS_AT_ONCE + 1]
+            lengths, kept = np.diff(bounds), ~dropped[part]
+            content = data[bounds[0] : bounds[-1]]
+            columns.append(WordBlock(content[np.repeat(kept, lengths)], lengths[kept], counts[part][kept]))
+    return folder
+
+
+def mapped(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The columns as arrays: the counts as a copy that may be changed, the others mapped."""
+    sizes = {column: (folder / column).stat().st_size for column, _ in word_store.COLUMNS}
+    data, offsets, counts = (
+        np.asarray(word_store.map_column(folder / column, format, sizes[column]))
+        for column, format in word_store.COLUMNS
+    )
+    return data, offsets, counts.copy()
+
+
+def check_positions(name: str, folder: Path) -> None:
+    """Refuse a table in which a pair's count could exceed 64 bits."""
+    check_sum(name, positions_in(folder))
+
+
+def positions_in(folder: Path) -> int:
+    """The adjacent positions of all words by weight."""
+    _, offsets, counts = mapped(folder)
+    total = 0
+    for start in range(0, len(counts), WORDS_AT_ONCE):
+        further = np.diff(offsets[start : start + WORDS_AT_ONCE + 1]) - 1
+        total += sum(map(mul, counts[start : start + WORDS_AT_ONCE].tolist(), further.tolist()))
+    return total
+
+
+def check_sum(name: str, total: int) -> None:
+    if total > LARGEST_COUNT:
+        raise Refusal(
+            f"{name}: its words hold {total} adjacent positions by weight, more than 2**63 - 1; divide the counts",
+            UNMEASURED,
+        )
+
+
+# Counted words as Parquet
+
+
+def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
+    """Write the columns `word` and `count`, whole or not at all."""
+    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
+    number = len(word_counts)
+    offsets, data, counts = map(pa.py_buffer, (word_counts.offsets, word_counts.data, word_counts.counts))
+    columns = [
+        pa.Array.from_buffers(pa.large_binary(), number, [None, offsets, data]),
+        pa.Array.from_buffers(pa.uint64(), number, [None, counts]),
+    ]
+    schema = pa.schema(
+        [pa.field("word", pa.large_binary(), nullable=False), pa.field("count", pa.uint64(), nullable=False)],
+        metadata={"sha256": digest},
+    )
+    table = pa.table(columns, schema)
+    # Hardly a word comes twice, so a dictionary of them would only cost memory.
+    form = {"compression": "zstd", "use_dictionary": False}
+    with (
+        files.whole_file(path, "choose another place with --parquet FILE", UNMEASURED) as temporary,
+        bar(f"writing {path.name}", number, "words") as show,
+        parquet.ParquetWriter(temporary, schema, **form) as writer,
+    ):
+        for start in range(0, max(number, 1), WORDS_IN_A_ROW_GROUP):
+            writer.write_table(table.slice(start, WORDS_IN_A_ROW_GROUP))
+            show(min(start + WORDS_IN_A_ROW_GROUP, number))
+
+
+def without_rare(word_counts: WordCounts, least: int) -> WordCounts:
+    """Return the table without the words that occur fewer than `least` times.
+
+    >>> dict(without_rare(WordCounts.from_items([(b"low", 5), (b"er", 1), (b"new", 2)]), 2))
+    {b'low': 5, b'new': 2}
+    """
+    data, offsets, counts = map(np.asarray, (word_counts.data, word_counts.offsets, word_counts.counts))
+    frequent, lengths = counts >= least, np.diff(offsets)
+    ends = np.concatenate([[0], np.cumsum(lengths[frequent])]).astype(np.int64)
+    content = data[: offsets[-1]][np.repeat(frequent, lengths)]
+    columns = [np.ascontiguousarray(column).data for column in (content, ends, counts[frequent])]
+    return WordCounts(columns[0], columns[1].cast("B").cast("q"), columns[2].cast("B").cast("Q"))

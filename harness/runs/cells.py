@@ -22,7 +22,8 @@ from harness.common.choices import at_least, check_type, one_of
 from harness.common.errors import Refusal
 from harness.common.registry import CounterCard, VariantCard
 from harness.common.units import parse_bytes
-from harness.corpora import CorpusFile, generated
+from harness.corpora import CorpusFile
+from harness.corpora.cards import is_table
 from harness.measure.environment import memory_bytes
 from harness.measure.page_cache import COLD, WARM
 from harness.measure.process import Answer, Limits
@@ -213,7 +214,7 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_nam
     asked = engaged(counting["params"], memory)
     sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
     file = None
-    if card["path"] is None or sliced or generated.is_table(card):
+    if card["path"] is None or sliced or is_table(card):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")

@@ -19,7 +19,7 @@ from typing import Any
 from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
-from harness.corpora.counted_facts import counted_otherwise
+from harness.corpora.cards import counted_otherwise
 from harness.measure import lock
 from harness.measure.disturbance import wait_for_quiet
 from harness.measure.environment import environment, host, machine

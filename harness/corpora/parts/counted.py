@@ -16,8 +16,9 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.streams import say
 from harness.common.units import bytes_text, count_text, counted_text, parse_bytes
-from harness.corpora.counted_facts import counted_otherwise
+from harness.corpora.cards import counted_otherwise
 from harness.corpora.files import CorpusFile
+from harness.corpora.formats import COLUMN, kind_of
 from harness.corpora.local import name_of, separator_of
 from harness.corpora.parts import shards
 from harness.corpora.parts.dividing import HowRead, Part, divided
@@ -25,7 +26,6 @@ from harness.corpora.parts.engine import Engine, Lost, Task, started
 from harness.corpora.parts.places import Member, local_state, members, one_line
 from harness.corpora.parts.scratch import prepared, removed, scratch_at
 from harness.corpora.parts.tasks import assembled, count_part, merge_partition
-from harness.corpora.tables import COLUMN, kind_of
 from harness.corpora.word_tables import kept_table
 from harness.worker import word_store
 from variants.contract import Corpus

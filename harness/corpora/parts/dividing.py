@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import regex
 
 from harness.common.errors import Refusal
-from harness.corpora.compressed import READERS
+from harness.corpora.formats import READERS, WHOLE, Between, kind_of
 from harness.corpora.parts import shards
 from harness.corpora.parts.places import Member
-from harness.corpora.tables import WHOLE, Between, kind_of
 from variants.contract import Corpus
 
 MOST_PARTS = 20_000

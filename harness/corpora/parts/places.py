@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from harness.common.choices import split_list
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.corpora.compressed import READERS
 from harness.corpora.files import check_readable
+from harness.corpora.formats import READERS
 from harness.corpora.local import is_list, members_of
 
 GROUP = "distributed"

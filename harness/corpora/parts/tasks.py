@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora.assembled import append, documents_in, made_of
+from harness.corpora.local import append, documents_in, made_of
 from harness.corpora.parts import shards
 from harness.corpora.parts.dividing import Part
 from harness.corpora.parts.places import one_line, unreadable
 from harness.corpora.parts.scratch import on_disk, placing, removed, scratch_at
-from harness.corpora.word_columns import Columns, check_sum, positions_in
+from harness.corpora.word_tables import Columns, check_sum, positions_in
 from harness.worker import word_store
 from variants.contract import InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting

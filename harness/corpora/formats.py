@@ -1,22 +1,101 @@
-"""Texts in a column: the rows of Parquet files and the objects of JSON Lines, one document each."""
+"""What files of texts hold: plain or compressed text, block by block; texts in a column of Parquet or JSON Lines.
+
+The end of a file's name says which it is. Each row of a file with columns is one document.
+"""
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
 import json
-from collections.abc import Iterator
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.corpora.compressed import READERS, Show, blocks_of
-from harness.corpora.files import Damaged
+from harness.common.units import one_line
+from harness.corpora.files import BLOCK_BYTES, Damaged
 
 COLUMN = "text"
-Between = tuple[int, int | None]
-WHOLE: Between = (0, None)
-ROWS_AT_ONCE = 1024
 JSON_LINES = (".jsonl", ".ndjson")
+ROWS_AT_ONCE = 1024
+COMPRESSED_AT_ONCE = 1 << 14
+Show = Callable[[int], None]
+Between = tuple[int, int | None]
+"""The first byte and the byte behind the last, None for the end of the file."""
+WHOLE: Between = (0, None)
+# How a compressed stream starts. The first or second byte is invalid there in UTF-8 text; bzip2's are not.
+BEGINNINGS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
+
+
+def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0) -> Iterator[bytes]:
+    """The blocks of a file's plain text; `show` is called with the bytes read from it.
+
+    An uncompressed file can be read from byte `start` on. Raises Refusal with the place if the file is damaged.
+    """
+    kind = path.suffix.lower() if suffix is None else suffix
+    reader = READERS.get(kind, plain_blocks)
+    with path.open("rb") as file:
+        try:
+            if start:
+                file.seek(start)
+            if reader is not plain_blocks and not file.peek(1):
+                raise EOFError
+            for block in reader(file, path):
+                show(file.tell())
+                yield block
+        except EOFError:
+            raise Damaged(
+                f"{path} ends early, at byte {file.tell()}, before its {kind[1:]} stream does; get or make it again"
+            ) from None
+        except Exception as error:
+            # gzip and bz2 raise OSError for wrong bytes too, without a number.
+            if not isinstance(error, (OSError, zlib.error, lzma.LZMAError)) and type(error).__name__ != "ZstdError":
+                raise
+            if isinstance(error, OSError) and error.errno is not None:
+                raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+            raise Damaged(
+                f"{path} is damaged or not a {kind[1:]} file ({error}, by byte {file.tell()}); get or make it again"
+            ) from error
+
+
+def plain_blocks(file: IO[bytes], _: Path) -> Iterator[bytes]:
+    while block := file.read(BLOCK_BYTES):
+        yield block
+
+
+def opened_with(open_stream: Callable[[IO[bytes]], Any]) -> Callable[[IO[bytes], Path], Iterator[bytes]]:
+    def blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
+        with open_stream(file) as stream:
+            yield from plain_blocks(stream, path)
+
+    return blocks
+
+
+def zstandard_blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """One frame after another. The library's own reader accepts half a frame, so the ends are checked here."""
+    unpacker = extra("zstandard", path.name).ZstdDecompressor(max_window_size=1 << 31)
+    frame = None
+    while packed := file.read(COMPRESSED_AT_ONCE):
+        while packed:
+            frame = frame or unpacker.decompressobj()
+            block = frame.decompress(packed)
+            packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+            if block:
+                yield block
+    if frame is not None:
+        raise EOFError
+
+
+READERS: dict[str, Callable[[IO[bytes], Path], Iterator[bytes]]] = {
+    ".gz": opened_with(lambda file: gzip.GzipFile(fileobj=file)),
+    ".bz2": opened_with(bz2.BZ2File),
+    ".xz": opened_with(lzma.LZMAFile),
+    ".zst": zstandard_blocks,
+}
 
 
 def kind_of(path: Path) -> str | None:
@@ -32,10 +111,10 @@ def kind_of(path: Path) -> str | None:
 
 
 def texts_of(path: Path, column: str, show: Show, between: Between = WHOLE) -> Iterator[str]:
-    """The texts in a column of a file with rows. Raises Refusal, naming the row, for what is none.
+    """The texts in a column of a file with rows. Raises Refusal, naming the row, if one is not text.
 
-    With `between`, only those whose line, or group of rows, begins between these bytes of a file that is not
-    compressed: neighbouring bounds have all texts, each once.
+    With `between`, only those whose line, or group of rows, starts between these bytes of an uncompressed file:
+    adjacent bounds give all texts, each once.
     """
     yield from (parquet_texts if kind_of(path) == ".parquet" else json_texts)(path, column, show, between)
 
@@ -55,16 +134,14 @@ def parquet_texts(path: Path, column: str, show: Show, between: Between) -> Iter
                     try:
                         value = values[place].as_py()
                     except UnicodeDecodeError as error:
-                        raise refused(
-                            path, f"row {done + place + 1}", f"column {column!r} is no UTF-8 ({error})"
-                        ) from error
+                        why = f"column {column!r} is not UTF-8 ({error})"
+                        raise refused(path, f"row {done + place + 1}", why) from error
                     yield text_in(value, path, f"row {done + place + 1}", column)
                 done += len(values)
                 show(size * done // file.metadata.num_rows)
     except (OSError, ValueError, NotImplementedError) as error:
         raise Damaged(
-            f"{path} is damaged or no Parquet file, after row {done}: {' '.join(str(error).split())}; get or make it "
-            "again"
+            f"{path} is damaged or not a Parquet file, after row {done}: {one_line(str(error))}; get or make it again"
         ) from error
 
 
@@ -73,19 +150,14 @@ def batches_of(file: Any, column: str, between: Between) -> Iterator[tuple[int, 
     first, last = between
     before = 0
     for group in range(file.metadata.num_row_groups):
-        facts = file.metadata.row_group(group)
-        if first <= place_of(facts) and (last is None or place_of(facts) < last):
+        chunk = file.metadata.row_group(group).column(0)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        if first <= start and (last is None or start < last):
             done = before
             for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=[column]):
                 yield done, batch
                 done += len(batch)
-        before += facts.num_rows
-
-
-def place_of(group: Any) -> int:
-    """The byte at which the first column of a group of rows begins."""
-    chunk = group.column(0)
-    return int(chunk.dictionary_page_offset or chunk.data_page_offset)
+        before += file.metadata.row_group(group).num_rows
 
 
 def json_texts(path: Path, column: str, show: Show, between: Between) -> Iterator[str]:
@@ -93,7 +165,7 @@ def json_texts(path: Path, column: str, show: Show, between: Between) -> Iterato
     offset = max(0, first - 1)
     lines = lines_of(blocks_of(path, show, start=offset))
     if first:
-        offset += len(next(lines)) + 1  # what has begun before is of others
+        offset += len(next(lines)) + 1  # this line started before `first`
     for number, line in enumerate(lines, 1):
         if last is not None and offset >= last:
             return
@@ -103,9 +175,8 @@ def json_texts(path: Path, column: str, show: Show, between: Between) -> Iterato
             if not isinstance(row, dict):
                 raise refused(path, place, f"{kind_in_json(row)}, not an object with a column {column!r}")
             if column not in row:
-                raise no_column(
-                    path, column, list(row), f" in {place}", ", or data.path=- < FILE for all of it as text"
-                )
+                advice = ", or data.path=- < FILE for all of it as text"
+                raise no_column(path, column, list(row), f" in {place}", advice)
             yield text_in(row[column], path, place, column)
         offset += len(line) + 1
 
@@ -120,13 +191,13 @@ def json_in(line: bytes, offset: int, path: Path, place: str) -> Any:
         raise refused(path, place, f"invalid UTF-8 at byte {offset + error.start + 3 * mark}") from error
     except json.JSONDecodeError as error:
         byte = offset + len(text[: error.pos].encode()) + 3 * mark
-        raise refused(path, place, f"no JSON at byte {byte} ({error.msg})") from error
+        raise refused(path, place, f"not JSON at byte {byte} ({error.msg})") from error
     except (ValueError, RecursionError) as error:
-        raise refused(path, place, f"no JSON that can be read ({error})") from error
+        raise refused(path, place, f"not JSON that can be read ({error})") from error
 
 
 def lines_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines in blocks, without their ends; nothing else than a newline ends one.
+    """The lines in blocks, without their ends; only a newline ends one.
 
     >>> list(lines_of(iter([b"a", b"b\\n\\nc", b"\\r\\n"])))
     [b'ab', b'', b'c\\r', b'']
@@ -147,7 +218,7 @@ def text_in(value: Any, path: Path, place: str, column: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise refused(path, place, f"column {column!r} holds half a surrogate pair, which no UTF-8 has") from error
+        raise refused(path, place, f"column {column!r} holds half a surrogate pair, which is not UTF-8") from error
     return value
 
 
@@ -160,7 +231,7 @@ def kind_in_json(value: Any) -> str:
 
 
 def refused(path: Path, place: str, why: str) -> Refusal:
-    return Refusal(f"{path}, {place}: {why}; mend or leave out that row, or set data.column=NAME", UNMEASURED)
+    return Refusal(f"{path}, {place}: {why}; fix or remove that row, or set data.column=NAME", UNMEASURED)
 
 
 def no_column(path: Path, column: str, names: list[str], where: str = "", otherwise: str = "") -> Refusal:

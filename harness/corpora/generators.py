@@ -1,0 +1,244 @@
+"""Generated texts and word tables: functions of a seed and sizes, the same bytes on every machine.
+
+A card names a generator in `source.generator` and gives all its parameters; its digest is on the card.
+`data.source.NAME=VALUE` changes a parameter and makes another set, for which the facts of the card do not hold.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.corpora.language import (
+    Bytes,
+    Choice,
+    Integers,
+    Numbers,
+    Pieces,
+    Unsigned,
+    ZipfCounts,
+    distinct_words,
+    word_hashes,
+)
+
+VERSION = 1  # of what the generators make; another number makes cached sets again
+SEPARATOR = b"<|endoftext|>"
+WORDS_AT_ONCE = 1 << 16
+BYTES_AT_ONCE = 1 << 20
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"
+
+
+def random_text(
+    *, seed: int, bytes: int, alphabet: str, letter_weights: Sequence[int], length_weights: Sequence[int], document: int
+) -> Iterator[bytes]:
+    """Words of random letters, a space before each, up to `bytes` bytes; a document is `document` words.
+
+    Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word of n letters has the
+    weight length_weights[n - 1].
+    """
+    letters = [letter.encode() for letter in alphabet]
+    weights = list(letter_weights) or [1] * len(letters)
+    if not letters or len(weights) != len(letters):
+        raise Refusal(f"an alphabet of {len(letters)} letters cannot have {len(weights)} letter_weights")
+    numbers = Numbers(seed)
+    letter, length = checked_choice("letter_weights", weights), checked_choice("length_weights", length_weights)
+    # A space and the end of a document are letters too, the last two.
+    pieces = Pieces([*letters, b" ", SEPARATOR])
+    space, end = len(letters), len(letters) + 1
+    made = words = 0
+    while made < bytes:
+        lengths = length.draw(numbers, WORDS_AT_ONCE) + 1
+        ends = np.arange(words + 1, words + WORDS_AT_ONCE + 1) % document == 0
+        stops = np.cumsum(1 + lengths + ends)
+        places = np.empty(int(stops[-1]), dtype=np.int64)
+        places[:] = letter.draw(numbers, len(places))
+        places[stops - 1 - lengths - ends] = space
+        places[stops[ends] - 1] = end
+        sizes = np.add.reduceat(pieces.lengths[places], np.concatenate([[0], stops[:-1]]))
+        fitting = int(np.searchsorted(np.cumsum(sizes), bytes - made, side="right"))
+        block = pieces.joined(places[: stops[fitting - 1] if fitting else 0]).tobytes()
+        yield block
+        made += len(block)
+        words += WORDS_AT_ONCE
+        if fitting < WORDS_AT_ONCE:
+            break
+
+
+def ties(*, seed: int, letters: int) -> Iterator[bytes]:
+    """Every word of three of so many letters, once, in random order: all pairs of letters occur equally often."""
+    if not 2 <= letters <= len(LETTERS):
+        raise Refusal(f"letters={letters} is not from 2 to {len(LETTERS)}")
+    words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
+    yield "".join(f" {words[place]}" for place in Numbers(seed).shuffled(len(words)).tolist()).encode()
+
+
+def runs(*, seed: int, bytes: int, longest: int) -> Iterator[bytes]:
+    """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs overlap."""
+    numbers = Numbers(seed)
+    symbols = np.frombuffer(b"abcde  \n", dtype=np.uint8)
+    made = 0
+    while made < bytes:
+        drawn = symbols[numbers.below(len(symbols), 1024)]
+        block = np.repeat(drawn, numbers.below(longest, 1024) + 1)[: bytes - made]
+        yield block.tobytes()
+        made += len(block)
+
+
+def one_word(*, seed: int, bytes: int, alphabet: str) -> Iterator[bytes]:
+    """One word of so many random letters: DNA, or anything else without a place to split."""
+    symbols = np.frombuffer(alphabet.encode("ascii"), dtype=np.uint8)
+    numbers = Numbers(seed)
+    for made in range(0, bytes, BYTES_AT_ONCE):
+        yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - made))].tobytes()
+
+
+def no_repeats(*, seed: int, words: int) -> Iterator[bytes]:
+    """So many words of which none comes twice: the table of words grows with every word of the text.
+
+    Word n is n times an odd number modulo 26**8, written in eight letters, so no two are the same.
+    """
+    modulus = len(LETTERS) ** 8
+    if words > modulus:
+        raise Refusal(f"words={words} is more than the {modulus:,} words of eight letters that there are")
+    factor = int(Numbers(seed).take(1)[0]) % (modulus // 26) * 26 + 7  # prime to 26
+    letters = np.frombuffer(LETTERS.encode(), dtype=np.uint8)
+    scale = np.int64(26) ** np.arange(7, -1, -1)
+    for first in range(0, words, WORDS_AT_ONCE):
+        number = min(WORDS_AT_ONCE, words - first)
+        values = np.array([n * factor % modulus for n in range(first + 1, first + number + 1)], dtype=np.int64)
+        text = np.full((number, 9), ord(" "), dtype=np.uint8)
+        text[:, 1:] = letters[values[:, None] // scale % 26]
+        yield text.tobytes()
+
+
+def checked_choice(name: str, weights: Sequence[int]) -> Choice:
+    if not weights or min(weights) < 0 or not 0 < sum(weights) < 1 << 32:
+        raise Refusal(f"{name} must be whole numbers, none below 0, with a sum from 1 to 2**32 - 1")
+    return Choice(weights)
+
+
+# Tables of words
+
+
+@dataclass(frozen=True)
+class WordBlock:
+    """Some words: their bytes end to end, their lengths, their counts."""
+
+    data: Bytes
+    lengths: Integers
+    counts: Unsigned
+
+
+def zipf_words(
+    *, seed: int, words: int, exponent_numerator: int, exponent_denominator: int, shift: int
+) -> Iterator[WordBlock]:
+    """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see words.py and zipf.py."""
+    law = ZipfCounts(words, exponent_numerator, exponent_denominator, shift)
+    made = 0
+    for data, lengths in distinct_words(seed):
+        lengths = lengths[: words - made]
+        data = data[: int(lengths.sum())]
+        yield WordBlock(data, lengths, law.counts(made + 1, made + 1 + len(lengths)))
+        made += len(lengths)
+        if made == words:
+            return
+
+
+def strange_words(*, seed: int, words: int, longest: int, most: int) -> Iterator[WordBlock]:
+    """Random words of NUL, 0xFF and their neighbours, up to `longest` bytes, counted up to `most`."""
+    if words > sum(len(set(STRANGE_BYTES)) ** length for length in range(1, longest + 1)) // 2:
+        raise Refusal(f"there are too few words of up to {longest} strange bytes for words={words}; raise longest")
+    numbers = Numbers(seed)
+    symbols = np.frombuffer(STRANGE_BYTES, dtype=np.uint8)
+    known = np.empty(0, dtype=np.uint64)
+    made = 0
+    while made < words:
+        lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
+        data = symbols[numbers.below(len(symbols), int(lengths.sum()))]
+        hashes = word_hashes(data, lengths)
+        kept = np.zeros(len(lengths), dtype=bool)
+        kept[np.unique(hashes, return_index=True)[1]] = True
+        kept &= ~np.isin(hashes, known)
+        kept &= np.cumsum(kept) <= words - made
+        known = np.concatenate([known, hashes[kept]])
+        counts = (numbers.below(most, WORDS_AT_ONCE) + 1).astype(np.uint64)
+        yield WordBlock(data[np.repeat(kept, lengths)], lengths[kept], counts[kept])
+        made += int(kept.sum())
+
+
+def distinct_pairs(*, symbols: int) -> Iterator[WordBlock]:
+    """One word in which each pair of so many bytes stands exactly once, de Bruijn's sequence: merges are used once.
+
+    Martin's rule makes it: from each byte go on to the greatest that has not followed it yet.
+    """
+    if not 2 <= symbols <= 256:
+        raise Refusal(f"symbols={symbols} is not from 2 to 256")
+    following = [symbols - 1] * symbols
+    word = [0]
+    while following[word[-1]] >= 0:
+        last = word[-1]
+        word.append(following[last])
+        following[last] -= 1
+    yield WordBlock(np.array(word, dtype=np.uint8), np.array([len(word)]), np.ones(1, dtype=np.uint64))
+
+
+# Generators by name
+
+TEXTS: dict[str, Callable[..., Iterator[bytes]]] = {
+    generator.__name__: generator for generator in (random_text, ties, runs, one_word, no_repeats)
+}
+TABLES: dict[str, Callable[..., Iterator[WordBlock]]] = {
+    generator.__name__: generator for generator in (zipf_words, strange_words, distinct_pairs)
+}
+
+
+def is_table(source: Mapping[str, Any]) -> bool:
+    """Whether a card's source is a generator of word tables."""
+    return source.get("kind") == "generator" and source.get("generator") in TABLES
+
+
+def made(source: Mapping[str, Any]) -> Iterator[Any]:
+    """What the generator makes of its parameters, in blocks: bytes, or WordBlock if `is_table`."""
+    return generator_of(source)(**parameters_of(source))
+
+
+def size_of(source: Mapping[str, Any]) -> tuple[int, str]:
+    """How much will be made, 0 if that is unknown, and the unit."""
+    unit = "words" if is_table(source) else "bytes"
+    return parameters_of(source).get(unit, 0), unit
+
+
+def generator_of(source: Mapping[str, Any]) -> Callable[..., Iterator[Any]]:
+    name = source.get("generator", "")
+    if name not in TEXTS | TABLES:
+        raise Refusal(registry.unknown("generator", str(name), TEXTS | TABLES))
+    return (TEXTS | TABLES)[name]
+
+
+def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a card gives its generator. Raises Refusal for one that is missing, unknown or impossible."""
+    given = {name: value for name, value in source.items() if name not in ("kind", "generator")}
+    types = inspect.get_annotations(generator_of(source), eval_str=True)
+    types.pop("return")
+    for name in types:
+        if name not in given:
+            raise Refusal(f"the generator {source['generator']} needs data.source.{name}")
+    for name, value in given.items():
+        if name not in types:
+            raise Refusal(registry.unknown(f"parameter of the generator {source['generator']}", name, types))
+        least = 0 if name == "seed" else 1
+        if types[name] is int and (type(value) is not int or value < least):
+            raise Refusal(f"data.source.{name}={value} is not a whole number of {least} or more")
+        if types[name] is str and (not isinstance(value, str) or not value):
+            raise Refusal(f"data.source.{name}={value!r} is not a text")
+        if types[name] not in (int, str) and not (isinstance(value, list) and all(type(item) is int for item in value)):
+            raise Refusal(f"data.source.{name}={value!r} is not a list of whole numbers")
+    return given

@@ -1,0 +1,287 @@
+"""Random words as of a language, with counts as of a text: the same on every machine.
+
+Random numbers are splitmix64's (Steele, Lea and Flood), a counter that is mixed, so a block of them is made at once,
+exactly, in 64-bit integers; weights are cumulated as integers. All of it depends on the seed alone: not on the
+processor, the C library or the version of NumPy.
+
+Words share morphemes of syllables, endings, capitals, digits and two scripts. They are drawn at random and each is kept
+when it comes up for the first time, so that frequent and short ones come early and new ones get longer, as in a text.
+Every word is one pre-token of GPT-2's pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.common.errors import Refusal
+
+Unsigned: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+GAMMA = 0x9E3779B97F4A7C15
+MASK = (1 << 64) - 1
+
+
+def mixed(states: Unsigned) -> Unsigned:
+    """The number of each state."""
+    mixed = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class Numbers:
+    """The endless sequence of numbers of one seed.
+
+    >>> Numbers(1234567).take(3).tolist()
+    [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed & MASK
+
+    def stream(self) -> Numbers:
+        """Another sequence, seeded by the next number of this one."""
+        return Numbers(int(self.take(1)[0]))
+
+    def take(self, number: int) -> Unsigned:
+        """The next `number` 64-bit numbers."""
+        steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(GAMMA)
+        self.state, before = (self.state + number * GAMMA) & MASK, np.uint64(self.state)
+        return mixed(steps + before)
+
+    def below(self, bound: int, number: int) -> Integers:
+        """`number` numbers from 0 to `bound` - 1, where `bound` is at most 2**32."""
+        high = self.take(number) >> np.uint64(32)
+        return ((high * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)
+
+    def shuffled(self, number: int) -> Integers:
+        """0 to `number` - 1 in random order."""
+        return np.argsort(self.take(number), kind="stable")
+
+
+class Choice:
+    """A weighted choice: index i is drawn in proportion to weights[i].
+
+    >>> Choice([3, 0, 1]).draw(Numbers(7), 8).tolist()
+    [0, 0, 2, 0, 0, 0, 0, 0]
+    """
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        self.cumulated = np.cumsum(np.array(weights, dtype=np.int64))
+
+    def draw(self, numbers: Numbers, number: int) -> Integers:
+        places = numbers.below(int(self.cumulated[-1]), number)
+        return np.searchsorted(self.cumulated, places, side="right").astype(np.int64)
+
+
+def falling(number: int, shift: int = 2) -> list[int]:
+    """Weights in proportion to 1 / (rank + shift): the law of Zipf and Mandelbrot with exponent 1."""
+    return [(1 << 20) // (rank + shift) for rank in range(1, number + 1)]
+
+
+class Pieces:
+    """Byte strings that are joined a whole block at a time.
+
+    >>> Pieces([b"", b"a", b"bcd"]).joined(np.array([2, 0, 1])).tobytes()
+    b'bcda'
+    """
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
+        self.lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+
+    def joined(self, places: Integers) -> Bytes:
+        """The pieces with these indexes, joined."""
+        lengths = self.lengths[places]
+        stops = np.cumsum(lengths)
+        total = int(stops[-1]) if len(stops) else 0
+        joined: Bytes = self.data[np.arange(total) + np.repeat(self.starts[places] - (stops - lengths), lengths)]
+        return joined
+
+
+def parts(text: str, none: bool = False) -> list[str]:
+    return [*[""][: int(none)], *text.split()]
+
+
+ONSETS = parts(
+    "t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str y z sw dr x",
+    none=True,
+)
+VOWELS = parts("e a i o u y ea io ou ee ai oo au ie oa ei")
+CODAS = parts("n r s t l d m nt st c p ng g rt ck nd b x ss rm sh th", none=True)
+ENDINGS = parts("s ed ing er ly al y tion ers able ness ist ic ment ism ian est ful ive ity ous", none=True)
+CYRILLIC_ONSETS = parts("т с н р в л к п м д б г з ст ж пр х ш ч ц тр гр")
+CYRILLIC_VOWELS = parts("о а е и у я ы ю")
+CYRILLIC_CODAS = parts("н т й м с л в р к ст", none=True)
+# Out of 100 words; those neither numbers nor Cyrillic are in Latin letters.
+NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
+MORPHEMES_IN_A_WORD = [52, 46, 2]
+DIGITS_IN_A_NUMBER = [2, 8, 12, 20, 18, 14, 10, 8, 8]
+LEXICON = 3000
+CANDIDATES_AT_ONCE = 1 << 17
+
+
+def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
+    """Endless distinct words, in blocks: their bytes joined, and their lengths."""
+    numbers = Numbers(seed)
+    language = Language(numbers.stream())
+    drawing = numbers.stream()
+    known: list[Unsigned] = []
+    while True:
+        data, lengths = language.words(drawing, CANDIDATES_AT_ONCE)
+        # Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
+        hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
+        new = np.ones(len(hashes), dtype=bool)
+        for run in known:
+            place = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            new &= run[place] != hashes
+        add_run(known, hashes[new])
+        kept = np.zeros(len(lengths), dtype=bool)
+        kept[first[new]] = True
+        yield data[np.repeat(kept, lengths)], lengths[kept]
+
+
+def add_run(runs: list[Unsigned], run: Unsigned) -> None:
+    """Add a sorted run; each run stays at least twice as long as the next, so that few are merged often.
+
+    >>> runs: list[Unsigned] = []
+    >>> for number in range(5):
+    ...     add_run(runs, np.array([number], dtype=np.uint64))
+    >>> [run.tolist() for run in runs]
+    [[0, 1, 2, 3], [4]]
+    """
+    if len(run):
+        runs.append(run)
+    while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+        later, earlier = runs.pop(), runs.pop()
+        runs.append(np.sort(np.concatenate([earlier, later]), kind="stable"))
+
+
+class Language:
+    """The pieces of words, and how they are drawn."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        latin = morphemes(numbers, ONSETS, VOWELS, CODAS)
+        cyrillic = morphemes(numbers, CYRILLIC_ONSETS, CYRILLIC_VOWELS, CYRILLIC_CODAS)
+        texts = ["", " ", *"0123456789", *ENDINGS, *latin, *(text.capitalize() for text in latin), *cyrillic]
+        self.pieces = Pieces([text.encode() for text in texts])
+        self.digits = 2
+        self.endings = self.digits + 10
+        self.latin = self.endings + len(ENDINGS)
+        self.morpheme = Choice(falling(LEXICON, 10))
+        self.ending = Choice([40 * (1 << 17), *falling(len(ENDINGS) - 1, 1)])
+        self.morpheme_number = Choice(MORPHEMES_IN_A_WORD)
+        self.digit_number = Choice(DIGITS_IN_A_NUMBER)
+
+    def words(self, numbers: Numbers, number: int) -> tuple[Bytes, Integers]:
+        """`number` random words: their bytes joined, and their lengths."""
+        places = self.draw(numbers, number)
+        return self.pieces.joined(places.ravel()), self.pieces.lengths[places].sum(axis=1)
+
+    def draw(self, numbers: Numbers, number: int) -> Integers:
+        """For each of `number` words the indexes of its pieces, 0 for none: a space, then up to nine."""
+        kind, case, space = (numbers.below(100, number) for _ in range(3))
+        places = np.zeros((number, 1 + len(DIGITS_IN_A_NUMBER)), dtype=np.int64)
+        places[:, 0] = space < AFTER_A_SPACE
+        is_number = kind < NUMBERS
+        is_cyrillic = ~is_number & (kind < NUMBERS + CYRILLIC)
+        is_latin = ~is_number & ~is_cyrillic
+        how_many = self.morpheme_number.draw(numbers, number) + 1
+        for place in range(len(MORPHEMES_IN_A_WORD)):
+            drawn = self.latin + self.morpheme.draw(numbers, number)
+            drawn += LEXICON * 2 * is_cyrillic
+            if place == 0:
+                drawn += LEXICON * (is_latin & (case < CAPITALISED))
+            places[:, 1 + place] = np.where(~is_number & (place < how_many), drawn, 0)
+        ending = self.endings + self.ending.draw(numbers, number)
+        places[:, 1 + len(MORPHEMES_IN_A_WORD)] = np.where(is_latin, ending, 0)
+        how_many = self.digit_number.draw(numbers, number) + 1
+        for place in range(len(DIGITS_IN_A_NUMBER)):
+            digit = self.digits + numbers.below(10, number)
+            places[:, 1 + place] = np.where(is_number, np.where(place < how_many, digit, 0), places[:, 1 + place])
+        return places
+
+
+def morphemes(numbers: Numbers, onsets: list[str], vowels: list[str], codas: list[str]) -> list[str]:
+    """`LEXICON` different morphemes of one syllable, one in ten of two, the likely ones first."""
+    onset, vowel = Choice(falling(len(onsets), 2)), Choice(falling(len(vowels), 1))
+    coda = Choice([1 << 21, *falling(len(codas) - 1)])
+    found: dict[str, None] = {}
+    while len(found) < LEXICON:
+        drawn = [
+            "".join((onsets[o], vowels[v], codas[c]))
+            for o, v, c in zip(
+                *(choice.draw(numbers, 2 * LEXICON).tolist() for choice in (onset, vowel, coda)), strict=True
+            )
+        ]
+        longer = (numbers.below(10, LEXICON) == 0).tolist()
+        found.update(
+            (first + second if both else first, None)
+            for first, second, both in zip(drawn[::2], drawn[1::2], longer, strict=True)
+        )
+    return list(found)[:LEXICON]
+
+
+def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
+    """A 64-bit hash of each word: the sum of its bytes, each times a random odd number of its place."""
+    if not len(lengths):
+        return np.empty(0, dtype=np.uint64)
+    starts = np.cumsum(lengths) - lengths
+    within = np.arange(len(data)) - np.repeat(starts, lengths)
+    factors = Numbers(0).take(int(lengths.max())) | np.uint64(1)
+    return mixed(np.add.reduceat((data.astype(np.uint64) + np.uint64(1)) * factors[within], starts))
+
+
+class ZipfCounts:
+    """The counts of a table of words by rank, exactly by the law of Zipf and Mandelbrot, growing as Heaps's law says.
+
+    In a text whose word of rank r has a share of 1 / (r + shift) ** exponent, the rarest word met so far has been met
+    once. So a table of V words has counts of ((V + shift) / (r + shift)) ** exponent, rounded down, and belongs to a
+    text whose length grows as V ** exponent: the vocabulary grows as the length to the power 1 / exponent, which is
+    Heaps's law. A smaller table is the table of an earlier moment in the same text. An exponent is a fraction whose
+    denominator is a power of two, so that roots of it are square roots of integers.
+    """
+
+    def __init__(self, words: int, numerator: int, denominator: int, shift: int) -> None:
+        """The exponent is `numerator` / `denominator`. Raises Refusal for a law that cannot be computed exactly."""
+        if not (1 <= denominator <= 64 and denominator & (denominator - 1) == 0):
+            raise Refusal(f"exponent_denominator={denominator} is not one of 1, 2, 4, 8, 16, 32, 64")
+        if not denominator < numerator <= 4 * denominator:
+            raise Refusal(f"the exponent {numerator}/{denominator} is not above 1 and at most 4")
+        self.words = words
+        self.numerator = numerator
+        self.roots = denominator.bit_length() - 1
+        self.shift = shift
+        self.rarest = (words + shift) ** numerator
+
+    def count(self, rank: int) -> int:
+        """The whole part of ((words + shift) / (rank + shift)) ** exponent.
+
+        >>> [ZipfCounts(100, 3, 2, 0).count(rank) for rank in (1, 25, 100)]
+        [1000, 8, 1]
+        """
+        power: int = self.rarest // (rank + self.shift) ** self.numerator
+        for _ in range(self.roots):
+            power = isqrt(power)
+        return power
+
+    def counts(self, first: int, stop: int) -> Unsigned:
+        """The counts of the ranks from `first` up to `stop`: they only fall, so few have to be computed."""
+        counts = np.empty(stop - first, dtype=np.uint64)
+        parts = [(first, self.count(first), stop - 1, self.count(stop - 1))] if stop > first else []
+        while parts:
+            low, most, high, least = parts.pop()
+            if most == least:
+                counts[low - first : high - first + 1] = most
+                continue
+            middle = (low + high) // 2
+            parts.append((low, most, middle, self.count(middle)))
+            parts.append((middle + 1, self.count(middle + 1), high, least))
+        return counts
