@@ -114,7 +114,7 @@ def test_a_plain_file_has_the_whole_width_and_no_colours(tmp_path: Path) -> None
     main([str(RECORDS), "--output", str(tmp_path / "t.txt")])
     text = (tmp_path / "t.txt").read_text()
     assert "\x1b" not in text
-    assert "≠ @merge 700: got no merge" in text
+    assert "wrong at merge 700" in text
 
 
 def test_what_cannot_be_written_is_a_sentence_and_leaves_what_was_there(

@@ -122,7 +122,7 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
         "gone: killed: signal 9, after 120 of 743 merges.",
         "odd: rejected: the worker's clock says 1.2 s, the parent's 3.4 s.",
         "absent: skipped: needs Python 3.14.",
-        "? no variant of another family has confirmed the merges of: lonely.",
+        "? not proved: lonely.",
         UNITS,
     ]
 
