@@ -41,8 +41,8 @@ def command(arguments: Sequence[str]) -> int:
     composed = compose(arguments)
     if composed is None:
         return OK
+    from harness.common.console import terminal_text
     from harness.common.files import temporary_folder
-    from harness.common.media import terminal_text
     from harness.common.sheet import PatientConsole
     from harness.runs.running import plan_of, run_plan
     from harness.runs.stages import has_stages, run_stages

@@ -17,11 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.common.console import Parser, markdown_text, say, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
-from harness.common.media import markdown_text
 from harness.common.sheet import sheet_to_markdown
-from harness.common.streams import Parser, say, tell
 from harness.plot import draw
 from harness.results.board import Section, fed_sheet, headline, ratios_sheet, sections, sheet_of
 from harness.results.charts.chart import Request

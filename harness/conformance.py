@@ -21,8 +21,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import errors, registry
+from harness.common.console import Parser, say
 from harness.common.errors import Refusal
-from harness.common.streams import Parser, say
 from harness.proof.checks import WIDTHS, Check, CheckFailed, Outcome, outcome_of
 from harness.proof.counter import counter_checks
 from harness.proof.counterexamples import pasted

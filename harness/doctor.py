@@ -23,15 +23,13 @@ from typing import Any
 
 from rich.console import Console
 
-from harness.common.choices import at_least
 from harness.common.comparison import FEWEST_BLOCKS, MARGIN, Sample, cpu_time, interval, sample_of, wall_time
+from harness.common.console import Parser, json_text, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
-from harness.common.media import json_text, terminal_text
 from harness.common.progress import Display
-from harness.common.registry import resolve
+from harness.common.registry import at_least, resolve
 from harness.common.sheet import Column, Sheet, print_sheet
-from harness.common.streams import Parser
 from harness.common.units import share_text
 from harness.measure import lock
 from harness.measure.checkup import DISTURBS, UNKNOWN, Finding, Machine, findings

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.common import registry
+from harness.common.console import Parser, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
-from harness.common.streams import Parser, tell
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 ABOUT = "what it changes against the stage before"

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.common.console import Parser, say, tell
 from harness.common.errors import OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
-from harness.common.streams import Parser, say, tell
 from harness.results.charts.chart import Request
 from harness.results.charts.files import check_suffix, save
 from harness.results.charts.kinds import KINDS

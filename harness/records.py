@@ -20,10 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.common.console import Parser, csv_text, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
-from harness.common.media import csv_text, well_formed
-from harness.common.streams import Parser, tell
 from harness.results.chosen import DEFAULT_RESULTS
 from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, read_records
 from harness.runs.record_keys import (

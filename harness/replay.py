@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
-from harness.common.streams import Parser, tell
 from harness.common.units import count_text
 from harness.proof.explain import (
     COLUMNS,

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.files import write_whole
-from harness.common.streams import Parser, tell
 from harness.results.chosen import (
     DEFAULT_RESULTS,
     NO_PATHS,

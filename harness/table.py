@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from harness.common.console import Parser, csv_text, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
-from harness.common.media import csv_text, json_text
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
-from harness.common.streams import Parser
 from harness.results.chosen import (
     IN_NO_TABLE,
     NO_PATHS,

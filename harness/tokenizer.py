@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from harness.common import registry
+from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
-from harness.common.streams import Parser, tell
 from harness.common.units import bytes_text, count_text, parse_bytes
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable, save

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.common import cache, files
+from harness.common import files
 from harness.common.errors import OK, USAGE
 from harness.corpora import prepare
 from harness.corpora.__main__ import main
@@ -27,9 +27,9 @@ def sliced(folder: Path, length: int) -> Path:
 
 def let_go() -> None:
     """As if this process had ended."""
-    for descriptor, _ in cache._held.values():
+    for descriptor, _ in files._held.values():
         os.close(descriptor)
-    cache._held.clear()
+    files._held.clear()
 
 
 def test_what_a_run_uses_stays_and_what_nobody_uses_is_cleared(
@@ -48,18 +48,18 @@ def test_what_a_run_uses_stays_and_what_nobody_uses_is_cleared(
 
 def test_another_process_holds_what_it_uses() -> None:
     entry = files.cache_folder("slices", "one")
-    waiting = "import sys; from pathlib import Path; from harness.common import cache; "
-    waiting += "cache.hold(Path(sys.argv[1])); print(flush=True); input()"
+    waiting = "import sys; from pathlib import Path; from harness.common import files; "
+    waiting += "files.hold(Path(sys.argv[1])); print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", waiting, str(entry)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as user:
         assert user.stdout is not None
         user.stdout.readline()
-        (there,) = cache.entries("slices")
-        assert not cache.remove(there)
+        (there,) = files.entries("slices")
+        assert not files.remove(there)
         user.communicate(b"\n")
-    assert cache.remove(there)
-    assert not cache.hold(entry)
+    assert files.remove(there)
+    assert not files.hold(entry)
     assert list(entry.parent.iterdir()) == []
 
 
@@ -77,7 +77,7 @@ def test_what_a_killed_run_had_half_made_is_listed_and_cleared(
         assert "half-made     800 B     3" in capsys.readouterr().out
         assert main(["cache", "--clear", "all"]) == OK  # all of it was begun just now
         assert capsys.readouterr().out == "removed 0 B in 0 entries; 3 in use stay there\n"
-        monkeypatch.setattr(cache, "JUST_BEGUN_SECONDS", -1)
+        monkeypatch.setattr(files, "JUST_STARTED_SECONDS", -1)
         assert main(["cache", "--clear", "copies"]) == OK
         assert capsys.readouterr().out == "removed 720 B in 2 entries; 1 in use stay there\n"
     assert (kept / "one").read_bytes() == bytes(80)
@@ -88,7 +88,7 @@ def test_over_the_limit_the_longest_unused_goes(tmp_path: Path, monkeypatch: pyt
     first, second = sliced(tmp_path, 700), sliced(tmp_path, 800)
     let_go()
     os.utime(second.parent, (1, 1))
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "2kB")
+    monkeypatch.setenv(files.LIMIT_VARIABLE, "2kB")
     third = sliced(tmp_path, 900)
     assert [path.exists() for path in (first, second, third)] == [True, False, True]
 
@@ -96,7 +96,7 @@ def test_over_the_limit_the_longest_unused_goes(tmp_path: Path, monkeypatch: pyt
 def test_a_large_copy_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "WORTH_TELLING_BYTES", 600)
+    monkeypatch.setattr(files, "WORTH_TELLING_BYTES", 600)
     kept = sliced(tmp_path, 700).parent.parent
     told = f"a slice of book.txt: a copy of 701 B is kept in {kept}; "
     assert capsys.readouterr().err == f"{told}python -m harness.corpora cache lists and clears such copies\n"
@@ -112,6 +112,6 @@ def test_the_command_lists_what_is_kept(
     where, slices, *_ = capsys.readouterr().out.splitlines()
     assert where == str(files.cache_folder())
     assert slices.split()[:4] == ["slices", "501", "B", "1"]
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "much")
+    monkeypatch.setenv(files.LIMIT_VARIABLE, "much")
     assert main(["cache"]) == USAGE
     assert "BPE_HARNESS_CACHE_LIMIT=much is not a size" in capsys.readouterr().err

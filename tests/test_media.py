@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from measured import measured, stopped
 
 from harness import records, table
-from harness.common.media import csv_text, html_text, markdown_text, terminal_lines, terminal_text, workflow_command
+from harness.common.console import csv_text, html_text, markdown_text, terminal_lines, terminal_text, workflow_command
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "##[group]=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"

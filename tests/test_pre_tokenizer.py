@@ -98,7 +98,7 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        ([{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL], "Punctuation is no Split"),
+        ([{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL], "Punctuation is not a Split"),
         ([{**split("a"), "behavior": "MergedWithNext"}, BYTE_LEVEL], "MergedWithNext"),
         ([split(r"\p{N}{1,3}+"), BYTE_LEVEL], "repeats what it repeats"),
         ([split(r"\s?[a-z]+"), split("b"), BYTE_LEVEL], r"'\\\\s\?\[a-z\]\+' is not one class"),
@@ -108,7 +108,7 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
         ([split(r"\p{N}{1,3}"), split(r"\p{N}|a"), BYTE_LEVEL], "once more"),
         ([{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL], "drops text"),
         ([split("a"), {**BYTE_LEVEL, "add_prefix_space": True}], "a blank before the text"),
-        ([split("a")], "not ByteLevel in the end"),
+        ([split("a")], "the last one must be ByteLevel"),
     ],
 )
 def test_what_is_not_one_expression_is_refused_by_name(steps: list[Any], reason: str) -> None:

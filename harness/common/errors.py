@@ -9,10 +9,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from harness.common.streams import say
+from harness.common.console import say
 
 OK = 0
 USAGE = 2
@@ -24,7 +25,7 @@ INTERRUPTED = 130
 
 
 class Refusal(Exception):
-    """What was asked cannot be done; the message is one sentence that says what to do instead."""
+    """A request that cannot be carried out; the message is one sentence that says what to do instead."""
 
     def __init__(self, message: str, exit_code: int = USAGE) -> None:
         super().__init__(message)
@@ -32,7 +33,7 @@ class Refusal(Exception):
 
 
 def extra(module: str, what: str, group: str = "data") -> Any:
-    """A module of an extra, `group`. Raises Refusal, with the command that installs it, if it is not there."""
+    """Import a module of the extra `group`. Raises Refusal, with the command that installs it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -40,7 +41,7 @@ def extra(module: str, what: str, group: str = "data") -> Any:
 
 
 def check_extra(module: str, what: str, group: str) -> None:
-    """Raise what `extra` would, without importing what is there."""
+    """Raise what `extra` would, without importing the module."""
     if importlib.util.find_spec(module) is None:
         raise not_installed(module, what, group)
 
@@ -53,6 +54,18 @@ def not_installed(module: str, what: str, group: str) -> Refusal:
     )
 
 
+OUTDATED = "the compiled part is older than its sources; python -m pip install -e . builds it again"
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def is_build_outdated(root: Path = CHECKOUT) -> bool:
+    """Whether compiled modules in a checkout are older than their sources, as after `git pull`."""
+    paths = [path for folder in ("variants/native", "harness/proof/native") for path in (root / folder).glob("*")]
+    modules = [path.stat().st_mtime for path in paths if path.suffix == ".so"]
+    sources = [path.stat().st_mtime for path in paths if path.suffix in (".pyx", ".pxd", ".pxi", ".hpp")]
+    return bool(modules and sources) and max(sources) > min(modules)
+
+
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 UNCHANGED = "nothing was changed"
 WHOLE_FILES = "the files that were written are whole"
@@ -61,23 +74,23 @@ asked_to_end: list[int] = []
 
 
 def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
-    """Answer refusals with their sentence and interruptions with one line; survive whoever reads what is printed.
+    """Run a command: print a refusal's sentence, one line for an interruption, and return the exit code.
 
-    `kept` says what is not lost.
+    `kept` says what an interruption does not lose.
     """
     for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and shells for their background jobs, say so
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, and for a shell's background jobs
             signal.signal(number, interrupt)
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # or nobody would learn how a child has ended
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # or the exit codes of children would be lost
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a name or sign that the terminal cannot show is no reason to end
+            stream.reconfigure(errors="replace")  # an unprintable name must not end a command
     code = answered(do, kept)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError:  # nobody reads on; the interpreter would say so once more at its end
+    except OSError:  # the reader has gone; or Python would report it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -87,7 +100,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
         try:
             return do()
         except BaseException:
-            if asked_to_end:  # whatever a library made of it on the way
+            if asked_to_end:  # whatever a library turned it into
                 raise KeyboardInterrupt from None
             raise
     except Refusal as refusal:
@@ -97,10 +110,8 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
         say(f"interrupted; {kept}")
         return INTERRUPTED
     except (TypeError, ValueError, AttributeError, ImportError) as error:
-        from harness.common.stale_build import REMEDY, is_outdated
-
-        if is_outdated():  # one of two halves may call what the other has no more
-            error.add_note(REMEDY)
+        if is_build_outdated():  # one half may call what the other no longer has
+            error.add_note(OUTDATED)
         raise
     except BrokenPipeError:
         return OK
@@ -110,8 +121,8 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
 
 
 def interrupt(number: int, _: FrameType | None) -> None:
-    """A request to end is an interruption, whoever asks; those that follow must not cut the tidying up short."""
+    """Treat any request to end as an interruption; later ones must not interrupt the cleanup."""
     asked_to_end.append(number)
-    for each in ENDING:
-        signal.signal(each, signal.SIG_IGN)
+    for ending in ENDING:
+        signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt

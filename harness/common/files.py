@@ -1,4 +1,9 @@
-"""A file that is written whole or not at all: what stood there before stays until all of the new one is there."""
+"""Files that are written whole or not at all, the cache between runs, and temporary folders.
+
+One variable moves the cache: BPE_HARNESS_CACHE. Everything in it can be made or fetched again. Files and folders
+appear in it whole, by being renamed. An entry is locked by the kernel while a process that uses it lives; only unlocked
+entries are removed, and each is renamed first, so that nobody meets half of one.
+"""
 
 from __future__ import annotations
 
@@ -10,65 +15,115 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.units import bytes_text
+from harness.common.units import bytes_text, parse_bytes
 
+CACHE_VARIABLE = "BPE_HARNESS_CACHE"
+LIMIT_VARIABLE = "BPE_HARNESS_CACHE_LIMIT"
+DEFAULT_LIMIT = "20GB"
 ELSEWHERE = "choose another place with --output"
+READ_AT_ONCE = 1 << 17
+WORTH_TELLING_BYTES = 50_000_000
+MOST_HELD = 200
+"""How many entries of the cache a process holds: each takes one of its open files."""
+JUST_STARTED_SECONDS = 60
+"""How long unfinished entries are left alone: their writers may not have locked them yet."""
+COPIES = ("assembled", "slices")
+UNFINISHED = "half-made"
+KINDS = {
+    "assembled": "copies of joined and unpacked files",
+    "slices": "copies of parts of corpora",
+    "corpora": "data sets that were fetched or put together",
+    "downloads": "data sets that are half fetched",
+    "generated": "generated data sets",
+    "tables": "tables of words",
+    "counts": "counted words, and merges that were proved on them",
+    "parts": "parts of texts, counted for a table that is not whole yet",
+    "spool": "what was piped in",
+    UNFINISHED: "what runs had begun when they were killed",
+}
+"""The folders of the cache that can grow, and unfinished entries in any of them."""
+
+
+# Writing
 
 
 def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE, exit_code: int = USAGE) -> None:
-    """Write a file and the folders it lies in. Raises Refusal, with what to do instead, if that is not possible."""
+    """Write a file and its folders. Raises Refusal, with what to do instead, if that is not possible."""
     with whole_file(path, instead, exit_code) as part:
         part.write_bytes(content)
 
 
 @contextlib.contextmanager
 def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> Iterator[Path]:
-    """Where to write what will stand at `path` once the block has ended well. Raises Refusal as `write_whole` does."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    """A name to write to, renamed to `path` if the block succeeds. Raises Refusal as `write_whole` does."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with _renamed_to(path) as part:
             yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
-        raise Refusal(f"cannot write {path} ({error.strerror or error}); {instead}", exit_code) from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise Refusal(f"cannot write {path} ({why}); {instead}", exit_code) from error
 
 
-USUAL_RESULTS = ("results", "local")
+@contextlib.contextmanager
+def placing(path: Path) -> Iterator[Path]:
+    """A name for a file or folder that will be an entry of the cache, renamed to `path` if the block succeeds."""
+    try:
+        with _renamed_to(path) as part:
+            yield part
+    except OSError as error:
+        if not path.is_dir():  # else another run has placed the same folder in the meantime
+            raise cache_unusable(path, error) from error
+
+
+@contextlib.contextmanager
+def _renamed_to(path: Path) -> Iterator[Path]:
+    """A name in a hidden folder beside `path`, locked in the meantime: an unlocked one was left by a killed process."""
+    folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_SH)
+        yield folder / path.name
+        (folder / path.name).replace(path)
+    finally:
+        os.close(held)
+        shutil.rmtree(folder)
 
 
 def make_results_folder(folder: Path) -> None:
-    """Make the folder. The usual one is made to be ignored by git: somebody's repository stays as it is.
-
-    What is named by its user is his, and may be meant to be kept. Raises OSError as `mkdir` does.
-    """
-    usual = next((each for each in (folder, *folder.parents) if each.parts[-2:] == USUAL_RESULTS), None)
-    is_new = usual is not None and not usual.exists()
+    """Make the folder; results/local with a .gitignore, to leave a repository as it is. Raises OSError as `mkdir`."""
+    default = next((path for path in (folder, *folder.parents) if path.parts[-2:] == ("results", "local")), None)
+    is_new = default is not None and not default.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    if usual is not None and is_new:
-        (usual / ".gitignore").write_text("*\n")
+    if default is not None and is_new:
+        (default / ".gitignore").write_text("*\n")
 
 
-# The folder where corpora, their digests, and their counts are kept between runs.
-#
-# One variable moves it: BPE_HARNESS_CACHE. Everything in it can be made again; deleting it costs time only. Files and
-# folders appear in it whole, by being renamed, so that concurrent runs do not meet half of one.
+def check_room(folder: Path, needed: int, what: str) -> None:
+    """Raises Refusal if `folder` has fewer than `needed` bytes free."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise Refusal(
+            f"{what} needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free; make room, or set "
+            f"{CACHE_VARIABLE} to a folder that has it",
+            UNMEASURED,
+        )
 
-CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 
-
-READ_AT_ONCE = 1 << 17
+# Reading
 
 
 def readable(path: Path) -> BinaryIO:
-    """A file, or a pipe that somebody writes to: one to which nobody does would be waited for, or seem to be empty."""
+    """A file, or a pipe that has a writer: one without would block, or seem empty. Raises OSError for anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         file = io.BufferedReader(io.FileIO(descriptor), READ_AT_ONCE)
@@ -92,8 +147,24 @@ def read_whole(path: Path) -> bytes:
         return file.read()
 
 
+# The cache
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder or file in the cache: the bytes of all that is in it, and when it was made or last used."""
+
+    path: Path
+    bytes: int
+    used: float
+
+
+_held: dict[Path, tuple[int, os.stat_result]] = {}
+"""The entries that this process uses, each with an open descriptor that bears the lock until the process ends."""
+
+
 def cache_folder(*parts: str) -> Path:
-    """A folder below the cache, made if need be."""
+    """A folder below the cache, made if it is missing."""
     base = os.environ.get(CACHE_VARIABLE) or os.path.join(  # noqa: PTH118
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),  # noqa: PTH111
         "bpe-harness",
@@ -107,53 +178,113 @@ def cache_folder(*parts: str) -> Path:
 
 
 def cache_unusable(path: Path, error: OSError) -> Refusal:
-    why = error.strerror
     return Refusal(
-        f"cannot use the cache {path} ({why}); set {CACHE_VARIABLE} to a folder that can be written and has room",
+        f"cannot use the cache {path} ({error.strerror}); set {CACHE_VARIABLE} to a folder that can be written and has "
+        "room",
         UNMEASURED,
     )
 
 
-@contextlib.contextmanager
-def placing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it when the block ends well and removed when it does not.
+def hold(path: Path) -> bool:
+    """Keep the cache entry of `path` while this process lives; False if it is gone. Other paths need no holding."""
+    try:
+        kind, name, *_ = path.relative_to(cache_folder()).parts
+    except ValueError:
+        return True
+    entry = cache_folder() / kind / name
+    try:
+        if entry in _held and os.path.samestat(_held[entry][1], entry.stat()):
+            return True
+        descriptor = os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_SH)  # a remover holds it for a moment only
+    opened = os.fstat(descriptor)
+    with contextlib.suppress(OSError):
+        if os.path.samestat(opened, entry.stat()):
+            if entry in _held or len(_held) >= MOST_HELD:
+                os.close(_held.pop(entry if entry in _held else next(iter(_held)))[0])
+            _held[entry] = descriptor, opened
+            if entry.is_dir():  # a file's times are part of its cached digest's key
+                os.utime(entry)
+            return True
+    os.close(descriptor)
+    return False
 
-    Its folder bears a lock of the kernel meanwhile. One without was left by a process that was killed.
-    """
+
+def entries(kind: str) -> list[Entry]:
+    """The entries of a kind, the longest unused first."""
+    top = cache_folder()
+    folders = [top, *filter(Path.is_dir, top.iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
+    found = []
+    for path in (path for folder in folders for path in folder.iterdir()):
+        if path.name.startswith(".") != (kind == UNFINISHED) or path.suffix == ".lock":
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            found.append(Entry(path, size_of(path), path.stat().st_mtime))
+    return sorted(found, key=lambda entry: entry.used)
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def remove(entry: Entry) -> bool:
+    """Remove an entry; False if a process uses it, or it cannot be removed."""
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=".", dir=path.parent)) / path.name
-        held = os.open(temporary.parent, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise cache_unusable(path.parent, error) from error
+        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(held, fcntl.LOCK_SH)
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        if path.is_dir():  # another run has placed the same folder in the meantime
-            return
-        raise cache_unusable(path, error) from error
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hidden = entry.path.with_name(f".{entry.path.name}.{os.getpid()}")
+        entry.path.rename(hidden)
+        remove_tree(hidden)
+    except OSError:
+        return False
     finally:
-        os.close(held)
-        shutil.rmtree(temporary.parent)
+        os.close(descriptor)
+    return True
 
 
-# Whether a disk has room, asked before anything is written.
-
-
-def check_room(folder: Path, needed: int, what: str) -> None:
-    """Raises Refusal if `folder` has fewer than `needed` bytes free."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise Refusal(
-            f"{what} needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free; make room, or set "
-            f"{CACHE_VARIABLE} to a folder that has it",
-            UNMEASURED,
+def report_copy(made: Path, name: str) -> None:
+    """Tell of a copy if it is large, and remove the longest unused copies until all are within the limit."""
+    hold(made)
+    size = size_of(made)
+    if size >= WORTH_TELLING_BYTES:
+        say(
+            f"{name}: a copy of {bytes_text(size)} is kept in {made.parent}; "
+            "python -m harness.corpora cache lists and clears such copies"
         )
+    most = cache_limit()
+    copies = sorted((entry for kind in COPIES for entry in entries(kind)), key=lambda entry: entry.used)
+    total = sum(entry.bytes for entry in copies)
+    for entry in copies:
+        if total > most and remove(entry):
+            total -= entry.bytes
+            say(f"removed a copy of {bytes_text(entry.bytes)} from the cache: all are over {bytes_text(most)}")
 
 
-# Folders for as long as a command runs. One whose command was killed is removed by the next.
+def cache_limit() -> int:
+    """The most that all copies may take. Raises Refusal if the variable is not a size."""
+    return parse_bytes(os.environ.get(LIMIT_VARIABLE) or DEFAULT_LIMIT, LIMIT_VARIABLE)
+
+
+def clear(kinds: Sequence[str]) -> tuple[list[Entry], list[Entry]]:
+    """Remove all entries of these kinds that no process uses; returns those removed and those that remain."""
+    removed: list[Entry] = []
+    remaining: list[Entry] = []
+    for kind in kinds:
+        for entry in entries(kind):
+            fresh = kind == UNFINISHED and time.time() - entry.used < JUST_STARTED_SECONDS
+            (removed if not fresh and remove(entry) else remaining).append(entry)
+    return removed, remaining
+
+
+# Temporary folders: one whose command was killed is removed by the next command
 
 TEMPORARY = "bpe-harness-"
 OWNER = ".owner"
@@ -161,7 +292,7 @@ OWNER = ".owner"
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, whatever was left in it; if this process is killed, by the next command."""
+    """A folder that is removed at the end, whatever is in it; or by the next command, if this process is killed."""
     remove_abandoned()
     made = Path(tempfile.mkdtemp(prefix=f".{TEMPORARY}"))
     owner = os.open(made / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -179,7 +310,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @functools.cache
 def remove_abandoned() -> None:
-    """Remove the folders whose owners are gone: the kernel has dropped their locks. Once a command will do."""
+    """Remove the folders whose owners are gone, which the kernel has unlocked; once per process."""
     for owner in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{OWNER}"):
         with contextlib.suppress(OSError):  # another user's, or just being removed
             descriptor = os.open(owner, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -191,9 +322,9 @@ def remove_abandoned() -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder whatever is in it: locked folders, links, thousands of folders in each other.
+    """Remove a folder whatever is in it: folders without rights, links, thousands of nested folders.
 
-    Folders are moved up to the top before they are emptied, so that no path is longer than the system takes.
+    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit.
     """
     try:
         if not stat.S_ISDIR(top.lstat().st_mode):

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from harness.common.streams import say
+from harness.common.console import say
 from harness.common.units import BytesRead, bytes_text, count_text, duration_text, rate_text
 
 FIRST_LINE_SECONDS = 10.0

@@ -11,12 +11,12 @@ import copy
 import difflib
 import functools
 import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.common.aliases import refuse_many_aliases
 from harness.common.errors import Refusal
 from harness.worker import calling
 
@@ -255,10 +255,7 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        content = file.read_text("utf-8")
-        if "&" in content:
-            refuse_many_aliases(content)
-        card = yaml.load(content, Loader=loader)
+        card = yaml.load(file.read_text("utf-8"), Loader=loader)
     except Exception as error:  # of PyYAML's or of decoding
         raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(card, dict):
@@ -280,3 +277,49 @@ def _described(card: dict[str, Any]) -> dict[str, Any]:
         "tags": tuple(card.get("tags") or ()),
         "params": card.get("params") or {},
     }
+
+
+# Checks of a user's values
+
+
+def at_least(name: str, value: int, least: int = 1) -> None:
+    if value < least:
+        raise Refusal(f"{name}={value} is not possible; it is a number of {least} or more")
+
+
+def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise Refusal(unknown(name, value, allowed))
+
+
+def check_type(name: str, value: Any, default: Any) -> None:
+    """Refuse a value of another type than the default's; an int will do for a float."""
+    wanted = type(default)
+    if default is None or type(value) is wanted or (wanted is float and type(value) is int):
+        return
+    raise Refusal(f"{name}={value!r} is {type(value).__name__}; it takes {wanted.__name__}, by default {default!r}")
+
+
+# One of several: in quotes of either kind, or as it is, without a comma and not beginning with a quote.
+LISTED = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|((?!['"\s])[^,]*?|))\s*(,|\Z)""")
+
+
+def split_list(value: str, name: str) -> list[str]:
+    """The texts in `[a,b]`, `['a,b','c']` or plain `a`, the value called `name`. Raises Refusal if it cannot tell."""
+    if not (value.startswith("[") and value.endswith("]")):
+        return [value]
+    inner = value[1:-1]
+    if not inner.strip():
+        return []
+    texts: list[str] = []
+    position, more = 0, ","
+    while more:
+        found = LISTED.match(inner, position)
+        if found is None or (found[3] or "").count("[") != (found[3] or "").count("]"):
+            raise Refusal(
+                f"cannot tell the texts in {name}={value}; write [A,B], in quotes of either kind what holds a comma, a "
+                "quote or a single bracket"
+            )
+        texts.append(next(text for text in found.groups() if text is not None))
+        position, more = found.end(), found[4]
+    return texts

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.common.media import html_text, latex_text, markdown_text, terminal_texts
+from harness.common.console import html_text, latex_text, markdown_text, terminal_texts
 
 _FOLDED_AT = 16
 """In a sheet that was turned round, text wider than this is folded, so that a long cell costs little; figures never."""

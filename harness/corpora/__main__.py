@@ -15,12 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.common import cache
+from harness.common import files
+from harness.common.console import Parser, csv_text, say, tell, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
-from harness.common.files import cache_folder
-from harness.common.media import csv_text, terminal_text
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
-from harness.common.streams import Parser, say, tell
 from harness.common.units import bytes_text, count_text
 from harness.corpora import prepare
 from harness.corpora.cards import (
@@ -93,22 +91,22 @@ def show_cache(arguments: argparse.Namespace) -> int:
     """List what is kept, or clear it."""
     if arguments.clear:
         kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
-        gone, kept = cache.cleared(list(dict.fromkeys(kinds)))
+        gone, kept = files.clear(list(dict.fromkeys(kinds)))
         in_use = f"; {len(kept)} in use stay there" if kept else ""
         tell(f"removed {bytes_text(sum(entry.bytes for entry in gone))} in {len(gone)} entries{in_use}")
         return OK
-    tell(str(cache_folder()))
-    for kind, about in cache.KINDS.items():
-        if found := cache.entries(kind):
+    tell(str(files.cache_folder()))
+    for kind, about in files.KINDS.items():
+        if found := files.entries(kind):
             tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in found)):>8} {len(found):>5}  {about}")
     tell(
-        f"assembled and slices are copies; of more than {bytes_text(cache.limit())} ({cache.LIMIT_VARIABLE}) "
+        f"assembled and slices are copies; of more than {bytes_text(files.cache_limit())} ({files.LIMIT_VARIABLE}) "
         "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
     )
     return OK
 
 
-GROUPS_OF_KINDS = {"copies": (*cache.COPIES, cache.HALF_MADE), "all": tuple(cache.KINDS)}
+GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(files.KINDS)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +172,7 @@ def parser() -> argparse.ArgumentParser:
     kept.add_argument(
         "--clear",
         nargs="+",
-        choices=[*GROUPS_OF_KINDS, *cache.KINDS],
+        choices=[*GROUPS_OF_KINDS, *files.KINDS],
         metavar="KIND",
         help="remove copies, all, or one of: %(choices)s; what a run uses stays, the rest is made again when needed",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common import cache, files
+from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.progress import bar
@@ -103,7 +103,7 @@ def check_readable(path: Path) -> None:
 
 def hold_or_refuse(path: Path, name: str) -> None:
     """Keep it in the cache while this process lives. Raises Refusal if it is gone already."""
-    if not cache.hold(path):
+    if not files.hold(path):
         raise Refusal(f"{name} was removed from the cache meanwhile; run the same again", UNMEASURED)
 
 
@@ -193,7 +193,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     folder = files.cache_folder("slices") / key
     if not folder.is_dir():
         write_slice(folder, whole, limits, special_tokens)
-        cache.tell_of_copy(folder, f"a slice of {whole.name}")
+        files.report_copy(folder, f"a slice of {whole.name}")
     hold_or_refuse(folder, f"the slice of {whole.name}")
     start = int((folder / "start").read_text())
     path = folder / "text"

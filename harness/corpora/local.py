@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.common import cache, files
-from harness.common.choices import split_list
+from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import check_room
 from harness.common.progress import bar
+from harness.common.registry import split_list
 from harness.corpora.files import BLOCK_BYTES, Part, check_readable, hold_or_refuse, state_of
 from harness.corpora.formats import BEGINNINGS, COLUMN, READERS, WHOLE, Between, blocks_of, kind_of, texts_of
 
@@ -170,7 +170,7 @@ def assemble(recipe: Recipe, name: str) -> tuple[Path, tuple[Part, ...]]:
             temporary.mkdir()
             parts = write(recipe, temporary / "text", show)
             (temporary / "parts.json").write_text(json.dumps(parts))
-        cache.tell_of_copy(folder, name)
+        files.report_copy(folder, name)
     hold_or_refuse(folder, name)
     return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
 

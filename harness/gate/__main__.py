@@ -22,10 +22,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.common.console import Parser, json_text, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
-from harness.common.media import json_text
-from harness.common.streams import Parser, tell
 from harness.gate import verdict
 from harness.gate.card import TIERS, USUAL, card_in
 from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence, readable

@@ -14,9 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from harness.common import registry
-from harness.common.aliases import refuse_many_aliases
-from harness.common.choices import at_least
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.registry import at_least
 from harness.measure.instructions import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
@@ -204,9 +203,8 @@ def _read(name: str) -> dict[str, Any]:
         raise Refusal(f"{registry.unknown('gate card', name, listed)}; or the name of a file")
     try:
         content = Path(name).read_text()
-        refuse_many_aliases(content)
         said = OmegaConf.to_container(OmegaConf.load(io.StringIO(content)))
-    except Exception as error:  # of PyYAML's, of OmegaConf's, of decoding, or too many aliases
+    except Exception as error:  # of PyYAML's, of OmegaConf's or of decoding
         raise Refusal(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(said, dict):
         raise Refusal(f"{name} is no mapping of names to values")

@@ -13,12 +13,12 @@ from typing import Any
 import yaml
 
 from harness.common import registry
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import Show
 from harness.common.progress import stage_bar as showing
 from harness.common.registry import VariantCard
-from harness.common.streams import say
 from harness.gate import verdict
 from harness.gate.base import NoBase, base_side
 from harness.gate.card import KEYS, card_of

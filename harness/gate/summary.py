@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from harness.common.media import markdown_text, workflow_command
+from harness.common.console import markdown_text, workflow_command
 from harness.common.units import count_text, counted_text
 from harness.gate import verdict
 from harness.gate.evidence import Evidence

@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.streams import say
 
 VARIABLE = "BPE_HARNESS_LOCKS"
 SECONDS_BETWEEN_TRIES = 0.2

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.common import errors
-from harness.common.streams import tell
+from harness.common.console import tell
 from harness.proof.checks import Outcome
 from harness.proof.suite import Suite
 

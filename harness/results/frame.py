@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.common.media import well_formed
+from harness.common.console import well_formed
 from harness.proof import UNPROVED, WRONG
 from harness.results.baseline import Baseline
 from harness.results.rows import Row, measured_phases

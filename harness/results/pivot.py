@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.common.console import well_formed
 from harness.common.errors import Refusal
-from harness.common.media import well_formed
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import ratio_text

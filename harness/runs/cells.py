@@ -18,9 +18,8 @@ import regex
 
 from harness import corpora
 from harness.common import registry
-from harness.common.choices import at_least, check_type, one_of
 from harness.common.errors import Refusal
-from harness.common.registry import CounterCard, VariantCard
+from harness.common.registry import CounterCard, VariantCard, at_least, check_type, one_of
 from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile
 from harness.corpora.cards import is_table

@@ -28,8 +28,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
-from harness.common.choices import split_list
 from harness.common.errors import Refusal
+from harness.common.registry import split_list
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = ("data.path", "data.column", "data.separator", "extend", "save", "results", "pattern.regex")

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files, registry
-from harness.common.choices import one_of
 from harness.common.errors import Refusal
-from harness.common.registry import VariantCard
+from harness.common.registry import VariantCard, one_of
 from harness.common.units import count_text
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import Learned

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import worker
-from harness.common.streams import say
+from harness.common.console import say
 from harness.measure.source_digest import source_sha256
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell, count_key

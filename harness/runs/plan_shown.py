@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from harness.common.media import terminal_text
+from harness.common.console import terminal_text
 from harness.common.units import counted_text, duration_text
 from harness.runs.cells import CountCell, TrainCell, task_key
 from harness.runs.schedule import count_cells

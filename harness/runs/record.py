@@ -22,9 +22,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
-from harness.common.streams import say
 from harness.common.units import counted_text
 from harness.runs.record_keys import complaints
 

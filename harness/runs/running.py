@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from harness.common import errors
+from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.streams import say
 from harness.common.units import count_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
@@ -169,11 +170,9 @@ def task_text(task: Sequence[TrainCell]) -> str:
 
 def tell_of_stale_build(answers: Sequence[Answer]) -> None:
     """Say how to mend a compiled part that is older than its sources, where something crashed as it then would."""
-    if any(answer["status"] == "error" and CALLED_AMISS.search(answer["reason"] or "") for answer in answers):
-        from harness.common.stale_build import REMEDY, is_outdated
-
-        if is_outdated():
-            say(REMEDY)
+    failed = (answer["reason"] or "" for answer in answers if answer["status"] == "error")
+    if any(map(CALLED_AMISS.search, failed)) and errors.is_build_outdated():
+        say(errors.OUTDATED)
 
 
 CALLED_AMISS = re.compile(r"\b(TypeError|ValueError|AttributeError|ImportError): ")

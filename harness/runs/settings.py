@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.common.choices import at_least, one_of
 from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.errors import Refusal
+from harness.common.registry import at_least, one_of
 from harness.measure.environment import usable_cores
 from harness.measure.instructions import RUN_TRAINER
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from harness.common import cache, files
+from harness.common import files
 from harness.runs.cells import Reading
 from harness.worker import word_store
 
@@ -21,7 +21,7 @@ def folder_of(reading: Reading) -> Path:
 def words_of(reading: Reading) -> Path | None:
     """The folder of the kept words, None if there are none; a broken one is removed, to be made again."""
     folder = reading.file.path if reading.file.table else folder_of(reading) / "words"
-    cache.hold(folder)
+    files.hold(folder)
     if not word_store.is_whole(folder):
         return None
     try:

@@ -11,9 +11,9 @@ from typing import Any
 
 from harness import corpora
 from harness.common import registry
-from harness.common.choices import at_least, one_of
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
+from harness.common.registry import at_least, one_of
 from harness.corpora.cards import card_of
 from harness.tokenizers.learned import BYTES, trained
 from harness.tokenizers.model import Tokenizer

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import files
-from harness.common.choices import at_least
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
-from harness.common.streams import say
+from harness.common.registry import at_least
 from harness.common.units import bytes_text, count_text, counted_text, parse_bytes
 from harness.corpora.cards import counted_otherwise
 from harness.corpora.files import CorpusFile

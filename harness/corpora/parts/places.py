@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
-from harness.common.choices import split_list
 from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.registry import split_list
 from harness.corpora.files import check_readable
 from harness.corpora.formats import READERS
 from harness.corpora.local import is_list, members_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.common import cache
+from harness.common import files
 from harness.common.errors import Refusal
 from harness.common.files import remove_tree
 from harness.corpora.parts.places import filesystem, is_url, one_line, state_behind
@@ -97,7 +97,7 @@ def prepared(scratch: Any) -> int | None:
     """Make the folder; returns how much it can take, if it says so. Raises OSError if nothing can be written there."""
     if isinstance(scratch, Path):
         scratch.mkdir(parents=True, exist_ok=True)
-        cache.hold(scratch)
+        files.hold(scratch)
         return shutil.disk_usage(scratch).free
     with tempfile.NamedTemporaryFile(dir=spill_folder()) as empty:
         (scratch / "begun").put(Path(empty.name))

@@ -1,15 +1,20 @@
-"""What others wrote, as it may be put before a reader: names, messages and parameters come from anyone's records.
+"""What commands print, and text from elsewhere made harmless for each medium: terminal, Markdown, HTML, CSV, LaTeX.
 
-One function for each medium. Everywhere, what a terminal would obey and what would turn a line round is shown by its
-escape instead: control characters (C0 and C1), marks of direction, and halves of characters that no file can hold. So
-is what the log of a hosted build would take for a command of its own: `::name::`, and `##[name]`.
+Names, messages and parameters come from anyone's files and records. In every medium, what a terminal would obey and
+what would reverse a line is shown as its escape: control characters (C0 and C1), marks of direction, and lone
+surrogates. So is what the log of a hosted build would take as a command: `::name::`, and `##[name]`.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import itertools
 import json
 import re
-from collections.abc import Iterable
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -113,3 +118,50 @@ def well_formed(text: str) -> str:
 def _escaped(text: str) -> str:
     shown = _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
     return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
+
+
+# Printing
+
+
+def say(sentence: object) -> None:
+    """Print one line to standard error."""
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(terminal_text(str(sentence)), file=sys.stderr)  # noqa: T201
+
+
+def tell(text: str) -> None:
+    """Print lines to standard output."""
+    print(terminal_lines(text), flush=True)  # noqa: T201
+
+
+class Paragraphs(argparse.HelpFormatter):
+    """Wraps prose to the width of the terminal; lines that are indented or commands stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = itertools.groupby(text.splitlines(), key=lambda line: not line or line.startswith((" ", "python -m")))
+        wrapped = (lines if stays else textwrap.wrap(" ".join(lines), width) for stays, lines in parts)
+        return "\n".join(f"{indent}{line}" for lines in wrapped for line in lines)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that knows `--version`; its errors repeat arguments harmlessly."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
+        self.add_argument("--version", action=Version, help=argparse.SUPPRESS)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(terminal_lines(message), file)
+
+
+class Version(argparse.Action):
+    """Prints the version, looked up only then: it takes longer than some commands."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import importlib.metadata
+
+        tell(f"bpe-harness {importlib.metadata.version('bpe-harness')}")
+        parser.exit()
