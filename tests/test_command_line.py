@@ -423,7 +423,7 @@ def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str
     assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
     found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*,*_extending])"])
     assert found is not None
-    assert {each.config["variant"]["name"] for each in found} == {"naive", announced}
+    assert {each.config["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
     assert announced in usage()
     assert announced in refusal_of("variant=nonesuch")
     (cell,) = cells(book, f"variant={announced}", "variant.params.depth=3")

@@ -145,6 +145,11 @@ def test_the_longest_is_replayed_and_its_beginnings_and_equals_are_not(monkeypat
     assert replayed == [4, 1]
 
 
+def test_a_right_list_proves_none_that_ended_too_early_where_it_ends() -> None:
+    claimed = [MergeList("two of two", RIGHT[:2], 2), MergeList("two of four", RIGHT[:2], 4)]
+    assert [each.kind for each in prove.prove(WORDS, claimed)] == [IDENTICAL, WRONG]
+
+
 def test_without_the_compiled_replay_what_is_large_is_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "_replay", None)
     monkeypatch.setattr(prove, "MOST_BYTES_IN_PYTHON", 7)
