@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sysconfig
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from harness import corpora
 from harness.common import files, registry, units
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import CorpusFile, digest_of, prepare
+from harness.corpora import CorpusFile, prepare
 from harness.corpora import files as corpus_files
 from harness.corpora.cards import NEEDED
 from harness.corpora.files import bounds, character_start
@@ -135,23 +133,6 @@ def test_a_checksum_holds_wherever_the_file_lies(book: Path) -> None:
     wrong = refusal_of(card(book, facts={"sha256": "0" * 64}))
     assert f"has sha256 {facts['sha256']}, its card says {'0' * 64}" in wrong
     assert "use it as a file of its own with data=file" in wrong
-
-
-def test_another_size_is_another_file_and_is_not_read(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(corpora, "digest_of")
-    assert f"has {len(TEXT.encode())} bytes, its card says 12" in refusal_of(card(book, facts={"bytes": 12}))
-
-
-def test_a_digest_is_remembered_until_the_file_changes(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = digest_of(book)
-    assert (
-        list(files.cache_folder("digests").iterdir()) == []
-    )  # the file is too young: a change might bear the same time
-    monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
-    assert digest_of(book) == before
-    with monkeypatch.context() as patch:
-        patch.delattr(corpus_files, "fresh_digest_of")
-        assert digest_of(book) == before
 
 
 @pytest.mark.parametrize(
@@ -317,13 +298,6 @@ def test_as_many_documents_as_the_counts_will_say(tmp_path: Path, text: str, doc
     assert part.tallies["documents"] == min(documents, whole.tallies["documents"])
 
 
-@pytest.mark.parametrize("content", [b"\x80" * 20, b"a" + b"\x80" * 20, "二".encode() * 7, b"a" * 20])
-def test_what_is_no_text_is_cut_where_it_was_asked_for(content: bytes) -> None:
-    for position in range(len(content) + 1):
-        assert position - 3 <= character_start(content, position) <= position
-    assert character_start(b"\x80" * 20, 10) == 10
-
-
 def test_a_slice_is_made_once_and_depends_on_all_it_was_asked_with(book: Path) -> None:
     paths = [
         prepare(card(book, **asked), special_tokens).path
@@ -429,32 +403,6 @@ def test_a_cache_that_cannot_be_made_is_refused(book: Path, monkeypatch: pytest.
     with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder") as refused:
         files.cache_folder("corpora")
     assert refused.value.exit_code == UNMEASURED
-
-
-def test_a_cache_that_cannot_be_written_is_refused(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(**_: Any) -> str:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(tempfile, "mkdtemp", denied)
-    assert "(Permission denied); set BPE_HARNESS_CACHE to a folder" in refusal_of(card(book, bytes="9"))
-
-
-def place_and_raise(path: Path, error: BaseException) -> None:
-    with files.placing(path) as temporary:
-        temporary.write_text("half")
-        raise error
-
-
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match="No space left on device"):
-        place_and_raise(tmp_path / "kept", OSError(28, "No space left on device"))
-    assert [path.name for path in tmp_path.iterdir()] == []
-
-
-def test_a_failure_of_another_kind_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        place_and_raise(tmp_path / "kept", KeyboardInterrupt())
-    assert [path.name for path in tmp_path.iterdir()] == []
 
 
 def test_a_folder_that_another_run_has_placed_stays(tmp_path: Path) -> None:

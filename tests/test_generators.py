@@ -5,14 +5,12 @@ from __future__ import annotations
 import collections
 import hashlib
 import itertools
-import math
 import shutil
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import regex
 from exploring import examples
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.corpora import generators, prepare
-from harness.corpora.language import Choice, Numbers, Pieces, ZipfCounts, distinct_words, word_hashes
+from harness.corpora.language import ZipfCounts
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, WordCounts
 from variants.counting.pretokenize import serial
@@ -65,42 +63,7 @@ def test_a_generator_makes_what_its_card_says(name: str) -> None:
         assert (len(counts), sum(counts.values())) == (facts["words"], facts["pre_tokens"])
 
 
-def test_the_large_table_has_the_size_of_openwebtexts() -> None:
-    facts = CARDS[LARGE]["facts"]
-    assert facts["words"] == 6_600_000
-    assert 9 <= facts["bytes"] / facts["words"] < 10
-    assert 60_000_000 < facts["bytes"] < 70_000_000
-
-
-# Numbers
-
-
-def test_the_generator_of_numbers_is_splitmix64() -> None:
-    def published(state: int) -> int:
-        mixed = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
-        return mixed ^ mixed >> 31
-
-    seed = 2**64 - 5
-    expected = [published((seed + step * 0x9E3779B97F4A7C15) % 2**64) for step in range(1, 2001)]
-    numbers = Numbers(seed)
-    assert [*numbers.take(7).tolist(), *numbers.take(0).tolist(), *numbers.take(1993).tolist()] == expected
-
-
-@given(st.integers(0, 2**70), st.integers(1, 2**32), st.integers(0, 50))
-def test_numbers_below_a_bound_are_the_high_parts_of_products(seed: int, bound: int, number: int) -> None:
-    expected = [(each >> 32) * bound >> 32 for each in Numbers(seed).take(number).tolist()]
-    assert Numbers(seed).below(bound, number).tolist() == expected
-
-
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any), st.integers(0, 99))
-def test_a_choice_never_takes_what_weighs_nothing(weights: list[int], seed: int) -> None:
-    drawn = Choice(weights).draw(Numbers(seed), 300).tolist()
-    assert all(weights[place] for place in drawn)
-    assert len(set(drawn)) == 1 or sum(map(bool, weights)) > 1
-
-
-# The law of Zipf, Mandelbrot and Heaps
+# The law of Zipf and Mandelbrot
 
 
 @given(st.integers(1, 400), st.sampled_from([1, 2, 4, 16]), st.integers(1, 48), st.integers(0, 20))
@@ -114,34 +77,6 @@ def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: in
         assert count**denominator <= power < (count + 1) ** denominator
 
 
-@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 500))
-def test_counts_do_not_depend_on_where_blocks_begin(words: int, first: int, number: int) -> None:
-    law = ZipfCounts(words, 21, 16, 2)
-    first = min(first, words)
-    stop = min(first + number, words + 1)
-    assert law.counts(first, stop).tolist() == [law.count(rank) for rank in range(first, stop)]
-
-
-@pytest.mark.parametrize(("numerator", "denominator"), [(4, 3), (16, 16), (1, 2), (5, 1), (3, 0), (200, 128)])
-def test_a_law_that_cannot_be_computed_exactly_is_refused(numerator: int, denominator: int) -> None:
-    with pytest.raises(Refusal):
-        ZipfCounts(10, numerator, denominator, 0)
-
-
-def test_the_vocabulary_grows_as_heapss_law_says() -> None:
-    small, large = (table("zipf_tinystories", words=words) for words in (2_000, 32_000))
-    assert list(itertools.islice(large, len(small))) == list(small)
-    growth = math.log(32_000 / 2_000) / math.log(sum(large.values()) / sum(small.values()))
-    assert growth == pytest.approx(8 / 15, rel=0.02)
-
-
-def test_most_of_the_words_are_rare() -> None:
-    counts = table("zipf_tinystories").values()
-    assert counts == sorted(counts, reverse=True)
-    assert counts[-1] == 1
-    assert 0.25 < counts.count(1) / len(counts) < 0.5
-
-
 # Words
 
 
@@ -150,41 +85,6 @@ def test_generated_words_are_distinct_pre_tokens() -> None:
     assert len(set(words)) == len(words)
     pattern = regex.compile(GPT2_PATTERN)
     assert [word for word in words if not pattern.fullmatch(word.decode())] == []
-
-
-def test_generated_words_share_their_parts() -> None:
-    words = table("zipf_tinystories", words=20_000)
-    quadruples = collections.Counter(word[at : at + 4] for word in words for at in range(len(word) - 3))
-    assert sum(number for _, number in quadruples.most_common(1000)) > 0.2 * quadruples.total()
-    assert len(quadruples) < 0.35 * quadruples.total()
-
-
-def test_another_seed_makes_other_words() -> None:
-    assert not set(table("zipf_tinystories", words=500)) & set(table("zipf_tinystories", words=500, seed=2)) - {
-        word for word in table("zipf_tinystories", words=500) if len(word) < 6
-    }
-
-
-def test_blocks_of_words_never_repeat_one() -> None:
-    words: list[bytes] = []
-    for data, lengths in itertools.islice(distinct_words(3), 3):
-        stops = np.cumsum(lengths).tolist()
-        words += [data[start:stop].tobytes() for start, stop in itertools.pairwise([0, *stops])]
-    assert len(set(words)) == len(words) > 200_000
-
-
-@given(st.lists(st.binary(min_size=1, max_size=40), max_size=40))
-def test_equal_words_have_equal_hashes_and_others_have_not(words: list[bytes]) -> None:
-    data = np.frombuffer(b"".join(words), dtype=np.uint8)
-    hashes = word_hashes(data, np.array([len(word) for word in words], dtype=np.int64)).tolist()
-    assert len(set(zip(words, hashes, strict=True))) == len(set(words)) == len(set(hashes))
-
-
-@given(st.lists(st.binary(max_size=4), min_size=1, max_size=8), st.data())
-def test_pieces_are_joined_in_their_order(pieces: list[bytes], data: st.DataObject) -> None:
-    places = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=20))
-    joined = Pieces(pieces).joined(np.array(places, dtype=np.int64))
-    assert joined.tobytes() == b"".join(pieces[place] for place in places)
 
 
 # Texts
@@ -208,22 +108,12 @@ def test_random_text_has_the_alphabet_and_the_lengths_that_were_asked_for(size: 
         assert letters["a"] / letters["日"] == pytest.approx(3, rel=0.02)
 
 
-def test_a_longer_random_text_begins_with_the_shorter() -> None:
-    assert text("random_text", bytes=90_000).startswith(text("random_text", bytes=3_000))
-
-
 def test_ties_are_everywhere() -> None:
     counts = serial(Corpus(str(prepare(card_of("ties", letters=6), []).path)))
     pairs = collections.Counter(pair for word in counts for pair in itertools.pairwise(word.strip()))
     assert len(counts) == 6**3
     assert set(counts.values()) == {1}
     assert (len(pairs), set(pairs.values())) == (36, {12})
-
-
-def test_runs_are_runs() -> None:
-    lengths = [len(list(run)) for _, run in itertools.groupby(text("runs", bytes=50_000, longest=40))]
-    assert sum(lengths) == 50_000
-    assert max(lengths) > 40 > 10 < sum(lengths) / len(lengths)
 
 
 def test_one_word_is_one_word() -> None:

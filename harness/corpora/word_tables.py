@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import mul
 from pathlib import Path
@@ -31,7 +31,7 @@ from harness.corpora import generators
 from harness.corpora.cards import Card, check_generated, check_generator_room, generated_place, is_generated
 from harness.corpora.files import CorpusFile, check_readable, digest_of
 from harness.corpora.generators import WordBlock
-from harness.corpora.language import word_hashes
+from harness.corpora.language import Integers, Unsigned, word_hashes
 from harness.worker import word_store
 from variants.contract import LARGEST_COUNT, WordCounts
 
@@ -95,15 +95,39 @@ def from_file(path: Path, folder: Path) -> None:
     """Write the table in a file as a word store. Raises Refusal, with the place, if it is not a table of words."""
     with path.open("rb") as file:
         read = from_parquet if file.read(len(PARQUET)) == PARQUET else from_text
-    with Columns(folder.with_name("as-given")) as columns:
-        table = GivenTable(str(path), columns)
-        for block in read(path):
-            table.append(block)
-    written = summed(table, folder.with_name("summed"))
-    check_positions(str(path), written)
-    written.rename(folder)
-    shutil.rmtree(folder.with_name("as-given"), ignore_errors=True)  # perhaps that was it
+    with Columns(folder) as columns:
+        columns.append(merged(str(path), list(read(path))))
+    check_positions(str(path), folder)
     word_store.finish(folder)
+
+
+def merged(name: str, blocks: Sequence[WordBlock]) -> WordBlock:
+    """All words with a count above 0, each once, with the sum of its counts."""
+    if not blocks:
+        return WordBlock(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64))
+    data = np.concatenate([block.data for block in blocks])
+    lengths = np.concatenate([block.lengths for block in blocks])
+    counts = np.concatenate([block.counts for block in blocks])
+    hashes = np.concatenate([word_hashes(block.data, block.lengths) for block in blocks])
+    stops = np.cumsum(lengths)
+    first: dict[bytes, int] = {}
+    sums: dict[int, int] = {}
+    for place in repeated(hashes).tolist():
+        word = data[stops[place] - lengths[place] : stops[place]].tobytes()
+        place_of_sum = first.setdefault(word, place)
+        sums[place_of_sum] = sums.get(place_of_sum, 0) + int(counts[place])
+        counts[place] = 0
+    check_sum(name, max(sums.values(), default=0))
+    counts[list(sums)] = list(sums.values())
+    kept = counts > 0
+    return WordBlock(data[np.repeat(kept, lengths)], lengths[kept], counts[kept])
+
+
+def repeated(hashes: Unsigned) -> Integers:
+    """The indexes of all hashes that occur more than once."""
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    return np.unique(np.concatenate([order[same], order[same + 1]]))
 
 
 def from_text(path: Path) -> Iterator[WordBlock]:
@@ -230,65 +254,6 @@ class Columns:
         self.words += counts.stat().st_size // 8
 
 
-class GivenTable:
-    """A table from a file being written to a word store: counts of 0 are dropped, repeated words found."""
-
-    def __init__(self, name: str, columns: Columns) -> None:
-        self.name = name
-        self.columns = columns
-        self.hashes: list[np.ndarray] = []
-
-    def append(self, block: WordBlock) -> None:
-        """Add words whose lengths and counts have been checked."""
-        kept = block.counts > 0
-        block = WordBlock(block.data[np.repeat(kept, block.lengths)], block.lengths[kept], block.counts[kept])
-        self.hashes.append(word_hashes(block.data, block.lengths))
-        self.columns.append(block)
-
-    def repeated(self) -> np.ndarray:
-        """The indexes of all words that may be in the table more than once: another has the same hash."""
-        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *self.hashes])
-        order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-        return np.unique(np.concatenate([order[same], order[same + 1]]))
-
-
-def summed(table: GivenTable, folder: Path) -> Path:
-    """The folder of the table's columns in which no word is repeated: a word's first place has the sum."""
-    written = table.columns.folder
-    repeated = table.repeated()
-    if not len(repeated):
-        return written
-    data, offsets, counts = mapped(written)
-    first: dict[bytes, int] = {}
-    sums: dict[int, int] = {}
-    dropped = np.zeros(len(counts), dtype=bool)
-    for place in repeated.tolist():
-        found = first.setdefault(data[offsets[place] : offsets[place + 1]].tobytes(), place)
-        sums[found] = sums.get(found, 0) + int(counts[place])
-        dropped[place] = found != place
-    check_sum(table.name, max(sums.values()))
-    counts[list(sums)] = list(sums.values())
-    with Columns(folder) as columns:
-        for start in range(0, len(counts), WORDS_AT_ONCE):
-            part = slice(start, start + WORDS_AT_ONCE)
-            bounds = offsets[start : start + WORDS_AT_ONCE + 1]
-            lengths, kept = np.diff(bounds), ~dropped[part]
-            content = data[bounds[0] : bounds[-1]]
-            columns.append(WordBlock(content[np.repeat(kept, lengths)], lengths[kept], counts[part][kept]))
-    return folder
-
-
-def mapped(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The columns as arrays: the counts as a copy that may be changed, the others mapped."""
-    sizes = {column: (folder / column).stat().st_size for column, _ in word_store.COLUMNS}
-    data, offsets, counts = (
-        np.asarray(word_store.map_column(folder / column, format, sizes[column]))
-        for column, format in word_store.COLUMNS
-    )
-    return data, offsets, counts.copy()
-
-
 def check_positions(name: str, folder: Path) -> None:
     """Refuse a table in which a pair's count could exceed 64 bits."""
     check_sum(name, positions_in(folder))
@@ -296,11 +261,14 @@ def check_positions(name: str, folder: Path) -> None:
 
 def positions_in(folder: Path) -> int:
     """The adjacent positions of all words by weight."""
-    _, offsets, counts = mapped(folder)
+    offsets, counts = (
+        np.asarray(word_store.map_column(folder / column, format, (folder / column).stat().st_size))
+        for column, format in word_store.COLUMNS[1:]
+    )
     total = 0
     for start in range(0, len(counts), WORDS_AT_ONCE):
-        further = np.diff(offsets[start : start + WORDS_AT_ONCE + 1]) - 1
-        total += sum(map(mul, counts[start : start + WORDS_AT_ONCE].tolist(), further.tolist()))
+        pairs = np.diff(offsets[start : start + WORDS_AT_ONCE + 1]) - 1
+        total += sum(map(mul, counts[start : start + WORDS_AT_ONCE].tolist(), pairs.tolist()))
     return total
 
 
