@@ -55,93 +55,15 @@ fetch goes on when it is called again; a file that is not what its card says is 
 
 exit code: 0; 2 for a usage error; 22 if a file is not there, cannot be had or is not what
 its card says; 130 if it was interrupted."""
-
-
-def list_all(arguments: argparse.Namespace) -> int:
-    known = list(cards().values())
-    if arguments.format == "terminal":
-        print_list(known, Console())
-    else:
-        sys.stdout.write(list_as_csv(known) if arguments.format == "csv" else list_as_markdown(known))
-    return OK
-
-
-def info(arguments: argparse.Namespace) -> int:
-    tell(described(card_of(arguments.name)))
-    return OK
-
-
-def fetch_all(arguments: argparse.Namespace) -> int:
-    for card in [card_of(name) for name in arguments.names]:
-        fetch(card, say)
-    return OK
-
-
-def verify_one(arguments: argparse.Namespace) -> int:
-    return verify(card_of(arguments.name))
-
-
-def path(arguments: argparse.Namespace) -> int:
-    card = card_of(arguments.name)
-    tell(str(prepare(card, card["special_tokens"]).path))
-    return OK
-
-
-def show_cache(arguments: argparse.Namespace) -> int:
-    """List what is kept, or clear it."""
-    if arguments.clear:
-        kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
-        gone, kept = files.clear(list(dict.fromkeys(kinds)))
-        in_use = f"; {len(kept)} in use stay there" if kept else ""
-        tell(f"removed {bytes_text(sum(entry.bytes for entry in gone))} in {len(gone)} entries{in_use}")
-        return OK
-    tell(str(files.cache_folder()))
-    for kind, about in files.KINDS.items():
-        if found := files.entries(kind):
-            tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in found)):>8} {len(found):>5}  {about}")
-    tell(
-        f"assembled and slices are copies; of more than {bytes_text(files.cache_limit())} ({files.LIMIT_VARIABLE}) "
-        "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
-    )
-    return OK
-
-
+HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
+UNKNOWN = "-"
 GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(files.KINDS)}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
-    parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
-    parser.add_argument(
-        "--least",
-        metavar="N",
-        type=int,
-        default=1,
-        help="without words that are seen less often (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB",
-    )
-
-
-def export(arguments: argparse.Namespace) -> int:
-    """Write the words of a data set as Parquet and report what is in the file."""
-    from harness.corpora.word_tables import without_rare, write_parquet  # late: NumPy is slow to import
-
-    extra("pyarrow", "Parquet")
-    words = counted_words([f"data={arguments.name}", *arguments.set])
-    word_counts, manifest = word_store.read(words)
-    number, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
-    if arguments.least > 1:
-        word_counts = without_rare(word_counts, arguments.least)
-        number, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
-    write_parquet(arguments.parquet, word_counts, digest)
-    tell(f"{arguments.parquet}: {number:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
-    return OK
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    arguments = parser().parse_args(argv)
+    return guarded(lambda: arguments.do(arguments), kept="what has come is kept, the same command goes on from there")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -157,19 +79,19 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(do=do)
         return added
 
-    listed = command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
     formats = ("terminal", "markdown", "csv")
-    listed.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
-    fetched = command("fetch", fetch_all, "download what is not here yet, check it, and put it in its place")
-    fetched.add_argument("names", metavar="NAME", nargs="+")
+    added = command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
+    added.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
+    added = command("fetch", fetch_all, "download what is not here yet, check it, and put it in its place")
+    added.add_argument("names", metavar="NAME", nargs="+")
     for name, do, about in (
         ("info", info, "everything that a data set's card says"),
-        ("verify", verify_one, "read the whole file and compare its size and sha256 with the card"),
+        ("verify", verify, "read the whole file and compare its size and sha256 with the card"),
         ("path", path, "only where the file is that a run would read, for scripts"),
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
-    kept = command("cache", show_cache, "what is kept between runs, and how much room it takes; --clear removes it")
-    kept.add_argument(
+    added = command("cache", show_cache, "what is kept between runs, and how much room it takes; --clear removes it")
+    added.add_argument(
         "--clear",
         nargs="+",
         choices=[*GROUPS_OF_KINDS, *files.KINDS],
@@ -181,14 +103,13 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    arguments = parser().parse_args(argv)
-    return guarded(lambda: arguments.do(arguments), kept="what has come is kept, the same command goes on from there")
-
-
-HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
-UNKNOWN = "-"
+def list_all(arguments: argparse.Namespace) -> int:
+    every = list(cards().values())
+    if arguments.format == "terminal":
+        print_list(every, Console())
+    else:
+        sys.stdout.write(list_as_csv(every) if arguments.format == "csv" else list_as_markdown(every))
+    return OK
 
 
 def row(card: Card) -> tuple[str, ...]:
@@ -233,6 +154,11 @@ def list_as_csv(cards: Iterable[Card]) -> str:
     return text.getvalue()
 
 
+def info(arguments: argparse.Namespace) -> int:
+    tell(described(card_of(arguments.name)))
+    return OK
+
+
 def described(card: Card) -> str:
     """Everything that a card says, a line each, and where the file is or will be."""
     source, facts = card["source"], card["facts"]
@@ -257,8 +183,21 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def verify(card: Card) -> int:
-    """Compare a data set's file with its card and print the result; returns the exit code."""
+def fetch_all(arguments: argparse.Namespace) -> int:
+    for card in [card_of(name) for name in arguments.names]:
+        fetch(card, say)
+    return OK
+
+
+def path(arguments: argparse.Namespace) -> int:
+    card = card_of(arguments.name)
+    tell(str(prepare(card, card["special_tokens"]).path))
+    return OK
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Compare a data set's file with its card, fact by fact."""
+    card = card_of(arguments.name)
     name, kind = card["name"], card["source"]["kind"]
     if is_table(card):
         table = prepare(card, [])  # which compares every fact
@@ -280,6 +219,60 @@ def verify(card: Card) -> int:
     if wrong:
         tell(f"  {ADVICE}")
     return UNMEASURED if wrong else OK
+
+
+def show_cache(arguments: argparse.Namespace) -> int:
+    """List the cache, or clear it."""
+    if arguments.clear:
+        kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
+        removed, remaining = files.clear(list(dict.fromkeys(kinds)))
+        in_use = f"; {len(remaining)} in use stay there" if remaining else ""
+        tell(f"removed {bytes_text(sum(entry.bytes for entry in removed))} in {len(removed)} entries{in_use}")
+        return OK
+    tell(str(files.cache_folder()))
+    for kind, about in files.KINDS.items():
+        if entries := files.entries(kind):
+            tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in entries)):>8} {len(entries):>5}  {about}")
+    tell(
+        f"assembled and slices are copies; of more than {bytes_text(files.cache_limit())} ({files.LIMIT_VARIABLE}) "
+        "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
+    )
+    return OK
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
+    parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
+    parser.add_argument(
+        "--least",
+        metavar="N",
+        type=int,
+        default=1,
+        help="without words that are seen less often (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB",
+    )
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write the words of a data set as Parquet and report what is in the file."""
+    from harness.corpora.word_tables import without_rare, write_parquet  # late: NumPy is slow to import
+
+    extra("pyarrow", "Parquet")
+    words = counted_words([f"data={arguments.name}", *arguments.set])
+    word_counts, manifest = word_store.read(words)
+    number, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
+    if arguments.least > 1:
+        word_counts = without_rare(word_counts, arguments.least)
+        number, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
+    write_parquet(arguments.parquet, word_counts, digest)
+    tell(f"{arguments.parquet}: {number:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
+    return OK
 
 
 if __name__ == "__main__":
