@@ -186,10 +186,13 @@ def test_an_interrupted_run_goes_on_where_it_was(folders_of_rows: dict[str, Path
         while not (calls.exists() and calls.read_text().count("called") == 2) and time.monotonic() < until:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out, "Traceback" in err) == (130, "", False)
     assert "interrupted" in err
-    done = subprocess.run(line, cwd=here, env=own, capture_output=True, encoding="utf-8")
+    done = subprocess.run(line, cwd=here, env=own, capture_output=True, encoding="utf-8", timeout=120)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert missing_row(["trainers:second_waits", "trainers:another"], done.stdout) is None
     assert measurements(stored_records(here / "results" / "local")) == 2
