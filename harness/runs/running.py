@@ -120,7 +120,10 @@ def measure_plan(plan: Plan, folder: Path, results: Results) -> None:
             if len(tasks) > 1:
                 say(f"task {count_text(number)} of {count_text(len(tasks))}: {task_text(task)}")
             run = measured(task, settings, folder / str(number), store, journal)
-            append_once(store, results.add(run), run.run_id)
+            if journal.continued:  # some of these records may be stored already
+                append_once(store, results.add(run), run.run_id)
+            else:
+                store.append(results.add(run))
             if settings.save is not None:  # else the merges of a task are free to go
                 learned += [trained for trained in run.trained if trained.block == Block(0)]
         journal.finish()
