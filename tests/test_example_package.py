@@ -78,7 +78,7 @@ def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None
 
 @pytest.mark.slow
 def test_it_is_in_the_help_and_named_by_a_glob(shell: Shell) -> None:
-    assert " example" in shell.python("-m", "harness", "--help")
+    assert " example" in shell.python("-m", "harness", "--help", "all")
     assert "example" in shell.python("-m", "harness", "-m", "variant=glob(exa*)", "plan=true", *MEASURED)
 
 

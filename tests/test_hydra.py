@@ -148,7 +148,7 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     ).strip()
     assert Path(where) == installed / "harness" / "conf"
     assert "name: heap" in said(sys.executable, "-m", "harness", "--cfg", "job")
-    assert "heap" in said(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260")
+    assert "heap" in said(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260", "counting=serial")
     assert "name: naive" in said(str(installed / "bin" / "bpe-harness"), "variant=naive", "--cfg", "job")
     assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
 
