@@ -304,7 +304,7 @@ class Counting:
         left = self.missing()
         self.announce(len(self.parts) - len(left))
         try:
-            with workers(self.settings) as run:
+            with workers(self.settings, self.scratch.workspace()) as run:
                 self.count(run, left)
                 self.merge(run)
         except Lost:
@@ -380,8 +380,8 @@ Run = Callable[[Callable[..., Any], Sequence[Call]], Iterator[tuple[Call, Any]]]
 
 
 @contextlib.contextmanager
-def workers(settings: Settings) -> Iterator[Run]:
-    """The workers of a scheduler, or processes on this machine until the block ends. Raises Refusal and Lost."""
+def workers(settings: Settings, folder: str) -> Iterator[Run]:
+    """The workers of a scheduler, or processes on this machine with files in `folder`. Raises Refusal and Lost."""
     distributed, dask = (extra(name, "counting=dask", GROUP) for name in ("distributed", "dask"))
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as opened:
@@ -391,7 +391,7 @@ def workers(settings: Settings) -> Iterator[Run]:
             quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
             cluster = opened.enter_context(distributed.LocalCluster(n_workers=0, **quiet))
             address = cluster.scheduler_address
-            check = opened.enter_context(processes(address, settings.workers))
+            check = opened.enter_context(processes(address, settings.workers, folder))
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -409,14 +409,14 @@ def workers(settings: Settings) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
+def processes(address: str, number: int, folder: str) -> Iterator[Callable[[], None]]:
     """Worker processes on this machine; yields a function that replaces those that were killed.
 
     Not LocalCluster's: they would import the script that is running, and one killed while it starts is not replaced.
     """
-    with tempfile.TemporaryDirectory(dir=counting.spill_folder()) as folder, tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as own, tempfile.TemporaryFile() as errors:
         command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
-        command += ["--memory-limit", "0", "--no-dashboard", "--local-directory", folder]
+        command += ["--memory-limit", "0", "--no-dashboard", "--local-directory", own]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         null, failures = subprocess.DEVNULL, 0
 
