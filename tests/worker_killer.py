@@ -1,9 +1,9 @@
-"""Counting a generated text in parts while its workers are killed: what comes of it, and how much was counted twice.
+"""Count a generated text in parts while its workers are killed, and compare the words.
 
     python tests/worker_killer.py --kills 200 --bytes 1GB
 
 counts the text again and again, in a new folder each time, until so many workers were killed, and prints a line each
-time. The exit code is 1 if one came to other words, or counted more than 2 % of its bytes twice.
+time. The exit code is 1 if the words of one count differ.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.common import files
 from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile
-from harness.corpora.parts.counted import Engaged, counted_table
-from harness.corpora.parts.tasks import LOG
+from harness.corpora.dask import Settings, counted_table
 from variants.contract import GPT2_PATTERN, Corpus
 
 END = "<|endoftext|>"
-MOST_TWICE = 0.02
 
 
 def write_text(path: Path, size: int, seed: int = 0) -> None:
@@ -47,14 +45,14 @@ def write_text(path: Path, size: int, seed: int = 0) -> None:
 
 
 def workers_of(process: int) -> list[int]:
-    """The worker processes of this one, and the one that splits them off: children of the one that Dask is in."""
-    parents = {}
+    """The worker processes of this one."""
+    found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
-            if b"harness.corpora.parts." in (status.parent / "cmdline").read_bytes():
-                parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-    with_dask = {each for each, parent in parents.items() if parent == process}
-    return [each for each, parent in parents.items() if {parent, parents.get(parent)} & with_dask]
+            is_worker = b"distributed.cli.dask_worker" in (status.parent / "cmdline").read_bytes()
+            if is_worker and int(status.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(status.parent.name))
+    return found
 
 
 @contextlib.contextmanager
@@ -78,30 +76,13 @@ def killing(most: int, pause: float, seed: int = 0) -> Iterator[list[int]]:
         killer.join()
 
 
-class Came(NamedTuple):
-    """What a counting came to: its digest, and the share of the text that was counted to its end twice."""
-
-    sha256: str
-    twice: float
-    seconds: float
-
-
-def came_of(path: Any, scratch: Path, part_bytes: int, scheduler: str | None = None, **other: Any) -> Came:
-    """Count what data.path names anew by two workers, or those of a scheduler, shards in `scratch`."""
-    reading = Corpus("", (END,), other.pop("pattern", GPT2_PATTERN))
-    asked = Engaged(scheduler, 2, part_bytes, 4, scratch, True, None)
-    began = time.monotonic()
-    table: CorpusFile = counted_table({"path": path}, reading, "gpt2", asked, None, False)
-    seconds = time.monotonic() - began
-    (folder,) = (log.parent for log in scratch.glob(f"*/{LOG}"))
-    made: dict[str, int] = {}
-    again = 0
-    for line in (folder / LOG).read_text().splitlines():
-        key, size, _, _ = line.split()
-        again += int(size) * (key in made)
-        made[key] = int(size)
+def count(path: Any, scratch: Path, part_bytes: int, scheduler: str | None = None, **other: Any) -> str:
+    """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
+    corpus = Corpus("", (END,), other.pop("pattern", GPT2_PATTERN))
+    settings = Settings(scheduler, 2, part_bytes, 4, str(scratch), True, None)
+    table: CorpusFile = counted_table({"path": path}, corpus, "gpt2", settings, None, False)
     shutil.rmtree(table.path)  # or the next would take these words
-    return Came(table.sha256, again / sum(made.values()), seconds)
+    return table.sha256
 
 
 def main() -> int:
@@ -120,23 +101,20 @@ def main() -> int:
 def repeated(folder: Path, asked: argparse.Namespace, say: Callable[[str], None]) -> int:
     text, part = folder / "text.txt", parse_bytes(asked.part, "--part")
     write_text(text, parse_bytes(asked.bytes, "--bytes"))
-    want = came_of(str(text), folder / "scratch", part)
-    say(f"undisturbed: {want.seconds:.1f} s")
+    want = count(str(text), folder / "scratch", part)
     shutil.rmtree(folder / "scratch")
     kills, round_, bad = 0, 0, False
     while kills < asked.kills:
         round_ += 1
+        began = time.monotonic()
         with killing(asked.kills - kills, asked.pause, round_) as killed:
-            came = came_of(str(text), folder / "scratch", part)
+            digest = count(str(text), folder / "scratch", part)
         shutil.rmtree(folder / "scratch")
         kills += len(killed)
-        wrong = came.sha256 != want.sha256
-        bad = bad or wrong or came.twice > MOST_TWICE
-        say(
-            f"round {round_}: {len(killed)} killed, {came.seconds:.1f} s, {'OTHER' if wrong else 'the same'} words, "
-            f"{100 * came.twice:.2f} % counted twice"
-        )
-    say(f"{kills} workers were killed in {round_} rounds; {'BAD' if bad else 'all came to the same words'}")
+        bad = bad or digest != want
+        words = "the same words" if digest == want else "OTHER words"
+        say(f"round {round_}: {len(killed)} killed, {time.monotonic() - began:.1f} s, {words}")
+    say(f"{kills} workers were killed in {round_} rounds; {'BAD' if bad else 'all counted the same words'}")
     return int(bad)
 
 

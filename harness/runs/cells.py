@@ -202,7 +202,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
 
 def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is: what is measured then begins with it."""
-    from harness.corpora.parts.counted import counted_table, engaged  # late: arrays of NumPy are slow to import
+    from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
     known = registry.cards("counting")[counting["name"]]["params"]
@@ -210,14 +210,14 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_nam
         if name not in known:
             raise Refusal(f"counting={counting['name']} takes no parameter {name!r}; there are: {', '.join(known)}")
     memory = None if counting["memory"] is None else table_bytes(counting["memory"])
-    asked = engaged(counting["params"], memory)
+    settings = settings_of(counting["params"], memory)
     sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
     file = None
     if card["path"] is None or sliced or is_table(card):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")
-    return counted_table(card, reading, pattern_name, asked, file, config["plan"])
+    return counted_table(card, reading, pattern_name, settings, file, config["plan"])
 
 
 def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:

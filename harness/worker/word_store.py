@@ -13,7 +13,7 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,12 @@ def write_columns(folder: Path, word_counts: WordCounts) -> None:
             file.write(getattr(word_counts, column))
 
 
-def finish(folder: Path, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Write the manifest for columns that are there; returns it. `known` are their facts, if somebody has them."""
+def finish(folder: Path) -> dict[str, Any]:
+    """Write the manifest for columns that are there; returns it."""
     word_counts = mapped(folder)
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        **(facts(word_counts) if known is None else known),
+        **facts(word_counts),
         "sizes": {column: (folder / column).stat().st_size for column, _ in COLUMNS},
         "checksums": checksums(word_counts),
     }
@@ -72,21 +72,6 @@ def facts(word_counts: WordCounts) -> dict[str, Any]:
         "words": len(word_counts),
         "pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts)),
         "sha256": digest(word_counts),
-    }
-
-
-def joined_facts(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The facts of tables that have no word in common, as one table.
-
-    >>> one, other = WordCounts.from_items([(b"low", 5)]), WordCounts.from_items([(b"er", 2)])
-    >>> both = WordCounts.from_items([(b"low", 5), (b"er", 2)])
-    >>> joined_facts([facts(one), facts(other)]) == facts(both)
-    True
-    """
-    return {
-        "words": sum(part["words"] for part in parts),
-        "pre_tokens": sum(part["pre_tokens"] for part in parts),
-        "sha256": hexadecimal(sum(int(part["sha256"], 16) for part in parts)),
     }
 
 

@@ -1,7 +1,7 @@
-"""Counting one part of a text by itself: where a text may be cut into parts, the words of one, and sums of many.
+"""Counting one part of a text alone: where a text may be cut, the words of a stream, and sorted runs of words.
 
-A text is cut where no pre-token and no special token can span the cut, so that the words of all parts together are
-those of the text. Nothing here knows where a text lies or who counts its parts.
+A text is cut where neither a pre-token nor a special token can span the cut, so the words of all parts together are
+those of the text.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import BinaryIO
 
-from variants.contract import NULL_METER, Corpus, InvalidText, LeftOut, Unavailable, WordCounts
+from variants.contract import NULL_METER, Corpus, WordCounts
 from variants.counting import native, processes
 from variants.counting.native import Scan
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import CHUNK_BYTES, serial
+from variants.counting.pretokenize import CHUNK_BYTES
 from variants.counting.spilling import run_in, spill_folder
 
 try:
@@ -26,8 +27,7 @@ except ImportError:
     _word_runs = None  # type: ignore[assignment]
 
 __all__ = [
-    "count_between",
-    "count_written",
+    "count_stream",
     "ends_a_part",
     "merge_runs",
     "run_in",
@@ -42,20 +42,20 @@ Read = Callable[[int, int], bytes]
 
 
 def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
-    """Whether a part may end behind this special token and the next begin there, whatever stands in either.
+    """Whether a part may end behind this special token and the next begin there, whatever is in either.
 
     >>> ends_a_part("<e>", ["<e>", "<f>"]), ends_a_part("<e>", ["<e>", "<e>x"]), ends_a_part("aa", ["aa"])
     (True, False, False)
     """
-    listed = [each.encode() for each in special_tokens]
-    longer = any(each.startswith(token.encode()) and each != token.encode() for each in listed)
-    return token.encode() in processes.safe_to_cut(listed) and not longer
+    tokens = [each.encode() for each in special_tokens]
+    longer = any(each.startswith(token.encode()) and each != token.encode() for each in tokens)
+    return token.encode() in processes.safe_to_cut(tokens) and not longer
 
 
 def safe_place(corpus: Corpus, read: Read, size: int, target: int) -> int:
     """The first place at `target` or later where a text of `size` bytes may be cut; its end if there is none.
 
-    It depends on the text and on `target` alone: two who cut the same text for neighbouring parts cut it alike.
+    It depends on the text and on `target` alone, so neighbouring parts agree on the cut between them.
     """
     if target <= 0 or target >= size:
         return max(0, min(target, size))
@@ -68,110 +68,60 @@ def safe_place(corpus: Corpus, read: Read, size: int, target: int) -> int:
     special = re.compile(b"|".join(map(re.escape, tokens)))
     overlap = max(map(len, tokens)) - 1
     for position in range(target, size, CHUNK_BYTES):
-        if found := special.search(read(position, min(CHUNK_BYTES + overlap, size - position))):
-            return position + found.start()
+        if match := special.search(read(position, min(CHUNK_BYTES + overlap, size - position))):
+            return position + match.start()
     return size
 
 
 def scanned(corpus: Corpus) -> bool:
-    """Whether the compiled scanner can say where to cut.
+    """Whether the compiled scanner can find cuts: it must know the pattern, and split documents by it.
 
-    It knows the pattern, and no special token has the sign that bad bytes are replaced by: that one it would not see.
-    It cuts between valid characters only, so bytes on either side are replaced as they would be together.
+    It does not see a special token that contains U+FFFD where bad bytes are replaced by that character. It cuts only
+    between valid characters, so the bytes on either side are replaced as they would be together.
     """
     unseen = corpus.replaces_errors and any(REPLACEMENT in token for token in corpus.special_tokens)
     return compiled(corpus.pattern) is not None and splits_documents(corpus.pattern) and not unseen
 
 
-def scan_of(corpus: Corpus, memory: int | None = None) -> Scan:
-    if native.NOT_BUILT:
-        raise Unavailable(f"the scanner is not built ({native.NOT_BUILT}); run `pip install -e .` with a C++ compiler")
+def scan_of(corpus: Corpus) -> Scan:
+    native.check_built()
     pattern, path = compiled(corpus.pattern), _scanner.supported_paths()[-1]
     assert pattern is not None
-    return Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, memory)
+    return Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, None)
 
 
-def count_between(corpus: Corpus, start: int, stop: int, memory: int | None = None) -> WordCounts:
-    """The words of bytes `start` to `stop` of a file in place; both are where a cut is safe.
+def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None) -> WordCounts:
+    """The words of what `write` writes into the file that it gets. Raises what `native` and `write` raise.
 
-    Raises what a counter raises; an offset is one in the whole file.
+    The scanner reads a pipe; a pattern that it does not know is counted from a temporary file.
     """
-    with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a corpus names its file by a string
-        if compiled(corpus.pattern) is not None:
-            try:
-                return scan_of(corpus, memory).count(file, [start, stop])
-            except InvalidText:
-                if not corpus.replaces_errors:
-                    raise
-
-        def write(text: BinaryIO) -> None:
-            file.seek(start)
-            while block := file.read(min(CHUNK_BYTES, stop - file.tell())):
-                text.write(block)
-
-        return count_written(corpus, write, memory, start)
-
-
-def count_written(
-    corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None, start: int = 0
-) -> WordCounts:
-    """The words of what `write` writes into the file that it is handed; `corpus` names the text in errors.
-
-    `start` is where it begins in the text that it is of. Raises what a counter raises, and what `write` does.
-    """
-    try:
-        if compiled(corpus.pattern) is None:
-            with tempfile.NamedTemporaryFile(dir=spill_folder()) as text:
-                write(text)  # type: ignore[arg-type]
-                text.flush()
-                return serial(replaced(corpus, text.name), memory=memory)
-        return through_a_pipe(corpus, write, memory)
-    except (InvalidText, LeftOut) as error:
-        error.path, error.offset = corpus.path, start + error.offset
-        raise
-
-
-def replaced(corpus: Corpus, path: str) -> Corpus:
-    """The same reading of another file."""
-    return Corpus(path, corpus.special_tokens, corpus.pattern, corpus.errors, corpus.partial)
-
-
-def through_a_pipe(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None) -> WordCounts:
-    """Count while it is written, by a thread: nothing is kept but the table."""
+    if compiled(corpus.pattern) is None:
+        with tempfile.NamedTemporaryFile(dir=spill_folder()) as text:
+            write(text)  # type: ignore[arg-type]
+            text.flush()
+            return native.native(replace(corpus, path=text.name), memory=memory)
     reading, writing = os.pipe()
-    failures: list[BaseException] = []
 
     def feed() -> None:
         try:
             with open(writing, "wb", CHUNK_BYTES) as pipe:  # noqa: PTH123 - a descriptor, not a path
                 write(pipe)
         except BrokenPipeError:
-            return  # the scanner has ended early, and says why itself
-        except BaseException as error:
-            failures.append(error)
+            return  # the scanner has ended early and says why itself
 
-    feeding = threading.Thread(target=feed)
-    feeding.start()
-    scan = scan_of(corpus, memory)
-    try:
-        with open(reading, "rb", buffering=0) as text:  # noqa: PTH123
-            word_counts = (scan.count_replaced if corpus.replaces_errors else scan.count)(text, [])
-    except (InvalidText, OSError):
-        feeding.join()
-        if failures:  # what was counted ended too early because of it
-            raise failures[0] from None
-        raise
-    feeding.join()
-    if failures:
-        raise failures[0]
-    return word_counts
+    with ThreadPoolExecutor(1) as executor:
+        feeding = executor.submit(feed)
+        try:
+            return native.native(replace(corpus, path=f"/dev/fd/{reading}"), memory=memory)
+        finally:
+            os.close(reading)
+            feeding.result()  # raises what `write` raised: the text ended too early because of it
 
 
 def write_runs(word_counts: WordCounts, partitions: int, file: BinaryIO) -> list[int]:
-    """Write the words into `file`, which is empty: for each partition by their hash a run; where each ends.
+    """Write the words into an empty file, one run for each partition by their hash; returns where each run ends.
 
-    Words are in the order of their hashes, those with the same in that of their bytes: hashes are sorted without a look
-    at the words.
+    Words are in the order of their hashes, those with the same hash in that of their bytes.
     """
     return _word_runs.write_runs(word_counts.data, word_counts.offsets, word_counts.counts, partitions, file.fileno())
 

@@ -1,0 +1,425 @@
+"""counting=dask: the parts have the words of the text, wherever it is cut, whoever dies, and wherever files are."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from exploring import examples
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from scanned_texts import COMPILED, random_content
+from workbench import cells
+from worker_killer import END, count, killing, write_text
+
+from harness.__main__ import main
+from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora import dask, local
+from harness.corpora.dask import count_part, count_words, merge_partition
+from harness.corpora.parts import SUFFIX, Member, Part, Reading, Scratch, divide, local_state, members
+from harness.worker import word_store
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText
+from variants.counting.native import native
+from variants.counting.pretokenize import serial
+
+OWN_PATTERN = r"\w+|\W"  # not compiled in
+MOST_PARTS = 30
+parquet: Any = importlib.import_module("pyarrow.parquet")  # without types of its own
+pyarrow: Any = importlib.import_module("pyarrow")
+quick = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def reading(**other: Any) -> Reading:
+    usual: dict[str, Any] = {"special_tokens": (END,), "pattern": GPT2_PATTERN, "errors": "strict", "partial": False}
+    return Reading(Corpus("", **{**usual, **other}), END, "text", 3)
+
+
+def member(path: Path) -> Member:
+    return Member(str(path), path.stat().st_size, local_state(path))
+
+
+def counted(parts: list[Part], scratch: str) -> dict[bytes, int]:
+    """The words that the tasks leave, run here."""
+    for part in parts:
+        assert count_part(part, scratch, None) is None
+    names, partitions = sorted(part.file for part in parts), parts[0].reading.partitions
+    for partition in range(partitions):
+        merge_partition(partition, partitions, names, scratch)
+    settings = dask.Settings(None, 1, 1, partitions, scratch, True, None)
+    place = Path(os.environ["BPE_HARNESS_CACHE"], f"words-{time.monotonic_ns()}")
+    dask.Counting("text", "", parts, settings, Scratch(scratch)).assemble(place)
+    return dict(word_store.read(place)[0])
+
+
+@pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
+@given(
+    seed=st.integers(0, 2**32),
+    pattern=st.sampled_from([*COMPILED, OWN_PATTERN]),
+    errors=st.sampled_from(["strict", "replace"]),
+)
+@quick
+def test_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: str | None, errors: str) -> None:
+    chance = random.Random(seed)
+    content, special_tokens = random_content(chance)
+    folder = tmp_path / str(time.monotonic_ns())
+    folder.mkdir()
+    text = folder / "text.txt"
+    text.write_bytes(content)
+    how = reading(special_tokens=special_tokens, pattern=pattern, errors=errors, partial=True)
+    least = 1 + len(content) // MOST_PARTS
+    parts = divide([member(text)], how, chance.randint(least, least + 200))
+    place = str(folder / "scratch")
+    try:
+        want: dict[bytes, int] | str = dict(serial(Corpus(str(text), special_tokens, pattern, errors, True)))
+    except InvalidText as error:
+        want = f"{text}: invalid UTF-8 at byte {error.offset}"
+    if isinstance(want, str):
+        assert any(want in str(count_part(part, place, None)) for part in parts)
+    else:
+        assert counted(parts, place) == want
+
+
+def mixed_files(folder: Path) -> Path:
+    """Text, Parquet and JSON Lines, compressed or not."""
+    folder.mkdir()
+    rows = ["the cat sat", f"on the mat{END}", "", " low lower\n", "é日本 7 "] * 20
+    (folder / "a.txt").write_text("".join(f"one {row} two\n" for row in rows))
+    parquet.write_table(pyarrow.table({"text": rows}), folder / "b.parquet", row_group_size=7)
+    lines = "".join(json.dumps({"text": row, "more": 1}) + "\n" for row in reversed(rows))
+    (folder / "c.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
+    (folder / "cc.jsonl").write_text(lines + "\n" + lines.rstrip())
+    (folder / "d.txt").write_text("no end of a line")
+    return folder
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """A file system of fsspec's in this process."""
+    fsspec = pytest.importorskip("fsspec", reason="pip install -e '.[distributed]' has it")
+    system = fsspec.filesystem("memory")
+    yield system
+    system.rm("/texts", recursive=True)
+
+
+@pytest.mark.parametrize("size", [100, 300, 1 << 20])
+@pytest.mark.parametrize("remote_text", [False, True])
+@pytest.mark.parametrize("remote_scratch", [False, True])
+def test_files_of_all_kinds_have_the_words_of_the_joined_text(
+    tmp_path: Path, memory: Any, size: int, remote_text: bool, remote_scratch: bool
+) -> None:
+    texts = mixed_files(tmp_path / "texts")
+    for path in texts.iterdir():
+        memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
+    memory.pipe_file("/texts/.hidden", b"not this")
+    scratch = "memory:///texts/scratch" if remote_scratch else str(tmp_path / "scratch")
+    listed = members("memory://texts/" if remote_text else str(texts))
+    assert [Path(each.place).name for each in listed] == sorted(path.name for path in texts.iterdir())
+    parts, want = (
+        divide(listed, reading(), size),
+        dict(serial(Corpus(str(local.local_corpus({"path": str(texts)}, [END])[1])))),
+    )
+    assert counted(parts, scratch) == want
+    shard = Scratch(scratch).read(parts[0].file, 0)
+    assert count_part(parts[0], scratch, None) is None
+    assert Scratch(scratch).read(parts[0].file, 0) == shard
+    for damaged in (bytes([shard[0] ^ 1]) + shard[1:], shard[:-1], b""):
+        for partition in range(3):
+            Scratch(scratch).remove(f"merged-{partition}-counts")
+        (tmp_path / "damaged").write_bytes(damaged)
+        Scratch(scratch).put(tmp_path / "damaged", parts[0].file)
+        with pytest.raises(Refusal, match=r"is damaged; run the same command again"):
+            counted(parts, scratch)
+        assert counted(parts, scratch) == want
+    Scratch(scratch).remove()
+    assert not Scratch(scratch).exists("started")
+
+
+def one_part(folder: Path, name: str = "text.txt", content: bytes = b"low low lower", **other: Any) -> Part:
+    (folder / name).write_bytes(content)
+    return divide([member(folder / name)], reading(**other), 1 << 20)[0]
+
+
+def test_file_of_a_part_is_named_by_all_that_it_depends_on(tmp_path: Path) -> None:
+    parts = [one_part(tmp_path, **other) for other in ({}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)})]
+    os.utime(tmp_path / "text.txt", ns=(1, 1))
+    changed = divide([member(tmp_path / "text.txt")], reading(), 1 << 20)
+    assert len({part.file for part in [*parts, *changed]}) == 4
+
+
+@pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.txt", b"low \xff low", "a.txt: invalid UTF-8 at byte 4"),
+        ("a.jsonl", b'{"text": "low"}\n{"text": 7}\n', "a.jsonl, line 2: column 'text' holds int"),
+        ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or not a gz file"),
+        ("a.parquet", b"PAR1 not", "a.parquet is damaged or not a Parquet file"),
+        ("a.txt", None, "there is nothing at .*a.txt on "),
+        ("a.txt", b"changed", "a.txt was changed while it was counted"),
+    ],
+)
+def test_unreadable_part_is_named_with_its_place(
+    tmp_path: Path, name: str, content: bytes | None, sentence: str
+) -> None:
+    part = one_part(tmp_path, name, content or b"low")
+    if content is None:
+        (tmp_path / name).unlink()
+    elif content == b"changed":
+        os.utime(tmp_path / name, ns=(1, 1))
+    with pytest.raises(AssertionError, match=sentence):
+        counted([part], str(tmp_path / "scratch"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("counting.params.part=1kB", "counting.params.part=1kB is too small; the minimum is 65.5 kB"),
+        ("counting.params.partitions=0", "counting.params.partitions=0"),
+        ("counting.params.workers=0", "counting.params.workers=0"),
+        ("counting.params.shards=1", "counting=dask takes no parameter 'shards'; there are: scheduler, workers, part"),
+        ("plan=true", "the words of text.txt are not counted yet .*and a plan counts nothing"),
+        ("data.column=a", "columns are in .parquet and .jsonl files"),
+        ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them apart needs a special token"),
+        ("counting.params.workers=1", r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]"),
+    ],
+)
+def test_invalid_requests_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    text = mixed_files(tmp_path / "texts") if "special" in argument else tmp_path / "text.txt"
+    if not text.exists():
+        text.write_text("low")
+    with pytest.raises(Refusal, match=sentence):
+        cells("counting=dask", f"data.path={text}", "vocab_size=300", argument)
+
+
+# With workers
+
+
+def with_dask(test: Any) -> Any:
+    for mark in (
+        # Not importorskip: importing it takes a second, in every process that collects tests.
+        pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[cluster]' has it"),
+        pytest.mark.slow,
+        pytest.mark.filterwarnings("ignore"),  # Dask's threads outlive what they had open
+        pytest.mark.xdist_group("dask"),  # several clusters at once are more than two cores bear
+    ):
+        test = mark(test)
+    return test
+
+
+def digest_of(path: Path) -> str:
+    return word_store.digest(native(Corpus(str(path), (END,))))
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address and the process of a scheduler with two workers."""
+    file = folder / "scheduler.json"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    quiet["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    scheduler = subprocess.Popen([*program, "--host", "127.0.0.1", "--scheduler-file", str(file)], **quiet)
+    program = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1"]
+    workers = subprocess.Popen([*program, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
+    try:
+        until(lambda: file.exists() and file.read_text().strip().endswith("}"))
+        yield json.loads(file.read_text())["address"], scheduler
+    finally:
+        for process in (workers, scheduler):
+            process.terminate()
+            process.wait(30)
+
+
+def until(is_so: Any, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@with_dask
+def test_killed_workers_change_no_count(tmp_path: Path) -> None:
+    texts = mixed_files(tmp_path / "texts")
+    write_text(texts / "e.txt", 40_000_000)
+    want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
+    with killing(6, 0.7) as killed:
+        assert count(str(texts), tmp_path / "scratch", 300_000) == want
+    assert killed
+
+
+@with_dask
+def test_after_a_lost_scheduler_the_same_command_resumes(tmp_path: Path) -> None:
+    text, scratch = tmp_path / "text.txt", tmp_path / "scratch"
+    write_text(text, 6_000_000)
+    with cluster(tmp_path) as (address, scheduler):
+
+        def kill() -> None:
+            until(lambda: len(list(scratch.glob(f"*/*{SUFFIX}"))) >= 3)
+            scheduler.send_signal(signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(Refusal, match=r"was lost; \d+ of \d+ parts are counted and stay in .*run the same"):
+            count(str(text), scratch, 150_000, address, pattern=OWN_PATTERN)
+        killer.join()
+    before = {path.name: path.stat().st_mtime_ns for path in scratch.glob(f"*/*{SUFFIX}")}
+    resumed = count(str(text), scratch, 150_000, pattern=OWN_PATTERN)
+    after = {path.name: path.stat().st_mtime_ns for path in scratch.glob(f"*/*{SUFFIX}")}
+    assert len(before) >= 3
+    assert after.items() > before.items()
+    with cluster(tmp_path / "scratch") as (address, _):
+        assert resumed == count(str(text), tmp_path / "other", 5_000_000, address, pattern=OWN_PATTERN)
+
+
+@with_dask
+def test_full_disk_ends_with_a_sentence_and_the_same_command_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # what is imported in the meantime would be cut short
+    text = tmp_path / "text.txt"
+    write_text(text, 3_000_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
+    try:
+        with pytest.raises(Refusal, match=r"cannot take the shards of the words .*make room or set counting\.params"):
+            count(str(text), tmp_path / "scratch", 300_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert count(str(text), tmp_path / "scratch", 300_000) == digest_of(text)
+
+
+@with_dask
+def test_the_other_parts_are_counted_and_failures_end_with_a_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, scratch = mixed_files(tmp_path / "texts"), tmp_path / "scratch"
+    (texts / "bad.txt").write_bytes(b"a good beginning \xff")
+    command = [f"data.path={texts}", "variant=flat", "counting=dask", "vocab_size=300", f"results={tmp_path / 'r'}"]
+    assert main([*command, f"counting.params.scratch={scratch}"]) == UNMEASURED
+    text = capfd.readouterr().err
+    assert f"{texts}/bad.txt: invalid UTF-8 at byte 17" in text
+    assert "the other parts are counted and stay in" in text
+    assert len(list(scratch.glob(f"*/*{SUFFIX}"))) == 5
+    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
+    assert main([*command, "counting.params.scheduler=tcp://127.0.0.1:1"]) == UNMEASURED
+    assert "there is no scheduler at tcp://127.0.0.1:1" in capfd.readouterr().err
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert main(command) == UNMEASURED
+    assert "workers cannot be started on this machine" in capfd.readouterr().err
+
+
+# Behind URLs
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A bucket of a local server that speaks S3."""
+    server_of_moto = pytest.importorskip("moto.server", reason="pip install -e '.[cluster]' has it")
+    s3fs = pytest.importorskip("s3fs", reason="pip install -e '.[cluster]' has it")
+    server = server_of_moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    urllib.request.urlopen(f"http://{host}:{port}/moto-api/reset", b"").close()  # its buckets are the whole process's
+    variables = {"ENDPOINT_URL": f"http://{host}:{port}", "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}
+    for name, value in {**variables, "DEFAULT_REGION": "us-east-1", "EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    system = s3fs.S3FileSystem()
+    system.mkdir("bucket")
+    try:
+        yield system
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()
+        server.stop()
+
+
+@with_dask
+def test_texts_and_shards_may_be_in_a_bucket(tmp_path: Path, bucket: Any) -> None:
+    texts = mixed_files(tmp_path / "texts")
+    write_text(texts / "e.txt", 3_000_000)
+    for path in texts.iterdir():
+        bucket.put_file(str(path), f"bucket/texts/{path.name}")
+    command = ["variant=flat", "vocab_size=400", f"results={tmp_path / 'r'}"]
+    there = [
+        "counting=dask",
+        "counting.params.part=500kB",
+        "counting.params.workers=2",
+        "data.path=s3://bucket/texts/*",
+    ]
+    assert main([*command, *there, "counting.params.scratch=s3://gone/scratch"]) == UNMEASURED
+    there += ["counting.params.scratch=s3://bucket/scratch", f"save={tmp_path / 'there'}"]
+    assert main([*command, *there]) == 0
+    assert bucket.find("bucket/scratch") == []
+    assert main([*command, "counting=native", f"data.path={texts}", f"save={tmp_path / 'here'}"]) == 0
+    assert (tmp_path / "there/merges.txt").read_bytes() == (tmp_path / "here/merges.txt").read_bytes()
+
+
+@with_dask
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("s3://gone/texts/a.txt", "there is nothing at s3://gone/texts/a.txt"),
+        ("s3://bucket/none*.txt", "there is no file at s3://bucket/none"),
+        ("nosuch://bucket/a.txt", "nosuch://bucket/a.txt: unknown kind of URL"),
+        ("s3://bucket/denied", "s3://bucket/denied: access denied (NoCredentials"),
+    ],
+)
+def test_missing_objects_are_a_sentence(
+    bucket: Any, path: str, sentence: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    if "denied" in path:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        type(bucket).clear_instance_cache()
+    assert main(["variant=flat", "counting=dask", f"data.path={path}", f"results={tmp_path}"]) == UNMEASURED
+    text = capfd.readouterr().err
+    assert sentence in text
+    assert text.count("\n") == 1
+
+
+class WithoutRanges(SimpleHTTPRequestHandler):
+    """Sends whole files only, as many a server does."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@with_dask
+def test_files_of_a_server_without_ranges_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_text(tmp_path / "a.txt", 6_000_000)  # more than is read at once
+    packed = random.Random(0).randbytes(6_000_000).hex()  # and this, compressed
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(packed.encode(), 1))
+    monkeypatch.chdir(tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), WithoutRanges) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        place = f"http://127.0.0.1:{server.server_address[1]}"
+        listed = [members(f"{place}/{name}") for name in ("a.txt", "b.txt.gz")]
+        plain, unpacked = (count_words(divide(each, reading(), 1 << 30)[0], None) for each in listed)
+        cut = [count_part(part, str(tmp_path / "scratch"), None) for part in divide(listed[0], reading(), 5_900_000)]
+        server.shutdown()
+        serving.join()
+    assert word_store.digest(plain) == digest_of(tmp_path / "a.txt")
+    assert sum(len(word) * number for word, number in unpacked.items()) == len(packed)
+    assert "cannot be read in parts, as its server sends no ranges; fetch it and set" in str(cut)
