@@ -191,6 +191,14 @@ def test_options_may_stand_anywhere(book: str) -> None:
         assert [each.config["threads"] for each in found] == [1, 2]
 
 
+def test_experiments_can_be_swept(book: str) -> None:
+    found = compose(["-m", "experiment=ladder,race", "data=file", book])
+    assert found is not None
+    assert [each.config["variants"] for each in found] == [
+        registry.cards("experiment")[name]["variants"] for name in ("ladder", "race")
+    ]
+
+
 @pytest.fixture
 def logging_as_before() -> Iterator[None]:
     """Undo what Hydra sets up when it is asked for information; a process of its own would not notice."""

@@ -27,7 +27,7 @@ SECONDS_FOR_A_LOOK = 5.0
 
 @contextlib.contextmanager
 def timing(concurrent: bool = False) -> Iterator[None]:
-    """Hold the machine for timed measurements, after whoever has it now; with `concurrent`, beside anybody.
+    """Hold the machine for timed measurements; wait while another run holds it, unless `concurrent`.
 
     Raises Refusal for a lock that cannot be opened.
     """
@@ -41,7 +41,7 @@ def timing(concurrent: bool = False) -> Iterator[None]:
 
 
 def wait_for(descriptor: int, path: Path) -> None:
-    """Take the lock once nobody else is being timed; whoever waits is told for whom."""
+    """Take the lock when no other run is timed; print once which process holds it."""
     named = False
     while not lock(descriptor, fcntl.LOCK_EX) or is_concurrent():
         if not named:

@@ -112,17 +112,18 @@ def loaded() -> Iterator[ConfigLoader]:
 
 def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> list[list[str]]:
     """The overrides of each point: without a sweep one, else all combinations, the last override changing fastest."""
-    chosen = [override for override in overrides if override.lstrip("+").startswith(("experiment=", "hydra."))]
+    parser = OverridesParser.create(config_loader=loader)
+    parsed = parser.parse_overrides(list(overrides))
+    fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
     params: dict[str, Any] = {}
-    if chosen:  # an experiment may be a sweep by itself
-        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra
+    if chosen := [override for override in fixed if override.startswith(("experiment=", "hydra."))]:
+        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra  # an experiment may be a sweep by itself
         sweep = sweep or own.mode == RunMode.MULTIRUN
         params = own.sweeper.params or {}
     if not sweep:
         return [list(overrides)]
-    swept = [f"{key}={value}" for key, value in params.items()]
     choices: dict[str, list[str]] = {}
-    for override in OverridesParser.create(config_loader=loader).parse_overrides([*swept, *overrides]):
+    for override in [*parser.parse_overrides([f"{key}={value}" for key, value in params.items()]), *parsed]:
         values = (
             override.sweep_string_iterator() if override.is_sweep_override() else [override.get_value_element_as_str()]
         )
