@@ -43,7 +43,7 @@ REPEAT = 10
 FEWEST_PAIRS = 20
 BLOCKS = (6, 10, 20, 30)
 POWER = 0.95
-"""Share of runs in which a difference must be found before the machine is said to resolve it."""
+"""The machine resolves a difference that is found in at least this share of runs."""
 DRAWS = 1000
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""

@@ -204,7 +204,7 @@ def verify(arguments: argparse.Namespace) -> int:
         tell(f"{name}: {table.path}\n  {table.bytes} bytes of words, as the card says")
         return OK
     if kind not in FIND:
-        raise Refusal(f"{name} is a file of yours, of which nothing is known; there is nothing to compare it with")
+        raise Refusal(f"{name} is your own file; its card has no facts to compare it with")
     path = find(card)
     check_readable(path)
     facts = facts_of(path)

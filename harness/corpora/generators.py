@@ -101,7 +101,7 @@ def one_word(*, seed: int, bytes: int, alphabet: str) -> Iterator[bytes]:
 
 
 def no_repeats(*, seed: int, words: int) -> Iterator[bytes]:
-    """So many words of which none comes twice: the table of words grows with every word of the text.
+    """Generate distinct words, so the table of words grows with every word of the text.
 
     Word n is n times an odd number modulo 26**8, written in eight letters, so no two are the same.
     """

@@ -92,7 +92,7 @@ def merges_found(observation: Observation, known_wrong: str | None = None) -> Fi
 
 
 def identity_in(observation: Observation) -> Mapping[str, Any]:
-    """The identity of the merges; of an old observation, what its proof said."""
+    """The identity of the merges; for an observation of an earlier version, from its proof."""
     if "identity" in observation:
         return observation["identity"]  # type: ignore[no-any-return]
     kind = {"mismatch": WRONG, "unconfirmed": UNPROVED}.get(observation["proof"]["state"], IDENTICAL)
