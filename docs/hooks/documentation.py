@@ -63,6 +63,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     if outside is None:
         markdown = filled(markdown)
+    else:
+        page.meta["search"] = {"boost": 0.5}  # a search finds pages that explain before sources that name
     return outside_files.with_brackets(outside_files.with_links(markdown, lead, strict=outside is None))
 
 
