@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from exploring import examples
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from shown import to_markdown
@@ -66,6 +66,7 @@ tables = st.lists(
 
 
 @given(tables, st.sampled_from(["text", "binary", "large_binary"]))
+@example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], "text")
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str) -> None:
     path = tmp_path / "table"

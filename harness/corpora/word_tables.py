@@ -113,6 +113,8 @@ def merged(name: str, blocks: Sequence[WordBlock]) -> WordBlock:
     first: dict[bytes, int] = {}
     sums: dict[int, int] = {}
     for place in repeated(hashes).tolist():
+        if not counts[place]:  # a word is where its first count above 0 is
+            continue
         word = data[stops[place] - lengths[place] : stops[place]].tobytes()
         place_of_sum = first.setdefault(word, place)
         sums[place_of_sum] = sums.get(place_of_sum, 0) + int(counts[place])
