@@ -124,7 +124,7 @@ def test_python_files_that_a_build_reads_are_inputs_of_it(tmp_path: Path) -> Non
     for name, content in {
         "setup.py": "import tools.flags\nexec(open('version.py').read())\nparts = glob('parts/*.py')\n",
         "tools/__init__.py": "",
-        "tools/flags.py": "from . import more\nfrom tools import others\n",
+        "tools/flags.py": f"from . import more\nfrom tools import others\nletters = {'ß' * 150!r}\n",
         "tools/others.py": "",
         "tools/unread.py": "",
         "version.py": "",

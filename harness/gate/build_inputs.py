@@ -73,7 +73,7 @@ def named_in(file: Path, root: Path) -> Iterator[Path]:
     modules = list(imported(imports, file.stem, file.stem == "__init__"))
     for node in nodes:
         text = node.value if isinstance(node, ast.Constant) else None
-        if not isinstance(text, str) or not 0 < len(text) < LONGEST_NAME or "\0" in text or text.startswith("/"):
+        if not isinstance(text, str) or not _may_name_a_file(text):
             continue
         modules.append(text)
         for place in (root, file.parent):
@@ -89,6 +89,11 @@ def named_in(file: Path, root: Path) -> Iterator[Path]:
                 for length in range(1, len(parts) + 1):
                     stem = place.joinpath(*parts[:length])
                     yield from (stem.with_suffix(".py"), stem / "__init__.py")
+
+
+def _may_name_a_file(text: str) -> bool:
+    """Whether a file below a folder can have this name: a part of a path has at most 255 bytes."""
+    return 0 < len(text.encode(errors="replace")) < LONGEST_NAME and "\0" not in text and not text.startswith("/")
 
 
 def recipe(path: Path) -> Any:
