@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, cell_of, measuring, reading_of, settings_for
+from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, measuring, reading_of, settings_for
 
 from harness.common.errors import Refusal
 from harness.measure import lock
@@ -57,8 +57,9 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
     holder = hold()
     (tmp_path / "text.txt").write_text("low lower lowest")
     command = [sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260"]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     waiting = subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, stderr=subprocess.PIPE, text=True
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
     )
     assert waiting.stderr is not None
     assert "waiting" in waiting.stderr.readline()
