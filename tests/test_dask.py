@@ -33,7 +33,7 @@ from worker_killer import END, count, killing, write_text
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import dask, local
-from harness.corpora.dask import count_part, count_words, merge_partition
+from harness.corpora.dask import count_part, count_words
 from harness.corpora.parts import SUFFIX, Member, Part, Reading, Scratch, divide, local_state, members
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText
@@ -49,7 +49,7 @@ quick = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 
 def reading(**other: Any) -> Reading:
     usual: dict[str, Any] = {"special_tokens": (END,), "pattern": GPT2_PATTERN, "errors": "strict", "partial": False}
-    return Reading(Corpus("", **{**usual, **other}), END, "text", 3)
+    return Reading(Corpus("", **{**usual, **other}), END, "text")
 
 
 def member(path: Path) -> Member:
@@ -60,12 +60,9 @@ def counted(parts: list[Part], scratch: str) -> dict[bytes, int]:
     """The words that the tasks leave, run here."""
     for part in parts:
         assert count_part(part, scratch, None) is None
-    names, partitions = sorted(part.file for part in parts), parts[0].reading.partitions
-    for partition in range(partitions):
-        merge_partition(partition, partitions, names, scratch)
-    settings = dask.Settings(None, 1, 1, partitions, scratch, True, None)
+    settings = dask.Settings(None, 1, 1, scratch, True, None)
     place = Path(os.environ["BPE_HARNESS_CACHE"], f"words-{time.monotonic_ns()}")
-    dask.Counting("text", "", parts, settings, Scratch(scratch)).assemble(place)
+    dask.Counting("text", "", parts, settings, Scratch(scratch)).merge(place)
     return dict(word_store.read(place)[0])
 
 
@@ -137,12 +134,10 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(
         dict(serial(Corpus(str(local.local_corpus({"path": str(texts)}, [END])[1])))),
     )
     assert counted(parts, scratch) == want
-    shard = Scratch(scratch).read(parts[0].file, 0)
+    shard = Scratch(scratch).get(parts[0].file, str(tmp_path)).read_bytes()
     assert count_part(parts[0], scratch, None) is None
-    assert Scratch(scratch).read(parts[0].file, 0) == shard
+    assert Scratch(scratch).get(parts[0].file, str(tmp_path)).read_bytes() == shard
     for damaged in (bytes([shard[0] ^ 1]) + shard[1:], shard[:-1], b""):
-        for partition in range(3):
-            Scratch(scratch).remove(f"merged-{partition}-counts")
         (tmp_path / "damaged").write_bytes(damaged)
         Scratch(scratch).put(tmp_path / "damaged", parts[0].file)
         with pytest.raises(Refusal, match=r"is damaged; run the same command again"):
@@ -192,12 +187,11 @@ def test_unreadable_part_is_named_with_its_place(
     ("argument", "sentence"),
     [
         ("counting.params.part=1kB", "counting.params.part=1kB is too small; the minimum is 65.5 kB"),
-        ("counting.params.partitions=0", "counting.params.partitions=0"),
         ("counting.params.workers=0", "counting.params.workers=0"),
         ("counting.params.shards=1", "counting=dask takes no parameter 'shards'; there are: scheduler, workers, part"),
         ("plan=true", "the words of text.txt are not counted yet .*and a plan counts nothing"),
         ("data.column=a", "columns are in .parquet and .jsonl files"),
-        ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them apart needs a special token"),
+        ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them separately needs a special token"),
         ("counting.params.workers=1", r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]"),
     ],
 )

@@ -32,6 +32,15 @@ class Refusal(Exception):
         self.exit_code = exit_code
 
 
+def reason(error: OSError) -> str:
+    """What went wrong, in the system's words or else the library's.
+
+    >>> reason(OSError("no range")), reason(FileNotFoundError(2, "", "x"))
+    ('no range', 'No such file or directory')
+    """
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
 def extra(module: str, what: str, group: str = "data") -> Any:
     """Import a module of the extra `group`. Raises Refusal, with the command that installs it, if it is missing."""
     try:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.common.console import say
-from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.units import bytes_text, parse_bytes
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
@@ -69,8 +69,7 @@ def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> 
         with _renamed_to(path) as part:
             yield part
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise Refusal(f"cannot write {path} ({why}); {instead}", exit_code) from error
+        raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", exit_code) from error
 
 
 @contextlib.contextmanager
@@ -179,7 +178,7 @@ def cache_folder(*parts: str) -> Path:
 
 def cache_unusable(path: Path, error: OSError) -> Refusal:
     return Refusal(
-        f"cannot use the cache {path} ({error.strerror}); set {CACHE_VARIABLE} to a folder that can be written and has "
+        f"cannot use the cache {path} ({reason(error)}); set {CACHE_VARIABLE} to a folder that can be written and has "
         "room",
         UNMEASURED,
     )

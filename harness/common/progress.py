@@ -1,186 +1,173 @@
-"""How far a piece of work is: a bar on a terminal, with rate and time left; in a log a line now and then."""
+"""Progress of long work: a bar on a terminal, with rate and time left; in a log a line now and then."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from harness.common.console import say
 from harness.common.units import BytesRead, bytes_text, count_text, duration_text, rate_text
 
 FIRST_LINE_SECONDS = 10.0
-"""What takes no longer is not told in a log; from then on a line comes whenever the time has doubled."""
-SHARE_THAT_TELLS = {"bytes": 0.02, "merges": 0.25}
-"""How much must be done before the rest can be foretold: bytes are alike, the first merges the dearest by far."""
+"""A log has no line about shorter work; from then on one whenever the time has doubled."""
+SHARE_FOR_AN_ESTIMATE = {"bytes": 0.02, "merges": 0.25}
+"""How much must be done before the rest is estimated: bytes are alike, the first merges take longest by far."""
+Advance = Callable[..., None]
+"""Called with how much is done, and with the total where it becomes known late."""
+Show = Callable[[str, str, int, int], None]
+"""Called with the stage, its detail, how many things in it are done, and of how many; 0 of 0 means unknown."""
 
 
 class Display:
     """Shows one measurement after another."""
 
     def __init__(self, total_cells: int) -> None:
-        self.console = Console(stderr=True)
         self.total_cells = total_cells
         self.cell = 0
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         self.seconds_each: float | None = None
 
     def block_done(self) -> None:
-        """Every cell has been measured equally often: now the average says what is left."""
-        self.seconds_each = (time.monotonic() - self.began) / max(1, self.cell)
+        """Update the average time of a cell: after a block each has been measured equally often."""
+        self.seconds_each = (time.monotonic() - self.started) / max(1, self.cell)
 
     def pass_over(self) -> None:
-        """One cell more, of those there are."""
+        """Count one cell, at most to the total."""
         self.cell = min(self.cell + 1, self.total_cells)
 
     @contextlib.contextmanager
-    def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Callable[[int], None]]:
-        """A bar for one measurement; yields the function that is told how much is done.
-
-        `size` is that of the file, for a trainer that reads it before it merges.
-        """
+    def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
+        """A bar for one measurement, as `bar`."""
         self.pass_over()
         waiting = self.total_cells - self.cell + 1
         left = "" if self.seconds_each is None else f", all of it {duration_text(self.seconds_each * waiting)} more"
-        numbered = f"[{self.cell}/{self.total_cells}{left}] {label}"
-        with bar(numbered, total, unit, self.console, size=size) as on_progress:
-            yield on_progress
+        with bar(f"[{self.cell}/{self.total_cells}{left}] {label}", total, unit, size=size) as advance:
+            yield advance
 
 
 @contextlib.contextmanager
-def bar(
-    label: str, total: int, unit: str, console: Console | None = None, *, size: int = 0
-) -> Iterator[Callable[[int], None]]:
-    """A bar for one piece of work; yields the function that is told how much is done. A total of 0 is not known.
+def bar(label: str, total: int, unit: str, console: Console | None = None, *, size: int = 0) -> Iterator[Advance]:
+    """A bar for one piece of work; yields the function to call with what is done. A total of 0 means unknown.
 
-    What it is told as `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
+    Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
     """
     console = console or Console(stderr=True)
-    if not console.is_terminal:
-        yield told_in_a_log(label, total, unit, size)
-        return
-    rate = TextColumn("{task.fields[rate]}", markup=False)
-    with _on_a_terminal(label, (BarColumn(), rate), console, total=total or None, rate="", unit=unit) as shown:
-        yield lambda done: update(*shown, done, total, unit, size) if shown else None
+    report: Callable[[int, int, str], None]
+    with contextlib.ExitStack() as opened:
+        if console.is_terminal:
+            columns = (BarColumn(), Rate(), TimeElapsedColumn(), TimeLeft(elapsed_when_finished=True))
+            report = opened.enter_context(_drawn(console, label, *columns, total=total or None, unit=unit))
+        else:
+            report = _logged(label)
+
+        def advance(done: int, of: int | None = None) -> None:
+            if isinstance(done, BytesRead):
+                report(done, size, "bytes")
+            else:
+                report(done, of or total, unit)
+
+        yield advance
 
 
-def update(progress: Progress, task: TaskID, done: int, total: int, unit: str, size: int) -> None:
-    if isinstance(done, BytesRead):
-        total, unit = size, "bytes"
-    if progress.tasks[0].fields["unit"] != unit:  # it has read its file, and begins to merge
-        progress.reset(task, total=total or None, unit=unit, rate="")  # all fields: it forgets the others
-    speed = progress.tasks[0].speed
-    rate = "" if not speed else f"{bytes_text(int(speed))}/s" if unit == "bytes" else f"{rate_text(speed)} {unit}/s"
-    progress.update(task, completed=done, total=total or None, rate=rate)
+@contextlib.contextmanager
+def _drawn(
+    console: Console, label: str, *columns: ProgressColumn, **task: Any
+) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
+    description = TextColumn("{task.description}", markup=False)  # a file may be called [red]
+    with Progress(description, *columns, console=console, refresh_per_second=4, transient=True) as progress:
+        number = progress.add_task(label, **task)
+
+        def report(done: int, total: int, unit: str) -> None:
+            if progress.tasks[0].fields["unit"] != unit:  # the file has been read, now it is merged
+                progress.reset(number, total=total or None, unit=unit)
+            progress.update(number, completed=done, total=total or None)
+
+        yield report
 
 
-def told_in_a_log(label: str, total: int, unit: str, size: int = 0) -> Callable[[int], None]:
-    """The function that is told how much is done, and says so after ten seconds, after twenty, after forty."""
-    began = time.monotonic()
+def _logged(label: str) -> Callable[[int, int, str], None]:
+    """A function that prints a line after ten seconds, after twenty, after forty."""
+    started = time.monotonic()
     due = FIRST_LINE_SECONDS
 
-    def on_progress(done: int) -> None:
+    def report(done: int, total: int, unit: str) -> None:
         nonlocal due
-        passed = time.monotonic() - began
+        passed = time.monotonic() - started
         if passed < due:
             return
         while due <= passed:
             due *= 2
-        read = isinstance(done, BytesRead)
-        whole, what = (size, "bytes") if read else (total, unit)
-        text = bytes_text if what == "bytes" else count_text
-        of = f" of {text(whole)}" if whole else ""
-        say(f"{label}: {text(done)}{of}{'' if what == 'bytes' else f' {what}'} after {duration_text(passed)}")
+        text = bytes_text if unit == "bytes" else count_text
+        of = f" of {text(total)}" if total else ""
+        can_estimate = total and done >= max(1, SHARE_FOR_AN_ESTIMATE.get(unit, 0.0) * total)
+        left = f", {duration_text(passed * (total - done) / done)} left" if can_estimate else ""
+        say(f"{label}: {text(done)}{of}{'' if unit == 'bytes' else f' {unit}'} after {duration_text(passed)}{left}")
 
-    return on_progress
-
-
-@contextlib.contextmanager
-def download_bar(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar for one file; yields the function that is told how many bytes there are, and of how many if it is known."""
-    with _on_a_terminal(label, (BarColumn(), DownloadColumn(), TransferSpeedColumn()), total=None) as shown:
-        yield lambda done, total: shown[0].update(shown[1], completed=done, total=total) if shown else None
+    return report
 
 
-Show = Callable[[str, str, int, int], None]
-"""Told the stage, what of it is being done, and how many of how many things in it are done; 0 of 0 is not known."""
+class Rate(ProgressColumn):
+    """The speed of a task in its unit."""
 
-
-@contextlib.contextmanager
-def stage_bar() -> Iterator[Show]:
-    """What a gate is doing right now, and how much of it is left: a new stage begins its own clock."""
-    detail = TextColumn("{task.fields[detail]}", markup=False)
-    with _on_a_terminal("gate", (BarColumn(bar_width=20), detail), total=None, detail="") as shown:
-        yield stage_by_stage(*shown) if shown else stages_in_a_log()
-
-
-def stage_by_stage(progress: Progress, task: TaskID) -> Show:
-    now = ""
-
-    def show(stage: str, detail: str, done: int, of: int) -> None:
-        nonlocal now
-        if stage != now:
-            progress.reset(task, total=of or None, description=stage)
-            now = stage
-        progress.update(task, completed=done, detail=detail)
-
-    return show
-
-
-def stages_in_a_log() -> Show:
-    """A line where a stage begins, and in a long one a line now and then."""
-    began = time.monotonic()
-    now, due = "", 0.0
-
-    def show(stage: str, detail: str, done: int, of: int) -> None:
-        nonlocal now, due
-        passed = time.monotonic() - began
-        if stage == now and passed < due:
-            return
-        now, due = stage, passed + FIRST_LINE_SECONDS
-        much = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
-        say(f"[{passed:4.0f} s] {stage}{f': {detail}' if detail else ''}{much}")
-
-    return show
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("")
+        unit = task.fields["unit"]
+        return Text(f"{bytes_text(int(task.speed))}/s" if unit == "bytes" else f"{rate_text(task.speed)} {unit}/s")
 
 
 class TimeLeft(TimeRemainingColumn):
-    """The time left, from when it can be told."""
+    """The time left, once enough is done to estimate it."""
 
     def render(self, task: Task) -> Text:
-        share = SHARE_THAT_TELLS.get(task.fields.get("unit", ""), 0.0)
+        share = SHARE_FOR_AN_ESTIMATE.get(task.fields["unit"], 0.0)
         if not task.total or task.completed < share * task.total:
             return Text("")
         return Text("ETA ").append_text(super().render(task))
 
 
 @contextlib.contextmanager
-def _on_a_terminal(
-    label: str, columns: Sequence[ProgressColumn], console: Console | None = None, **task: Any
-) -> Iterator[tuple[Progress, TaskID] | None]:
-    """A task shown by its label, these columns and the time left; None where standard error is no terminal."""
-    console = console or Console(stderr=True)
+def stage_bar() -> Iterator[Show]:
+    """What a gate is doing right now; a new stage starts its own clock."""
+    console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield _logged_stages()
         return
-    described = TextColumn("{task.description}", markup=False)  # a file may be called [red]
-    times = TimeElapsedColumn(), TimeLeft(elapsed_when_finished=True)
-    # Few pictures a second, and the bar is gone when the work is over: the table comes after it.
-    with Progress(described, *columns, *times, console=console, refresh_per_second=4, transient=True) as progress:
-        yield progress, progress.add_task(label, **task)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[detail]}", markup=False),
+    )
+    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4, transient=True) as progress:
+        number = progress.add_task("gate", total=None, detail="")
+
+        def show(stage: str, detail: str, done: int, of: int) -> None:
+            if stage != progress.tasks[0].description:
+                progress.reset(number, total=of or None, description=stage)
+            progress.update(number, completed=done, detail=detail)
+
+        yield show
+
+
+def _logged_stages() -> Show:
+    """A line where a stage starts, and in a long one a line now and then."""
+    started = time.monotonic()
+    current, due = "", 0.0
+
+    def show(stage: str, detail: str, done: int, of: int) -> None:
+        nonlocal current, due
+        passed = time.monotonic() - started
+        if stage == current and passed < due:
+            return
+        current, due = stage, passed + FIRST_LINE_SECONDS
+        position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
+        say(f"[{passed:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")
+
+    return show

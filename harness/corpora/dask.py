@@ -1,8 +1,8 @@
 """Counting a text where it is: in parts, by workers of Dask on this machine or of a cluster.
 
-A worker counts a part and leaves its words in the scratch folder as one file of sorted runs, one run for each partition
-of the words by their hash. A part that has its file is not counted again. Then each partition is merged from all files,
-and the partitions become one table.
+A worker counts a part and leaves its words in the scratch folder as one shard: a sorted run for each partition of the
+words by their hash. A part that has its shard is not counted again. Then this process merges the partitions of all
+shards into one table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from harness.common.units import bytes_text, count_text, counted_text, parse_byt
 from harness.corpora.cards import counted_otherwise
 from harness.corpora.files import CorpusFile
 from harness.corpora.formats import COLUMN, WHOLE, kind_of
-from harness.corpora.local import append, documents_in, made_of, name_of, separator_of
+from harness.corpora.local import append, documents_in, is_url, made_of, name_of, separator_of
 from harness.corpora.parts import (
     GROUP,
     Member,
@@ -44,7 +44,6 @@ from harness.corpora.parts import (
     Reading,
     Scratch,
     divide,
-    is_url,
     local_state,
     members,
     one_line,
@@ -55,7 +54,9 @@ from harness.worker import word_store
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
 
-COLUMNS = [name for name, _ in word_store.COLUMNS]
+PARTITIONS = 16
+TRAILER = struct.Struct(f"<{PARTITIONS + 1}Q")
+"""Ends a shard: where the run of each partition stops, and the checksum of all runs."""
 SMALLEST_PART = 1 << 16
 SHARE_IN_SHARDS = 0.35
 """About what the shards take of a text's bytes, for the first line of output: parts of 64 MB of English take 0.25."""
@@ -75,7 +76,6 @@ class Settings:
     scheduler: str | None
     workers: int
     part_bytes: int
-    partitions: int
     scratch: str
     keep: bool
     memory: int | None
@@ -85,17 +85,19 @@ def settings_of(params: Mapping[str, Any], memory: int | None) -> Settings:
     """Check the parameters. Raises Refusal for invalid ones."""
     workers, scratch = params["workers"], params["scratch"]
     at_least("counting.params.workers", 1 if workers is None else workers)
-    at_least("counting.params.partitions", params["partitions"])
     part_bytes = parse_bytes(params["part"], "counting.params.part")
     if part_bytes < SMALLEST_PART:
         raise Refusal(f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     place = files.cache_folder("parts") if scratch is None else scratch if is_url(scratch) else Path(scratch).absolute()
-    number, keep = workers or cores or 1, bool(params["keep"])
-    return Settings(params["scheduler"], number, part_bytes, params["partitions"], str(place), keep, memory)
+    number = workers or cores()
+    return Settings(params["scheduler"], number, part_bytes, str(place), bool(params["keep"]), memory)
 
 
-# What workers do. Each function may run any number of times, anywhere, and may be killed at any moment.
+def cores() -> int:
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+
+
+# What workers do. It may run any number of times, anywhere, and may be killed at any moment.
 
 
 def count_part(part: Part, folder: str, memory: int | None) -> str | None:
@@ -120,19 +122,21 @@ def count_part(part: Part, folder: str, memory: int | None) -> str | None:
             return str(error).replace(place, place + origin(part), 1)
         except Exception as error:  # whatever the libraries of all the services raise
             return unreadable(str(part), error)
-        write_runs(scratch, part, word_counts)
+        write_shard(scratch, part.file, word_counts)
     return None
 
 
 @contextlib.contextmanager
 def refusing(folder: str) -> Iterator[None]:
-    """An OSError of the block is a Refusal on the room in the scratch folder."""
+    """Any error of the block is a Refusal that says the scratch folder needs room."""
     try:
         yield
-    except OSError as error:
+    except Refusal:
+        raise
+    except Exception as error:  # whatever the libraries of all the services raise
         raise Refusal(
-            f"{folder} cannot take the shards of the words ({error.strerror or one_line(error)}); make room or set "
-            f"counting.params.scratch=FOLDER, and {AGAIN}: it resumes from the parts that are counted",
+            f"{folder} cannot take the shards of the words ({getattr(error, 'strerror', None) or one_line(error)}); "
+            f"make room or set counting.params.scratch=FOLDER, and {AGAIN}: it resumes from the parts that are counted",
             UNMEASURED,
         ) from error
 
@@ -140,23 +144,22 @@ def refusing(folder: str) -> Iterator[None]:
 def origin(part: Part) -> str:
     """What an offset counts if it does not count the bytes of the file."""
     if part.is_plain or part.is_whole:
-        return made_of(part.member.path())
+        return made_of(part.member)
     return f" of the texts in its bytes {part.first} to {part.last}"
 
 
 def count_words(part: Part, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
     corpus, separator = part.reading.corpus, part.reading.separator.encode()
-    path = part.member.path(sequential=part.is_whole and kind_of(part.member.path()) != ".parquet")
     if not part.is_plain:
         between = WHOLE if part.is_whole else (part.first, part.last)
 
         def write_documents(text: BinaryIO) -> None:
-            for document in documents_in(path, part.reading.column, lambda _: None, between):
+            for document in documents_in(part.member, part.reading.column, lambda _: None, between):
                 append(text, document, separator)
 
         return counting.count_stream(corpus, write_documents, memory)
-    with path.open("rb") as file:
+    with part.member.open() as file:
 
         def read(start: int, length: int) -> bytes:
             file.seek(start)
@@ -181,62 +184,19 @@ def copy(file: BinaryIO, length: int, text: BinaryIO) -> None:
         length -= len(block)
 
 
-def write_runs(scratch: Scratch, part: Part, word_counts: WordCounts) -> None:
-    """Put the runs of all partitions into one file, followed by where each ends and by their checksums."""
+def write_shard(scratch: Scratch, name: str, word_counts: WordCounts) -> None:
     with tempfile.NamedTemporaryFile(prefix=".", dir=scratch.workspace(), delete=False) as file:
-        stops = counting.write_runs(word_counts, part.reading.partitions, file)  # type: ignore[arg-type]
+        stops = counting.write_runs(word_counts, PARTITIONS, file)  # type: ignore[arg-type]
         file.seek(0)
-        checksums = [zlib.crc32(file.read(stop - start)) for start, stop in zip([0, *stops], stops, strict=False)]
-        file.write(struct.pack(f"<{2 * len(stops)}Q", *stops, *checksums))
-    scratch.put(Path(file.name), part.file)
-
-
-def merge_partition(partition: int, partitions: int, names: Sequence[str], folder: str) -> None:
-    """Merge the runs of one partition from all files into three columns. Raises Refusal.
-
-    The runs are copied to this machine and read from front to back, so the memory does not grow with them.
-    """
-    scratch, columns = Scratch(folder), merged(partition)
-    with refusing(folder), tempfile.TemporaryDirectory(prefix=".", dir=scratch.workspace()) as here:
-        if scratch.exists(columns[-1]):
-            return
-        with contextlib.ExitStack() as opened:
-            runs, *files = (opened.enter_context(Path(here, name).open("w+b")) for name in ("runs", *COLUMNS))
-            counting.merge_runs(copied_runs(scratch, partition, partitions, names, runs), *files)
-        for name, column in zip(COLUMNS, columns, strict=True):  # the last says that all are there
-            scratch.put(Path(here, name), column)
-
-
-def merged(partition: int) -> list[str]:
-    return [f"merged-{partition}-{name}" for name in COLUMNS]
-
-
-def copied_runs(
-    scratch: Scratch, partition: int, partitions: int, names: Sequence[str], file: BinaryIO
-) -> list[WordCounts]:
-    """Copy the runs of a partition into `file` and map them. Raises Refusal for a damaged one, which is removed."""
-    bounds = [0]
-    for name in names:
-        try:
-            numbers = struct.unpack(f"<{2 * partitions}Q", scratch.read(name, -16 * partitions))
-            run = scratch.read(name, *(0, *numbers)[partition : partition + 2])
-            if zlib.crc32(run) != numbers[partitions + partition]:
-                raise ValueError
-        except (ValueError, struct.error, FileNotFoundError):
-            scratch.remove(name)
-            raise Refusal(f"{scratch.place}/{name} is damaged; {AGAIN} to count its part again", UNMEASURED) from None
-        file.write(run)
-        bounds.append(bounds[-1] + len(run))
-    file.flush()
-    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return [counting.run_in(content[start:stop]) for start, stop in zip(bounds, bounds[1:], strict=False)]
+        file.write(TRAILER.pack(*stops, zlib.crc32(file.read())))
+    scratch.put(Path(file.name), name)
 
 
 # What the command does
 
 
 class Lost(Exception):
-    """The scheduler is gone; the files of finished parts are there."""
+    """The scheduler is gone; the shards of finished parts are there."""
 
 
 def counted_table(
@@ -246,7 +206,7 @@ def counted_table(
 
     Raises Refusal, with one sentence that says what is left and how to resume.
     """
-    name, listed, reading = text_of(card, corpus, settings.partitions, file)
+    name, listed, reading = text_of(card, corpus, file)
     parts = divide(listed, reading, settings.part_bytes)
     size = f"{bytes_text(sum(part.size for part in parts))} in {counted_text(len(listed), 'file')}"
     label = f"{size}, {counted_text(len(parts), 'part')}"
@@ -264,16 +224,14 @@ def counted_table(
     return table
 
 
-def text_of(
-    card: Mapping[str, Any], corpus: Corpus, partitions: int, file: CorpusFile | None
-) -> tuple[str, list[Member], Reading]:
-    """Name, files and reading of a text. Raises Refusal if its documents cannot be counted apart."""
+def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> tuple[str, list[Member], Reading]:
+    """Name, files and reading of a text. Raises Refusal if its documents cannot be counted separately."""
     if file is not None:
         name, listed = file.name, [Member(str(file.path), file.bytes, local_state(file.path))]
     else:
         listed = members(card["path"])
-        name = name_of(card["path"], [each.path() for each in listed])
-    has_rows = any(kind_of(member.path()) for member in listed)
+        name = name_of(card["path"], listed)  # type: ignore[arg-type]
+    has_rows = any(kind_of(member) for member in listed)  # type: ignore[arg-type]
     if card.get("column") is not None and not has_rows and file is None:
         raise Refusal(
             f"data.column={card['column']}, but {card['path']} is plain text; columns are in .parquet and .jsonl files"
@@ -283,15 +241,15 @@ def text_of(
         separator, tokens = separator_of(card, corpus.special_tokens, len(listed)), corpus.special_tokens
         if separator not in tokens or not counting.ends_a_part(separator, tokens):
             raise Refusal(
-                f"{separator!r} is between the files, and counting them apart needs a special token there that no "
+                f"{separator!r} is between the files, and counting them separately needs a special token there that no "
                 "other can overlap; put such a token first in special_tokens"
             )
-    return name, listed, Reading(corpus, separator, card.get("column") or COLUMN, partitions)
+    return name, listed, Reading(corpus, separator, card.get("column") or COLUMN)
 
 
 @dataclass(frozen=True)
 class Counting:
-    """Parts to be counted and merged, and where their files lie."""
+    """Parts to be counted and merged, and where their shards are."""
 
     name: str
     label: str
@@ -306,7 +264,6 @@ class Counting:
         try:
             with workers(self.settings, self.scratch.workspace()) as run:
                 self.count(run, left)
-                self.merge(run)
         except Lost:
             scheduler, counted = self.settings.scheduler or "on this machine", len(self.parts) - len(self.missing())
             raise Refusal(
@@ -314,7 +271,7 @@ class Counting:
                 f"{self.scratch.place}, {AGAIN} for the rest",
                 UNMEASURED,
             ) from None
-        self.assemble(place)
+        self.merge(place)
         if not self.settings.keep:
             self.scratch.remove()
 
@@ -343,11 +300,10 @@ class Counting:
     def count(self, run: Run, parts: list[Part]) -> None:
         """Have these parts counted. Raises Refusal that names those that cannot be read."""
         total, left = (sum(part.size for part in each) for each in (self.parts, parts))
-        calls = [(part, self.scratch.place, self.settings.memory) for part in parts]
-        failed = []
+        failed: list[str] = []
         with bar(f"counting {self.name}", total, "bytes") as show:
-            for (part, *_), failure in run(count_part, calls):
-                failed += [failure] * (failure is not None)
+            for part, failure in run(parts, self.scratch.place, self.settings.memory):
+                failed += [failure] if failure is not None else []
                 left -= part.size
                 show(total - left)
         if failed:
@@ -355,28 +311,53 @@ class Counting:
             stay = [f"the other parts are counted and stay in {self.scratch.place}"] * (len(failed) < len(self.parts))
             raise Refusal("; ".join([*sorted(failed)[:MOST_SHOWN], *more, *stay]), UNMEASURED)
 
-    def merge(self, run: Run) -> None:
-        total, names = self.settings.partitions, sorted(part.file for part in self.parts)
-        calls = [(partition, total, names, self.scratch.place) for partition in range(total)]
-        with bar(f"merging the words of {self.name}", total, "partitions") as show:
-            for done, _ in enumerate(run(merge_partition, calls), 1):
-                show(done)
+    def merge(self, place: Path) -> None:
+        """Merge all shards into one word store, several partitions at once.
 
-    def assemble(self, place: Path) -> None:
-        """Make one word store of the merged partitions."""
-        with Columns(place) as columns:
-            for partition in range(self.settings.partitions):
-                with tempfile.TemporaryDirectory(prefix=".", dir=self.scratch.workspace()) as here:
-                    for column, name in zip(merged(partition), COLUMNS, strict=True):
-                        self.scratch.get(column, Path(here, name))
-                    columns.append_columns(Path(here))
+        Runs are read from front to back, so the memory does not grow with them.
+        """
+        with (
+            tempfile.TemporaryDirectory(prefix=".", dir=self.scratch.workspace()) as here,
+            Columns(place) as columns,
+            concurrent.futures.ThreadPoolExecutor(cores()) as pool,
+            bar(f"merging the words of {self.name}", PARTITIONS, "partitions") as show,
+        ):
+            shards = [self.shard(name, here) for name in sorted(part.file for part in self.parts)]
+            merged = pool.map(functools.partial(merge_partition, here, shards), range(PARTITIONS))
+            for done, folder in enumerate(merged, 1):
+                columns.append_columns(folder)
+                shutil.rmtree(folder)
+                show(done)
         check_positions(self.name, place)
         word_store.finish(place)
 
+    def shard(self, name: str, folder: str) -> list[WordCounts]:
+        """The runs of a shard, mapped. Raises Refusal for a damaged one, which is removed."""
+        with refusing(self.scratch.place), self.scratch.get(name, folder).open("rb") as file:
+            try:
+                content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                *stops, checksum = TRAILER.unpack(content[-TRAILER.size :])
+                if zlib.crc32(content[: stops[-1]]) != checksum:
+                    raise ValueError
+            except (ValueError, struct.error):
+                self.scratch.remove(name)
+                place = f"{self.scratch.place}/{name}"
+                raise Refusal(f"{place} is damaged; {AGAIN} to count its part again", UNMEASURED) from None
+        return [counting.run_in(content[start:stop]) for start, stop in zip([0, *stops], stops, strict=False)]
 
-Call = tuple[Any, ...]
-Run = Callable[[Callable[..., Any], Sequence[Call]], Iterator[tuple[Call, Any]]]
-"""Calls a function with each tuple of arguments; yields the arguments with the result, in the order of finishing."""
+
+def merge_partition(folder: str, shards: Sequence[Sequence[WordCounts]], partition: int) -> Path:
+    """Merge the runs of one partition from all shards into the columns of a new folder. Raises Refusal."""
+    place = Path(folder, f"merged-{partition}")
+    with refusing(folder), contextlib.ExitStack() as opened:
+        place.mkdir()
+        columns = [opened.enter_context((place / name).open("w+b")) for name, _ in word_store.COLUMNS]
+        counting.merge_runs([shard[partition] for shard in shards], *columns)
+    return place
+
+
+Run = Callable[[Sequence[Part], str, int | None], Iterator[tuple[Part, str | None]]]
+"""Calls `count_part` with each part, yields the parts with the results, in the order of finishing."""
 
 
 @contextlib.contextmanager
@@ -385,7 +366,8 @@ def workers(settings: Settings, folder: str) -> Iterator[Run]:
     distributed, dask = (extra(name, "counting=dask", GROUP) for name in ("distributed", "dask"))
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as opened:
-        address, check = settings.scheduler, None
+        address = settings.scheduler
+        check: Callable[[], None] = lambda: None  # noqa: E731
         if address is None:
             opened.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": INNOCENT}))
             quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
@@ -401,7 +383,7 @@ def workers(settings: Settings, folder: str) -> Iterator[Run]:
                 UNMEASURED,
             ) from error
         opened.callback(close, client)
-        if check is None:
+        if settings.scheduler is not None:
             client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT))
             if not client.nthreads():
                 say(f"waiting for the first worker of {address}")
@@ -449,15 +431,13 @@ def close(client: Any) -> None:
 
 
 def run_tasks(
-    client: Any, check: Callable[[], None] | None, function: Callable[..., Any], calls: Sequence[Call]
-) -> Iterator[tuple[Call, Any]]:
+    client: Any, check: Callable[[], None], parts: Sequence[Part], folder: str, memory: int | None
+) -> Iterator[tuple[Part, str | None]]:
     """See `Run`. Raises Lost if the scheduler is gone, Refusal if a task raises it or no worker can run a task."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    futures = {}
+    futures = {client.submit(count_part, part, folder, memory, pure=False): part for part in parts}
     try:
-        for call in calls:
-            future = client.submit(function, *call, pure=False)
-            futures[future] = call
+        for future in futures:
             future.add_done_callback(ended.put)
         while futures:
             future, result = next_result(client, check, ended)
@@ -469,10 +449,10 @@ def run_tasks(
             client.cancel(list(futures), force=True)
 
 
-def next_result(client: Any, check: Callable[[], None] | None, ended: queue.SimpleQueue[Any]) -> tuple[Any, Any]:
+def next_result(client: Any, check: Callable[[], None], ended: queue.SimpleQueue[Any]) -> tuple[Any, Any]:
     """The next future that is done, with its result, which is computed again if its worker is killed before."""
     while True:
-        try:
+        with contextlib.suppress(queue.Empty):
             future = ended.get(timeout=SECONDS_BETWEEN_CHECKS)
             try:
                 return future, future.result(timeout=SECONDS_BETWEEN_CHECKS)
@@ -488,9 +468,6 @@ def next_result(client: Any, check: Callable[[], None] | None, ended: queue.Simp
                     "version of bpe-harness and memory for a part, see counting.params.part",
                     UNMEASURED,
                 ) from error
-        except queue.Empty:
-            pass
         if client.status not in ("running", "connecting"):
             raise Lost
-        if check is not None:
-            check()
+        check()

