@@ -92,8 +92,7 @@ def test_the_list_names_every_card(capsys: pytest.CaptureFixture[str]) -> None:
     code, shown, _ = ran(capsys, "list")
     assert code == OK
     assert {line.split()[0] for line in shown.splitlines()[2:]} == set(cards())
-    assert "| big_txt | English | 6.49 MB | no |" in ran(capsys, "list", "--format", "markdown")[1]
-    assert "\nbig_txt,English,6488666,no," in ran(capsys, "list", "--format", "csv")[1]
+    assert re.search(r"big_txt +English +6.49 MB +no ", shown)
 
 
 def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:

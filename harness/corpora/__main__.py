@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,16 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.common import files
-from harness.common.console import Parser, csv_text, say, tell, terminal_text
+from harness.common.console import Parser, say, tell, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
-from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text
 from harness.corpora import prepare
 from harness.corpora.cards import (
     ADVICE,
     FIND,
     OF_THE_COUNT,
-    OF_THE_FILE,
     Card,
     card_of,
     cards,
@@ -50,11 +46,11 @@ examples:
   python -m harness.corpora cache                    what is kept between runs
   head -c 1000 "$(python -m harness.corpora path big_txt)"
 
-Files are kept in ~/.cache/bpe-harness, or where BPE_HARNESS_CACHE says. An interrupted
-fetch goes on when it is called again; a file that is not what its card says is never placed.
+Files are in ~/.cache/bpe-harness, or in the folder that BPE_HARNESS_CACHE names. An interrupted
+fetch resumes when it is called again; a file that is not what its card describes is never placed.
 
-exit code: 0; 2 for a usage error; 22 if a file is not there, cannot be had or is not what
-its card says; 130 if it was interrupted."""
+exit code: 0; 2 for a usage error; 22 if a file is missing, cannot be fetched or is not what
+its card describes; 130 if interrupted."""
 HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
 UNKNOWN = "-"
 GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(files.KINDS)}
@@ -63,7 +59,9 @@ GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(fil
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(argv)
-    return guarded(lambda: arguments.do(arguments), kept="what has come is kept, the same command goes on from there")
+    return guarded(
+        lambda: arguments.do(arguments), kept="what has arrived is kept, run the same command again to resume"
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -79,9 +77,7 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(do=do)
         return added
 
-    formats = ("terminal", "markdown", "csv")
-    added = command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
-    added.add_argument("--format", choices=formats, default=formats[0], help="(default: %(default)s)")
+    command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
     added = command("fetch", fetch_all, "download what is not here yet, check it, and put it in its place")
     added.add_argument("names", metavar="NAME", nargs="+")
     for name, do, about in (
@@ -98,60 +94,35 @@ def parser() -> argparse.ArgumentParser:
         metavar="KIND",
         help="remove copies, all, or one of: %(choices)s; what a run uses stays, the rest is made again when needed",
     )
-    about = "the words of a data set with their counts as Parquet; counted first if they are not kept"
-    add_arguments(command("counts", export, about))
+    added = command("counts", export, "the words of a data set with their counts as Parquet; counted first if missing")
+    added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
+    added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
+    about = "without words that occur less often (default: %(default)s)"
+    added.add_argument("--least", metavar="N", type=int, default=1, help=about)
+    about = "as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB"
+    added.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=about)
     return parser
 
 
-def list_all(arguments: argparse.Namespace) -> int:
-    every = list(cards().values())
-    if arguments.format == "terminal":
-        print_list(every, Console())
-    else:
-        sys.stdout.write(list_as_csv(every) if arguments.format == "csv" else list_as_markdown(every))
+def list_all(_: argparse.Namespace) -> int:
+    print_list(cards().values(), Console())
     return OK
 
 
-def row(card: Card) -> tuple[str, ...]:
-    size = card["facts"].get("bytes")
-    texts = (
-        card["language"],
-        UNKNOWN if size is None else bytes_text(size),
-        state(card),
-        card["licence"],
-        card["about"],
-    )
-    return card["name"], *(text or UNKNOWN for text in texts)
-
-
 def print_list(cards: Iterable[Card], console: Console) -> None:
-    """A line for each data set; what it is folds where the terminal is narrow."""
+    """Print a line for each data set; what it is folds where the terminal is narrow."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, header_style="bold")
     for heading in HEADINGS[:-1]:
         table.add_column(heading, justify="right" if heading == "bytes" else "left", no_wrap=heading != "licence")
     table.add_column(HEADINGS[-1], min_width=20)
     for card in cards:
-        table.add_row(*map(Text, map(terminal_text, row(card))), style="" if state(card) != "no" else "dim")
+        here, size = state(card), card["facts"].get("bytes")
+        texts = (card["language"], "" if size is None else bytes_text(size), here, card["licence"], card["about"])
+        cells = (Text(terminal_text(text or UNKNOWN)) for text in (card["name"], *texts))
+        table.add_row(*cells, style="dim" if here == "no" else "")
     if not console.is_terminal:
         table.width = console.measure(table, options=console.options.update(max_width=10**6)).maximum
     console.print(table, crop=False)
-
-
-def list_as_markdown(cards: Sequence[Card]) -> str:
-    cells = zip(*map(row, cards), strict=True)
-    columns = [Column(heading, column, heading == "bytes") for heading, column in zip(HEADINGS, cells, strict=True)]
-    return sheet_to_markdown(Sheet([], columns, [], []))
-
-
-def list_as_csv(cards: Iterable[Card]) -> str:
-    """For other programs: sizes whole, and nothing where nothing is known."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADINGS)
-    for card in cards:
-        cells = dict(zip(HEADINGS, row(card), strict=True)) | {"bytes": card["facts"].get("bytes", "")}
-        writer.writerow("" if cell == UNKNOWN else csv_text(str(cell)) for cell in cells.values())
-    return text.getvalue()
 
 
 def info(arguments: argparse.Namespace) -> int:
@@ -198,22 +169,22 @@ def path(arguments: argparse.Namespace) -> int:
 def verify(arguments: argparse.Namespace) -> int:
     """Compare a data set's file with its card, fact by fact."""
     card = card_of(arguments.name)
-    name, kind = card["name"], card["source"]["kind"]
+    name = card["name"]
     if is_table(card):
         table = prepare(card, [])  # which compares every fact
         tell(f"{name}: {table.path}\n  {table.bytes} bytes of words, as the card says")
         return OK
-    if kind not in FIND:
+    if card["source"]["kind"] not in FIND:
         raise Refusal(f"{name} is your own file; its card has no facts to compare it with")
     path = find(card)
     check_readable(path)
     facts = facts_of(path)
     wrong = differing(card, facts)
     tell(f"{name}: {path}")
-    for fact in OF_THE_FILE:
-        verdict = "not on the card" if fact not in card["facts"] else "as the card says"
-        verdict = f"the card says {card['facts'][fact]}" if fact in wrong else verdict
-        tell(f"  {fact:<8}{facts[fact]}  {verdict}")
+    for fact, value in facts.items():
+        expected = card["facts"].get(fact)
+        verdict = "not on the card" if expected is None else "as the card says"
+        tell(f"  {fact:<8}{value}  {f'the card says {expected}' if fact in wrong else verdict}")
     if counted := [fact for fact in OF_THE_COUNT if fact in card["facts"]]:
         tell(f"  {', '.join(counted)}: compared when its words are counted (python -m harness data={name})")
     if wrong:
@@ -238,25 +209,6 @@ def show_cache(arguments: argparse.Namespace) -> int:
         "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
     )
     return OK
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
-    parser.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
-    parser.add_argument(
-        "--least",
-        metavar="N",
-        type=int,
-        default=1,
-        help="without words that are seen less often (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB",
-    )
 
 
 def export(arguments: argparse.Namespace) -> int:
