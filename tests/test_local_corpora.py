@@ -263,7 +263,7 @@ def test_facts_are_of_the_text_and_not_of_its_packing(tmp_path: Path) -> None:
 def test_an_absent_library_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.zst").write_bytes(zstandard.compress(b"a"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert "a.zst needs zstandard, which is not installed; run python -m pip install 'bpe-harness[data]'" in refusal_of(
+    assert "a .zst file needs zstandard, which is not installed; run python -m pip install 'bpe-harness[data]'" in refusal_of(
         tmp_path / "a.zst"
     )
     assert extra("json", "this") is json

@@ -31,12 +31,12 @@ WHOLE: Between = (0, None)
 BEGINNINGS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
 
 
-def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0) -> Iterator[bytes]:
+def blocks_of(path: Path, show: Show, start: int = 0) -> Iterator[bytes]:
     """The blocks of a file's plain text; `show` is called with the bytes read from it.
 
     An uncompressed file can be read from byte `start` on. Raises Refusal with the place if the file is damaged.
     """
-    kind = path.suffix.lower() if suffix is None else suffix
+    kind = path.suffix.lower()
     reader = READERS.get(kind, plain_blocks)
     with path.open("rb") as file:
         try:
@@ -44,7 +44,7 @@ def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0)
                 file.seek(start)
             if reader is not plain_blocks and not file.peek(1):
                 raise EOFError
-            for block in reader(file, path):
+            for block in reader(file):
                 show(file.tell())
                 yield block
         except EOFError:
@@ -62,22 +62,14 @@ def blocks_of(path: Path, show: Show, suffix: str | None = None, start: int = 0)
             ) from error
 
 
-def plain_blocks(file: IO[bytes], _: Path) -> Iterator[bytes]:
+def plain_blocks(file: Any) -> Iterator[bytes]:
     while block := file.read(BLOCK_BYTES):
         yield block
 
 
-def opened_with(open_stream: Callable[[IO[bytes]], Any]) -> Callable[[IO[bytes], Path], Iterator[bytes]]:
-    def blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
-        with open_stream(file) as stream:
-            yield from plain_blocks(stream, path)
-
-    return blocks
-
-
-def zstandard_blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
+def zstandard_blocks(file: IO[bytes]) -> Iterator[bytes]:
     """One frame after another. The library's own reader accepts half a frame, so the ends are checked here."""
-    unpacker = extra("zstandard", path.name).ZstdDecompressor(max_window_size=1 << 31)
+    unpacker = extra("zstandard", "a .zst file").ZstdDecompressor(max_window_size=1 << 31)
     frame = None
     while packed := file.read(COMPRESSED_AT_ONCE):
         while packed:
@@ -90,10 +82,10 @@ def zstandard_blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
         raise EOFError
 
 
-READERS: dict[str, Callable[[IO[bytes], Path], Iterator[bytes]]] = {
-    ".gz": opened_with(lambda file: gzip.GzipFile(fileobj=file)),
-    ".bz2": opened_with(bz2.BZ2File),
-    ".xz": opened_with(lzma.LZMAFile),
+READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
+    ".gz": lambda file: plain_blocks(gzip.GzipFile(fileobj=file)),
+    ".bz2": lambda file: plain_blocks(bz2.BZ2File(file)),
+    ".xz": lambda file: plain_blocks(lzma.LZMAFile(file)),  # noqa: SIM115 - the caller closes the file
     ".zst": zstandard_blocks,
 }
 
@@ -129,15 +121,12 @@ def parquet_texts(path: Path, column: str, show: Show, between: Between) -> Iter
                 counted = {"word", "count"} <= set(names)
                 raise no_column(path, column, names, otherwise=", or data=words to train on its counts" * counted)
             for before, batch in batches_of(file, column, between):
-                done, values = before, batch.column(0)
-                for place in range(len(values)):
+                for done, scalar in enumerate(batch.column(0), before + 1):
                     try:
-                        value = values[place].as_py()
+                        value = scalar.as_py()
                     except UnicodeDecodeError as error:
-                        why = f"column {column!r} is not UTF-8 ({error})"
-                        raise refused(path, f"row {done + place + 1}", why) from error
-                    yield text_in(value, path, f"row {done + place + 1}", column)
-                done += len(values)
+                        raise refused(path, f"row {done}", f"column {column!r} is not UTF-8 ({error})") from error
+                    yield text_in(value, path, f"row {done}", column)
                 show(size * done // file.metadata.num_rows)
     except (OSError, ValueError, NotImplementedError) as error:
         raise Damaged(

@@ -260,12 +260,11 @@ def unpacked(text: Path) -> Path:
     kind = next((kind for beginning, kind in BEGINNINGS.items() if head.startswith(beginning)), None)
     if kind is None:
         return text
-    plain = text.with_name("unpacked standard input")
-    with plain.open("wb") as file, bar("unpacking standard input", text.stat().st_size, "bytes") as show:
+    packed = text.rename(text.with_suffix(kind))
+    with text.open("wb") as file, bar("unpacking standard input", packed.stat().st_size, "bytes") as show:
         try:
-            for block in blocks_of(text, show, kind):
-                file.write(block)
+            file.writelines(blocks_of(packed, show))
         except Refusal as refusal:
-            raise Refusal(f"{refusal}".replace(str(text), "standard input"), refusal.exit_code) from refusal
-    text.unlink()
-    return plain
+            raise Refusal(f"{refusal}".replace(str(packed), "standard input"), refusal.exit_code) from refusal
+    packed.unlink()
+    return text
