@@ -84,13 +84,21 @@ def test_what_a_killed_run_had_half_made_is_listed_and_cleared(
     assert [path.name for path in kept.iterdir()] == ["one"]
 
 
-def test_over_the_limit_the_longest_unused_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_the_limit_the_longest_unused_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = sliced(tmp_path, 700), sliced(tmp_path, 800)
     let_go()
     os.utime(second.parent, (1, 1))
     monkeypatch.setenv(files.LIMIT_VARIABLE, "2kB")
     third = sliced(tmp_path, 900)
     assert [path.exists() for path in (first, second, third)] == [True, False, True]
+    assert main(["cache"]) == OK
+    where, slices, *_ = capsys.readouterr().out.splitlines()
+    assert (where, slices.split()[:5]) == (str(files.cache_folder()), ["slices", "1.60", "kB", "2", "copies"])
+    monkeypatch.setenv(files.LIMIT_VARIABLE, "much")
+    assert main(["cache"]) == USAGE
+    assert "BPE_HARNESS_CACHE_LIMIT=much is not a size" in capsys.readouterr().err
 
 
 def test_a_large_copy_is_told(
@@ -102,16 +110,3 @@ def test_a_large_copy_is_told(
     assert capsys.readouterr().err == f"{told}python -m harness.corpora cache lists and clears such copies\n"
     sliced(tmp_path, 700)
     assert capsys.readouterr().err == ""
-
-
-def test_the_command_lists_what_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sliced(tmp_path, 500)
-    assert main(["cache"]) == OK
-    where, slices, *_ = capsys.readouterr().out.splitlines()
-    assert where == str(files.cache_folder())
-    assert slices.split()[:4] == ["slices", "501", "B", "1"]
-    monkeypatch.setenv(files.LIMIT_VARIABLE, "much")
-    assert main(["cache"]) == USAGE
-    assert "BPE_HARNESS_CACHE_LIMIT=much is not a size" in capsys.readouterr().err

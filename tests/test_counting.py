@@ -20,7 +20,7 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter
 from variants.counting import pretokenize, processes
 from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
@@ -53,7 +53,6 @@ BROKEN = [
     b"\xf4\x90\x80\x80",
 ]
 
-valid_files = st.lists(st.sampled_from(PIECES), max_size=40).map(b"".join)
 any_files = st.lists(st.sampled_from(PIECES + BROKEN), max_size=40).map(b"".join)
 one_call = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -120,26 +119,22 @@ def documents_with_offsets(content: bytes, special_tokens: tuple[str, ...]) -> l
     return found
 
 
-@given(any_files, st.sampled_from(SPECIALS), st.integers(1, 9))
+@given(any_files, st.sampled_from(SPECIALS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
 @one_call
-def test_replacing_does_not_depend_on_where_the_chunks_end(
-    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int
+def test_serial_is_the_definition_at_any_chunk_size(
+    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int, errors: str
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens, errors="replace")
+    corpus = Corpus(file_of(tmp_path, content), special_tokens, errors=errors)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
-        assert list(serial(corpus).items()) == words_by_definition(content, special_tokens, "replace")
-
-
-@given(valid_files, st.sampled_from(SPECIALS), st.integers(1, 9))
-@one_call
-def test_serial_is_the_definition_whatever_the_size_of_a_chunk(
-    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int
-) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
-        assert list(serial(corpus).items()) == words_by_definition(content, special_tokens, "strict")
+        try:
+            want = words_by_definition(content, special_tokens, errors)
+        except UnicodeDecodeError as error:
+            with pytest.raises(InvalidText) as raised:
+                serial(corpus)
+            assert raised.value.offset == error.start  # noqa: PT017
+        else:
+            assert list(serial(corpus).items()) == want
 
 
 def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +150,6 @@ def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytes
     assert word_counts[b" words"] == 60_000
     # The buffer, the document cut out of it, its text and a chunk; the file is thirty documents.
     assert peak < 8 * len(largest)
-
-
-def test_text_outside_all_special_tokens_is_counted(tmp_path: Path) -> None:
-    corpus = Corpus(file_of(tmp_path, b"first<|e|><|e|>\r\n<|e|>last\r"), ("<|e|>",))
-    assert dict(serial(corpus)) == {b"first": 1, b"\r\n": 1, b"last": 1, b"\r": 1}
 
 
 @pytest.mark.parametrize(
@@ -180,11 +170,6 @@ def test_whole_matches_that_are_not_empty_are_the_words(
 ) -> None:
     corpus = Corpus(file_of(tmp_path, b"ab ab c"), (), pattern, partial=True)
     assert list(serial(corpus).items()) == words
-
-
-def test_raw_bytes_need_not_be_text(tmp_path: Path) -> None:
-    corpus = Corpus(file_of(tmp_path, b"\xff\x00<e>\xe4<e>\xff\x00"), ("<e>",), None)
-    assert list(serial(corpus).items()) == [(b"\xff\x00", 2), (b"\xe4", 1)]
 
 
 @pytest.mark.parametrize("content", [b"ab cd<|e|>ab<|e|>", b"<|e|> \n <|e|>a", b"", b"<|e|>", b"a\xff<|e|>b\xe4\xb8"])
@@ -252,13 +237,24 @@ def test_a_pattern_that_matches_nothing_is_noticed_before_all_is_counted(tmp_pat
 
 
 @given(
-    any_files, st.sampled_from(SPECIALS), st.integers(2, 9), st.integers(1, 9), st.sampled_from(["strict", "replace"])
+    any_files,
+    st.sampled_from(SPECIALS),
+    st.integers(2, 9),
+    st.integers(1, 9),
+    st.sampled_from(["strict", "replace"]),
+    st.sampled_from([GPT2_PATTERN, None]),
 )
-@examples(400, parent=one_call)
-def test_ranges_give_what_the_whole_file_gives(
-    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], number: int, chunk_bytes: int, errors: str
+@examples(500, parent=one_call)
+def test_ranges_have_the_words_of_the_whole_file(
+    tmp_path: Path,
+    content: bytes,
+    special_tokens: tuple[str, ...],
+    number: int,
+    chunk_bytes: int,
+    errors: str,
+    pattern: str | None,
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens, errors=errors)
+    corpus = Corpus(file_of(tmp_path, content), special_tokens, pattern, errors)
     meter = Meter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
@@ -272,17 +268,6 @@ def test_ranges_give_what_the_whole_file_gives(
             assert raised.value.offset == error.offset  # noqa: PT017
         else:
             assert counted_by_ranges(corpus, number) == want
-
-
-@given(any_files, st.sampled_from(SPECIALS), st.integers(2, 9))
-@one_call
-def test_raw_ranges_give_what_the_whole_file_gives(
-    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], number: int
-) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens, None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "_scanned", None)
-        assert counted_by_ranges(corpus, number)[0] == list(serial(corpus).items())
 
 
 def test_overlapping_special_tokens_are_no_place_to_cut(tmp_path: Path) -> None:
@@ -334,17 +319,15 @@ def test_of_several_bad_places_the_first_is_named(tmp_path: Path, threads: int) 
     assert str(raised.value).startswith(f"{corpus.path}: invalid UTF-8 at byte {len(CONTENT) + 8};")
 
 
-def test_a_small_file_stays_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delattr(processes, "ProcessPoolExecutor")
     corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
     assert processes.processes(corpus, threads=16) == serial(corpus)
-
-
-@pytest.mark.parametrize(("threads", "smallest_range"), [(0, 1), (1, 0), (2, -1)])
-def test_widths_below_one_are_refused(tmp_path: Path, threads: int, smallest_range: int) -> None:
-    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
-    with pytest.raises(ValueError, match="is a number of 1 or more"):
-        processes.processes(corpus, threads=threads, smallest_range=smallest_range)
+    for threads, smallest_range in ((0, 1), (1, 0), (2, -1)):
+        with pytest.raises(ValueError, match="is a number of 1 or more"):
+            processes.processes(corpus, threads=threads, smallest_range=smallest_range)
 
 
 def test_a_pool_that_breaks_before_it_has_all_ranges_is_a_dead_process(
@@ -435,20 +418,6 @@ def is_running(worker: int) -> bool:
         return Path(f"/proc/{worker}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except FileNotFoundError:
         return False
-
-
-def test_words_in_columns_add_up() -> None:
-    summed = {b"a": 1}
-    table = WordCounts.from_items([(b"b", 2), (b"a", 3)])
-    columns = bytes(table.data), array_of("q", table.offsets), array_of("Q", table.counts), 4
-    assert processes.add_table(summed, columns) == 4
-    assert list(summed.items()) == [(b"a", 4), (b"b", 2)]
-
-
-def array_of(typecode: str, column: memoryview) -> Any:
-    from array import array
-
-    return array(typecode, column)
 
 
 def test_raw_bytes_are_never_replaced(tmp_path: Path) -> None:

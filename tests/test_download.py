@@ -71,17 +71,12 @@ def test_a_truncated_body_is_resumed_where_it_ended(server: Server, tmp_path: Pa
     assert server.ranges() == [None, f"bytes={length}-" if length else None]
 
 
-def test_a_stalled_connection_is_given_up_and_resumed(server: Server, tmp_path: Path) -> None:
-    assert get(server, tmp_path, stall_after(1000), stall_after(1000), patience=SOON_TIRED) == CONTENT
-    assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
-
-
-def test_a_server_that_stalls_for_ever_is_given_up(server: Server, tmp_path: Path) -> None:
-    told = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3, patience=SOON_TIRED)
-    assert "did not arrive whole (no byte came for too long)" in told
-    assert "1000 bytes of it are kept, run the same command again to resume" in told
-    assert get(server, tmp_path) == CONTENT
-    assert server.ranges()[-1] == "bytes=1000-"
+def test_stalled_connection_is_resumed_or_given_up(server: Server, tmp_path: Path) -> None:
+    sentence = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3, patience=SOON_TIRED)
+    assert "did not arrive whole (no byte came for too long)" in sentence
+    assert "1000 bytes of it are kept, run the same command again to resume" in sentence
+    assert get(server, tmp_path, stall_after(1000), patience=SOON_TIRED) == CONTENT
+    assert server.ranges()[-2:] == ["bytes=1000-", "bytes=2000-"]
 
 
 def test_a_redirect_is_followed_and_resumed_through(server: Server, tmp_path: Path) -> None:
@@ -106,25 +101,21 @@ def test_a_secret_is_not_handed_on_by_a_redirect(server: Server, tmp_path: Path)
     assert ["Authorization" in headers for headers in server.asked] == [True, False]
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 451])
-def test_an_answer_that_will_not_change_is_refused_at_once(server: Server, tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 429, 451, 500, 502, 503, 504])
+def test_only_statuses_that_may_change_are_retried(server: Server, tmp_path: Path, code: int) -> None:
+    if code in (429, 500, 502, 503, 504):
+        assert get(server, tmp_path, refuse(code), refuse(code)) == CONTENT
+        assert f"it answers {code}" in refusal_of(server, tmp_path / "..", *[refuse(code)] * 3)
+        return
     assert f"{server.address}/corpus.txt answers {code}" in refusal_of(server, tmp_path, refuse(code))
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
-def test_an_answer_that_may_change_is_waited_for(server: Server, tmp_path: Path, code: int) -> None:
-    assert get(server, tmp_path, refuse(code), refuse(code)) == CONTENT
-    assert f"it answers {code}" in refusal_of(server, tmp_path / "..", *[refuse(code)] * 3)
-
-
-def test_a_server_without_ranges_sends_everything_again(server: Server, tmp_path: Path) -> None:
-    assert get(server, tmp_path, cut_after(5000), no_ranges) == CONTENT
-
-
 def test_another_version_is_never_joined_to_the_first(server: Server, tmp_path: Path) -> None:
+    assert get(server, tmp_path, cut_after(5000), no_ranges) == CONTENT
+    assert get(server, tmp_path, without_length) == CONTENT
     assert get(server, tmp_path, cut_after(5000), now_another_version(OTHER)) == OTHER
-    assert server.asked[1]["If-Range"] == '"first"'
+    assert server.asked[-1]["If-Range"] == '"first"'
 
 
 @pytest.mark.parametrize("tag", [None, 'W/"first"'])
@@ -134,26 +125,21 @@ def test_nothing_is_resumed_unless_its_version_is_certain(server: Server, tmp_pa
     assert server.ranges() == [None, None]
 
 
-def test_a_body_without_a_length_ends_with_its_connection(server: Server, tmp_path: Path) -> None:
-    assert get(server, tmp_path, without_length) == CONTENT
-
-
-def test_no_network_is_said_plainly_and_at_once(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
-        address = Address(f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.txt")
-        with pytest.raises(
-            Refusal, match=r"cannot reach 127\.0\.0\.1:\d+ \(Connection refused\); if this machine is off"
-        ):
-            download(address, tmp_path / "x", silently)
-
-
 @pytest.mark.parametrize(
     "url", ["corpus.txt", "file:///etc/hostname", "gopher://moon.invalid/", "http://127.0.0.1:port/", "http://a b/"]
 )
-def test_what_is_no_address_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(Refusal, match=r"cannot be fetched|cannot reach"):
+def test_invalid_address_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(Refusal, match="cannot be fetched"):
         download(Address(url), tmp_path / "x", silently, patience=IMPATIENT)
+
+
+def test_missing_network_is_reported_at_once(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = Address(f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.txt")
+        sentence = r"cannot reach 127\.0\.0\.1:\d+ \(Connection refused\); if this machine is off"
+        with pytest.raises(Refusal, match=sentence):
+            download(address, tmp_path / "x", silently)
 
 
 def test_room_is_asked_for_before_anything_is_written(

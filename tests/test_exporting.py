@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyarrow import parquet
-from test_word_tables import as_text, card_of
+from test_word_tables import card_of
 
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.corpora import prepare
-from harness.corpora.__main__ import add_arguments, export
-from harness.corpora.word_tables import without_rare, write_parquet
+from harness.corpora.__main__ import main
+from harness.corpora.word_tables import write_parquet
 from harness.measure.process import Answer
-from harness.runs import store
 from harness.runs.asked import counted_words
 from harness.worker import word_store
 from variants.contract import WordCounts
 
 
-def exported(*said: str) -> int:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return export(parser.parse_args(said))
+def exported(*arguments: str) -> int:
+    return main(["counts", *arguments])
 
 
 @pytest.fixture
@@ -40,7 +36,7 @@ def words_in(path: Path) -> dict[bytes, int]:
     return dict(zip(columns["word"], columns["count"], strict=True))
 
 
-def test_the_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "words.parquet"
     assert exported("file", "--set", book, "--parquet", str(file)) == 0
     expected = {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}
@@ -48,19 +44,11 @@ def test_the_file_holds_each_word_with_its_count(tmp_path: Path, book: str, caps
     schema = parquet.read_schema(file)
     assert [(field.name, str(field.type)) for field in schema] == [("word", "large_binary"), ("count", "uint64")]
     assert capsys.readouterr().out.startswith(f"{file}: 5 words, 6 pre-tokens, sha256 of the counts ")
-
-
-@pytest.mark.slow
-def test_rare_words_can_be_left_out(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "words.parquet"
-    assert exported("file", "--set", book, "--parquet", str(file), "--least", "2") == 0
-    assert words_in(file) == {b" low": 2}
+    frequent = tmp_path / "frequent.parquet"
+    assert exported("words", "--set", f"data.path={file}", "--parquet", str(frequent), "--least", "2") == 0
+    assert words_in(frequent) == {b" low": 2}
     digest = word_store.digest(WordCounts.from_items([(b" low", 2)]))
-    assert capsys.readouterr().out == f"{file}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
-
-
-def test_pruned_table_may_be_empty() -> None:
-    assert dict(without_rare(WordCounts.from_items([(b"low", 5), (b"er", 1)]), 9)) == {}
+    assert capsys.readouterr().out == f"{frequent}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
 
 
 def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,41 +73,26 @@ def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest
     assert refused.value.exit_code == UNMEASURED
 
 
-def test_what_is_written_is_read_as_the_same_table(tmp_path: Path) -> None:
-    counts = WordCounts.from_items([(b"\x00\xff", 2**62), (b"low", 1), (b"a" * 70_000, 3)])
-    write_parquet(tmp_path / "p", counts, "digest")
-    table = prepare(card_of(tmp_path / "p"), [])
-    assert list(word_store.read(table.path)[0].items()) == list(counts.items())
-    assert table.sha256 == word_store.digest(counts)
+def test_written_table_is_read_as_the_same_table(tmp_path: Path) -> None:
+    for items in ([(b"\x00\xff", 2**62), (b"low", 1), (b"a" * 70_000, 3)], []):
+        counts = WordCounts.from_items(items)
+        write_parquet(tmp_path / "p", counts, "digest")
+        assert words_in(tmp_path / "p") == dict(items)
+        table = prepare(card_of(tmp_path / "p"), [])
+        assert list(word_store.read(table.path)[0].items()) == items
+        assert table.sha256 == word_store.digest(counts)
 
 
-def test_no_words_are_a_file_of_no_rows(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "p", WordCounts.from_items([]), "digest")
-    assert words_in(tmp_path / "p") == {}
-
-
-def test_a_table_of_words_can_be_written_too(tmp_path: Path) -> None:
-    table = as_text(tmp_path / "t", [(b"low", 2), (b"x", 1)])
-    assert exported("words", "--set", f"data.path={table}", "--parquet", str(tmp_path / "p")) == 0
-    assert words_in(tmp_path / "p") == {b"low": 2, b"x": 1}
-
-
-@pytest.mark.slow
-def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, book: str) -> None:
-    with pytest.raises(Refusal, match=r"cannot write .* \(File exists\); choose another place"):
-        exported("file", "--set", book, "--parquet", str(Path(book.partition("=")[2]) / "p"))
+def test_unwritable_place_is_refused_and_nothing_is_left(
+    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "taken").mkdir()
-    with pytest.raises(Refusal, match=r"cannot write .*\(Is a directory\); choose another place"):
-        exported("file", "--set", book, "--parquet", str(tmp_path / "taken"))
+    for place, why in ((Path(book.partition("=")[2]) / "p", "File exists"), (tmp_path / "taken", "Is a directory")):
+        assert exported("file", "--set", book, "--parquet", str(place)) == UNMEASURED
+        assert f"({why}); choose another place" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_several_data_sets_do_not_go_into_one_file(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match="one data set at a time"):
-        exported("ties,runs", "--set", "hydra.mode=MULTIRUN", "--parquet", str(tmp_path / "p"))
-
-
-def test_kept_words_are_where_a_run_finds_them(book: str) -> None:
-    words = counted_words(["data=file", book])
-    assert words.parent.parent.name == "counts"
-    assert store.manifest_of(words)["words"] == 5
+def test_several_data_sets_do_not_go_into_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exported("ties,runs", "--set", "hydra.mode=MULTIRUN", "--parquet", str(tmp_path / "p")) == USAGE
+    assert "one data set at a time" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from fetched import CONTENT, END, IMPATIENT, card, facts, get, left, refusal_of, url
 from local_server import Server, corrupted, cut_after, stall_after
 from workbench import CHECKOUT, heed_signals, wait_until
@@ -25,20 +26,14 @@ from harness.corpora.cards import check_source
 from harness.corpora.fetch import fetch
 
 
-def test_a_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
-    place, _ = get(url(server))
+def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
+    place, messages = get(url(server, facts={}))
+    assert messages[-1].endswith(f"its card does not say: {len(CONTENT)} bytes, sha256 {facts()['sha256']}")
     assert place == cache_folder / "corpora" / "known.txt"
     assert place.read_bytes() == CONTENT
     assert left(cache_folder) == []
-    again, said = get(url(server))
-    assert again == place
-    assert said == [f"known is there, as its card says: {place}"]
+    assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
     assert len(server.asked) == 1
-
-
-def test_what_the_card_does_not_know_is_said(server: Server) -> None:
-    _, said = get(url(server, facts={}))
-    assert said[-1].endswith(f"its card does not say: {len(CONTENT)} bytes, sha256 {facts()['sha256']}")
 
 
 def test_what_differs_from_its_card_is_not_placed(server: Server, cache_folder: Path) -> None:
@@ -62,34 +57,25 @@ def test_what_lies_there_but_is_something_else_is_left_alone(server: Server, cac
     assert server.asked == []
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
-def test_a_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, cache_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)]
+)
+def test_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, cache_folder: Path) -> None:
     server.content = pack(CONTENT)
     assert get(url(server, f"known.txt{suffix}"))[0].read_bytes() == CONTENT
     assert left(cache_folder) == []
 
 
 @pytest.mark.parametrize("file", ["../known.txt", "/known.txt", "a/known.txt", ".."])
-def test_a_card_cannot_place_its_file_outside_the_cache(server: Server, file: str) -> None:
-    asked = url(server)
-    asked["source"] = {**asked["source"], "file": file}
-    with pytest.raises(Refusal, match="it is a plain name, for the cache's own folder"):
-        check_source(asked)
-    with pytest.raises(Refusal, match="it is a plain name, for the cache's own folder"):
-        get(asked)
-    with pytest.raises(Refusal, match=r"name is .*; it is a plain name, for the cache's own folder"):
-        get(url(server) | {"name": file})  # by which what is on its way has a folder, which is removed in the end
-    assert server.asked == []
-
-
-def test_a_card_whose_source_is_none_is_refused(server: Server) -> None:
+def test_card_cannot_place_its_file_outside_the_cache(server: Server, file: str) -> None:
+    card = url(server)
+    for wrong in (card | {"source": {**card["source"], "file": file}}, card | {"name": file}):
+        for use in (check_source, get):
+            with pytest.raises(Refusal, match=r"(file|name) is .*; it is a plain name, for the cache's own folder"):
+                use(wrong)
     with pytest.raises(Refusal, match="the card of known: source is 5; it is a mapping"):
-        check_source(url(server) | {"source": 5})
-
-
-def test_zstandard_is_unpacked_where_it_is_installed(server: Server) -> None:
-    server.content = pytest.importorskip("zstandard").compress(CONTENT)
-    assert get(url(server, "known.txt.zst"))[0].read_bytes() == CONTENT
+        check_source(card | {"source": 5})
+    assert server.asked == []
 
 
 @pytest.mark.parametrize("damage", [lambda packed: packed[:-20], lambda packed: b"no" + packed[2:]])
@@ -138,29 +124,18 @@ def in_another_process(asked: dict[str, Any], before: str = "") -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_a_fetch_that_was_killed_goes_on(server: Server, cache_folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_interrupted_fetch_resumes(server: Server, cache_folder: Path, number: signal.Signals) -> None:
     server.script[:] = [stall_after(20_000)]
-    with subprocess.Popen(in_another_process(url(server)), cwd=CHECKOUT, stderr=subprocess.DEVNULL) as process:
+    command = in_another_process(url(server))
+    with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals) as process:
         part = cache_folder / "downloads" / "known" / "000-known.txt.part"
         wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
-        process.send_signal(signal.SIGKILL)
-    assert not any((cache_folder / "corpora").glob("*"))
-    assert get(url(server))[0].read_bytes() == CONTENT
-    assert server.ranges() == [None, "bytes=20000-"]
-
-
-def test_a_fetch_that_is_interrupted_says_that_it_goes_on(server: Server, cache_folder: Path) -> None:
-    server.script[:] = [stall_after(20_000)]
-    process = subprocess.Popen(
-        in_another_process(url(server)), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
-    )
-    with process:
-        part = cache_folder / "downloads" / "known" / "000-known.txt.part"
-        wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     assert "Traceback" not in stderr
+    assert not any((cache_folder / "corpora").glob("*"))
     assert get(url(server))[0].read_bytes() == CONTENT
     assert server.ranges() == [None, "bytes=20000-"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import hashlib
 import itertools
 import shutil
 from fractions import Fraction
@@ -108,36 +107,19 @@ def test_random_text_has_the_alphabet_and_the_lengths_that_were_asked_for(size: 
         assert letters["a"] / letters["日"] == pytest.approx(3, rel=0.02)
 
 
-def test_ties_are_everywhere() -> None:
-    counts = serial(Corpus(str(prepare(card_of("ties", letters=6), []).path)))
-    pairs = collections.Counter(pair for word in counts for pair in itertools.pairwise(word.strip()))
-    assert len(counts) == 6**3
-    assert set(counts.values()) == {1}
-    assert (len(pairs), set(pairs.values())) == (36, {12})
-
-
-def test_one_word_is_one_word() -> None:
-    counts = serial(Corpus(str(prepare(card_of("one_word", bytes=70_000), []).path)))
-    ((word, count),) = counts.items()
-    assert (len(word), count, set(word)) == (70_000, 1, set(b"ACGT"))
-
-
-def test_no_word_comes_twice() -> None:
-    counts = serial(Corpus(str(prepare(card_of("no_repeats", words=70_000), []).path)))
-    assert (len(counts), set(counts.values())) == (70_000, {1})
-
-
-def test_each_pair_of_bytes_stands_once() -> None:
+def test_shapes_of_small_generators() -> None:
+    ties = serial(Corpus(str(prepare(card_of("ties", letters=6), []).path)))
+    pairs = collections.Counter(pair for word in ties for pair in itertools.pairwise(word.strip()))
+    assert (len(ties), set(ties.values()), len(pairs), set(pairs.values())) == (6**3, {1}, 36, {12})
+    one_word = serial(Corpus(str(prepare(card_of("one_word", bytes=70_000), []).path)))
+    assert [(len(word), count, set(word)) for word, count in one_word.items()] == [(70_000, 1, set(b"ACGT"))]
+    no_repeats = serial(Corpus(str(prepare(card_of("no_repeats", words=70_000), []).path)))
+    assert (len(no_repeats), set(no_repeats.values())) == (70_000, {1})
     ((word, count),) = table("distinct_pairs").items()
-    assert count == 1
-    assert len(set(itertools.pairwise(word))) == len(word) - 1 == 65_536
-
-
-def test_strange_words_are_of_nul_and_255() -> None:
-    counts = table("strange_bytes", words=5_000)
-    assert len(set(counts)) == 5_000
-    used = collections.Counter(b"".join(counts))
-    assert {0x00, 0xFF} == {byte for byte, _ in used.most_common(2)}
+    assert (count, len(set(itertools.pairwise(word))), len(word)) == (1, 65_536, 65_537)
+    strange = table("strange_bytes", words=5_000)
+    assert len(set(strange)) == 5_000
+    assert {0x00, 0xFF} == {byte for byte, _ in collections.Counter(b"".join(strange)).most_common(2)}
 
 
 # By hand
@@ -149,6 +131,8 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
     assert made.parameters is not None
     assert (made.parameters["words"], made.parameters["seed"], made.parameters["shift"]) == (1000, 7, 2)
     assert made.sha256 != CARDS["zipf_tinystories"]["facts"]["sha256"]
+    part = prepare({**card_of("ties"), "bytes": "1000"}, [])
+    assert (part.bytes <= 1000, part.parameters) == (True, {"generator": "ties", "seed": 1, "letters": 26})
 
 
 @pytest.mark.parametrize(
@@ -182,18 +166,13 @@ def test_what_cannot_be_made_is_refused(name: str, changed: dict[str, Any], told
 # Kept
 
 
-def test_a_set_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ties", "distinct_pairs"):
-        first = prepare(card_of(name), [])
-        with monkeypatch.context() as patch:
-            patch.setattr(generators, "made", lambda _: pytest.fail("made a second time"))
-            assert prepare(card_of(name), []) == first
-
-
 @pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
-def test_what_was_damaged_is_made_again(name: str) -> None:
-    place = prepare(card_of(name), []).path
-    for file in [place] if place.is_file() else sorted(place.iterdir()):
+def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare(card_of(name), [])
+    with monkeypatch.context() as patch:
+        patch.setattr(generators, "made", lambda _: pytest.fail("made a second time"))
+        assert prepare(card_of(name), []) == first
+    for file in [first.path] if first.path.is_file() else sorted(first.path.iterdir()):
         content = file.read_bytes()
         file.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
         assert prepare(card_of(name), []).sha256 == CARDS[name]["facts"]["sha256"]
@@ -226,11 +205,3 @@ def test_an_interrupted_making_leaves_nothing(monkeypatch: pytest.MonkeyPatch, c
     with pytest.raises(KeyboardInterrupt):
         prepare(card_of("ties"), [])
     assert [*(cache_folder / "generated").iterdir()] == []
-
-
-def test_a_text_is_cut_like_any_other() -> None:
-    card = {**card_of("random_text", bytes=50_000, document=10), "bytes": "1000"}
-    part = prepare(card, ["<|endoftext|>"])
-    assert part.path.read_bytes().endswith(b"<|endoftext|>")
-    assert part.parameters is not None
-    assert hashlib.sha256(part.path.read_bytes()).hexdigest() == part.sha256

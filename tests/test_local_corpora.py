@@ -112,18 +112,15 @@ def test_an_existing_file_wins_over_a_list_and_over_a_pattern(name: str) -> None
 
 
 @pytest.mark.usefixtures("texts")
-def test_the_separator_may_be_chosen_and_may_be_empty() -> None:
+def test_separator_of_several_files() -> None:
     assert text_of("texts/*.txt", separator="\n") == "a\nb\n"
     assert text_of("texts/*.txt", separator="", special_tokens=()) == "ab"
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
-
-
-@pytest.mark.usefixtures("texts")
-def test_several_files_without_special_tokens_need_a_separator() -> None:
     sentence = refusal_of("texts/*.txt", ())
     assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens=[] names none;")
     assert "data.separator=TEXT" in sentence
     assert "not UTF-8" in refusal_of("texts/*.txt", separator="\udce9")
+    assert "data.column=text, but texts is plain text" in refusal_of("texts", column="text")
 
 
 @pytest.mark.parametrize(
@@ -260,12 +257,11 @@ def test_facts_are_of_the_text_and_not_of_its_packing(tmp_path: Path) -> None:
     assert "has 5 bytes, its card says 6" in refusal_of(path, facts={"bytes": 6}, **known)
 
 
-def test_an_absent_library_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_library_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.zst").write_bytes(zstandard.compress(b"a"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert "a .zst file needs zstandard, which is not installed; run python -m pip install 'bpe-harness[data]'" in refusal_of(
-        tmp_path / "a.zst"
-    )
+    sentence = "a .zst file needs zstandard, which is not installed; run python -m pip install 'bpe-harness[data]'"
+    assert sentence in refusal_of(tmp_path / "a.zst")
     assert extra("json", "this") is json
 
 
@@ -339,11 +335,6 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, told: str) 
     assert told in refusal_of(tmp_path / "rows.jsonl")
 
 
-@pytest.mark.usefixtures("texts")
-def test_a_column_of_plain_text_is_refused() -> None:
-    assert "data.column=text, but texts is plain text" in refusal_of("texts", column="text")
-
-
 # ---- standard input
 
 
@@ -359,8 +350,9 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     local.spooled.cache_clear()
 
 
-def test_standard_input_is_read_once_and_serves_every_cell(pipe: Any) -> None:
-    pipe(LONG)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_standard_input_is_read_once_and_unpacked(pipe: Any, suffix: str) -> None:
+    pipe(PACK.get(suffix, bytes)(LONG))
     first, second = prepared("-"), prepared("-", bytes="1000")
     assert first.path.read_bytes() == LONG
     assert (first.name, first.bytes) == ("stdin", len(LONG))
@@ -368,19 +360,10 @@ def test_standard_input_is_read_once_and_serves_every_cell(pipe: Any) -> None:
     assert first.located(f"{first.path}: invalid UTF-8 at byte 7; x", 7) == "standard input: invalid UTF-8 at byte 7; x"
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_compressed_standard_input_is_known_by_how_it_begins(pipe: Any, suffix: str) -> None:
-    pipe(PACK[suffix](LONG))
-    assert prepared("-").path.read_bytes() == LONG
-
-
-def test_compressed_standard_input_that_ends_early_is_refused(pipe: Any) -> None:
+def test_unusable_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
     pipe(gzip.compress(LONG)[:-9])
     with pytest.raises(Refusal, match=r"^standard input ends early"):
         prepared("-")
-
-
-def test_a_terminal_is_no_corpus(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
     pipe(b"")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert "nothing is piped into it" in refusal_of("-")

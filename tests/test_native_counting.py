@@ -22,16 +22,12 @@ from typing import Any
 
 import pytest
 import regex
-from exploring import examples
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 from workbench import first_fast
 
 from harness.__main__ import main
 from harness.runs.record import read_records
-from harness.worker.word_store import digest
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
-from variants.counting import character_classes, native, processes
+from variants.counting import character_classes, native
 from variants.counting.patterns import FAMILY, GPT2, SUPERBPE, slots_of
 from variants.counting.pretokenize import serial
 
@@ -41,8 +37,6 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
     BAD,
     COMPILED,
     PATHS,
-    PIECES,
-    SPECIAL_TOKENS,
     WIDTHS,
     counted,
     expect_definition,
@@ -85,31 +79,6 @@ def expect_definition_of_random_content(file: Path, seed: int) -> int:
 def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
     for seed in range(40 * block, 40 * block + 40):
         expect_definition_of_random_content(file, seed)
-
-
-@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    text=st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=60).map("".join),
-    special_tokens=st.sampled_from(SPECIAL_TOKENS),
-    pattern=st.sampled_from(COMPILED),
-    threads=st.sampled_from(WIDTHS),
-    buffer=st.integers(min_value=1, max_value=200),
-)
-def test_any_text_is_counted_as_the_definition_counts_it(
-    file: Path, text: str, special_tokens: tuple[str, ...], pattern: str | None, threads: int, buffer: int
-) -> None:
-    content = text.encode()
-    expect_definition(file, content, special_tokens, pattern, threads=threads, buffer=buffer, smallest_range=1)
-
-
-@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    content=st.binary(max_size=120), pattern=st.sampled_from(COMPILED), errors=st.sampled_from(("strict", "replace"))
-)
-def test_any_bytes_are_refused_or_replaced_as_the_definition_does_it(
-    file: Path, content: bytes, pattern: str | None, errors: str
-) -> None:
-    expect_definition(file, content, ("<|e|>",), pattern, errors=errors, threads=3, smallest_range=1)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -155,27 +124,17 @@ def test_every_code_point_has_the_classes_that_regex_gives_it() -> None:
         assert {number for number, classes in enumerate(got) if classes >> bit & 1} == want
 
 
-def expect_definition_around_characters(file: Path, characters: range, before: str, after: str, pattern: str) -> None:
-    texts = [before + chr(c) + after for c in characters if not 0xD800 <= c < 0xE000]
-    path = PATHS[len(before + after) % len(PATHS)]
-    expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
-
-
 NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
 EXPRESSIONS = [pattern for pattern in COMPILED if pattern and slots_of(pattern).split in (FAMILY, SUPERBPE)]
 
 
+@pytest.mark.parametrize("last", [0x3100, pytest.param(sys.maxunicode + 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pattern", EXPRESSIONS)
-def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pattern: str) -> None:
-    for before, after in NEIGHBOURS:
-        expect_definition_around_characters(file, range(0x3100), before, after, pattern)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pattern", EXPRESSIONS)
-def test_every_code_point_is_split_from_its_neighbours_as_regex_does(file: Path, pattern: str) -> None:
-    for before, after in NEIGHBOURS:
-        expect_definition_around_characters(file, range(sys.maxunicode + 1), before, after, pattern)
+def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pattern: str, last: int) -> None:
+    for number, (before, after) in enumerate(NEIGHBOURS):
+        texts = (before + chr(code) + after for code in range(last) if not 0xD800 <= code < 0xE000)
+        path = PATHS[number % len(PATHS)]
+        expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
 
 
 def test_classes_are_computed_again_where_the_kept_ones_are_damaged_or_cannot_be_kept(
@@ -217,28 +176,6 @@ def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
 CONTENT = ("It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 " * 40).encode()
 
 
-def digest_of(count: Any, file: Path, pattern: str | None, **how: Any) -> str:
-    return digest(count(Corpus(str(file), ("<|e|>",), pattern), NULL_METER, **how))
-
-
-@pytest.mark.parametrize("pattern", COMPILED)
-def test_all_counters_are_equal_by_digest_at_every_width(file: Path, pattern: str | None) -> None:
-    file.write_bytes(CONTENT * 8)
-    want = digest_of(serial, file, pattern)
-    for threads in WIDTHS:
-        for path in PATHS:
-            got = digest_of(native.native, file, pattern, threads=threads, smallest_range=1, instructions=path)
-            assert got == want, (threads, path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", WIDTHS)
-def test_processes_are_equal_to_them_by_digest_at_every_width(file: Path, threads: int) -> None:
-    file.write_bytes(CONTENT * 8)
-    want = digest_of(serial, file, GPT2_PATTERN)
-    assert digest_of(processes.processes, file, GPT2_PATTERN, threads=threads, smallest_range=1) == want
-
-
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("pattern", first_fast([GPT2_PATTERN, r"[^\n]*\n|[^\n]+", r"(?s:.+)"]))
 @pytest.mark.parametrize("bad", BAD)
@@ -253,15 +190,6 @@ def test_a_bad_byte_is_found_at_ends_at_cuts_and_in_special_tokens(
         for buffer, threads in ((8, 1), (64, 3), (1 << 16, 7)):
             how = {"buffer": buffer, "threads": threads, "smallest_range": 1, "instructions": path}
             assert counted(native.native, Corpus(str(file), special, pattern), **how) == want, (content, how)
-
-
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_sequence_cut_off_at_the_end_of_the_file_is_named_where_it_begins(file: Path, length: int) -> None:
-    for before in range(60, 70):
-        file.write_bytes(b"x" * before + "😀".encode()[:length])
-        with pytest.raises(InvalidText) as raised:
-            native.native(Corpus(str(file)), buffer=64)
-        assert raised.value.offset == before
 
 
 def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file: Path) -> None:
@@ -314,16 +242,6 @@ def test_a_run_with_an_unknown_pattern_says_who_counted(tmp_path: Path, capsys: 
     assert said not in capsys.readouterr().out
 
 
-def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for errors, want in (("strict", {b"low": 1, b" low": 1}), ("replace", {b"low": 1, b" low": 1})):
-        writer = threading.Thread(target=pipe.write_bytes, args=(b"low low",))
-        writer.start()
-        assert dict(native.native(Corpus(str(pipe), errors=errors), threads=2, smallest_range=1)) == want
-        writer.join()
-
-
 class Impatient(Meter):
     def progress(self, done: int) -> bool:
         return done < 0
@@ -341,28 +259,23 @@ def test_the_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
         os.close(keep_open)
 
 
-def test_a_file_that_changes_while_it_is_counted_is_not_counted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(b"low low" * 100)
 
-    def scan_and_change(*arguments: Any) -> Any:
-        result = _scanner.scan(*arguments)
-        file.write_bytes(b"low")
-        return result
+    class Changing:
+        """The scanner, with a file that is cut off after its scan."""
 
-    with monkeypatch.context() as patch:
-        patch.setattr(native, "_scanner", Changed(scan_and_change))
-        with pytest.raises(OSError, match="changed while it was being counted"):
-            native.native(Corpus(str(file)))
+        def __getattr__(self, name: str) -> Any:
+            return getattr(_scanner, name)
 
+        def scan(self, *arguments: Any) -> Any:
+            result = _scanner.scan(*arguments)
+            file.write_bytes(b"low")
+            return result
 
-class Changed:
-    """The scanner with another `scan`."""
-
-    def __init__(self, scan: Any) -> None:
-        self.scan = scan
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_scanner, name)
+    monkeypatch.setattr(native, "_scanner", Changing())
+    with pytest.raises(OSError, match="changed while it was being counted"):
+        native.native(Corpus(str(file)))
 
 
 def test_a_file_cut_off_below_a_range_is_not_counted(file: Path) -> None:
@@ -436,12 +349,6 @@ def test_what_takes_parts_may_raise_and_the_meter_may_stop(file: Path, threads: 
         native.in_parts(Corpus(str(file)), Summing(lambda: time.sleep(0.15)), Impatient(), threads=threads)
 
 
-def test_instructions_that_the_machine_lacks_are_unavailable(file: Path) -> None:
-    file.write_bytes(b"low")
-    with pytest.raises(Unavailable, match="no instructions 'mmx'; it has fastest, portable"):
-        native.native(Corpus(str(file)), instructions="mmx")
-
-
 def test_without_the_compiled_module_the_counter_says_how_to_build_it() -> None:
     program = """
 import sys
@@ -458,22 +365,19 @@ else:
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
 
 
-def test_widths_of_nothing_are_refused(file: Path) -> None:
-    file.write_bytes(b"low")
-    nothing: tuple[dict[str, Any], ...] = ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1})
-    for how in nothing:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"low")
+    for how in ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1}):
         with pytest.raises(ValueError, match="it is a number of 1 or more"):
-            native.native(Corpus(str(file)), **how)
-
-
-def test_missing_files_and_empty_special_tokens_are_told(tmp_path: Path) -> None:
+            native.native(Corpus(str(tmp_path / "text")), **how)
+    with pytest.raises(Unavailable, match="no instructions 'mmx'; it has fastest, portable"):
+        native.native(Corpus(str(tmp_path / "text")), instructions="mmx")
     with pytest.raises(FileNotFoundError):
         native.native(Corpus(str(tmp_path / "missing")))
     with pytest.raises(IsADirectoryError):
         native.native(Corpus(str(tmp_path)))
-    (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(ValueError, match="special token of no bytes"):
-        native.native(Corpus(str(tmp_path / "empty"), ("",)))
+        native.native(Corpus(str(tmp_path / "text"), ("",)))
 
 
 def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
@@ -580,21 +484,6 @@ def test_on_arm64_every_path_counts_what_is_counted_here(tmp_path: Path, arm: Pa
     here, _ = scanned(driver(tmp_path, "-O2"), texts)
     assert len(here) == len(texts)
     assert scanned(arm, texts, emulator()) == (here, "")
-
-
-@pytest.mark.slow
-def test_on_arm64_vectors_take_fewer_instructions(tmp_path: Path, arm: Path) -> None:
-    counter = tmp_path / "counter.so"
-    build = ["gcc", "-shared", "-fPIC", "-O2", str(ROOT / "tests" / "instruction_counter.c"), "-o", str(counter)]
-    subprocess.run(build, check=True)
-    text = CONTENT * 500
-
-    def instructions(path: str, content: bytes) -> int:
-        _, said = scanned(arm, [(content, True)], emulator(), "-plugin", str(counter), path=path)
-        return int(said.split()[0])
-
-    taken = {path: instructions(path, text) - instructions(path, b"") for path in ("portable", "neon")}
-    assert taken["neon"] < taken["portable"]
 
 
 @pytest.mark.slow

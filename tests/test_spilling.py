@@ -80,19 +80,13 @@ def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes(merging: str
     assert list(spill.merged()) == sorted(words), merging
 
 
-def test_files_of_runs_have_no_names(cache_folder: Path) -> None:
+def test_merged_words_stay_in_files_without_names(cache_folder: Path) -> None:
     spill = Spill()
     spill.add(WordCounts.from_items([(b"low", 1)]))
     merged = spill.merged()
     assert list((cache_folder / "spilled").iterdir()) == []
-    assert dict(merged) == {b"low": 1}
-
-
-def test_merged_words_stay_in_their_files() -> None:
-    spill = Spill()
-    spill.add(WordCounts.from_items([(b"low", 1)]))
-    merged = spill.merged()
     assert [type(column.obj).__name__ for column in (merged.data, merged.offsets, merged.counts)] == ["mmap"] * 3
+    assert dict(merged) == {b"low": 1}
 
 
 @pytest.mark.skipif(bool(native_module.NOT_BUILT), reason="the compiled part is not built")
@@ -150,23 +144,21 @@ def test_the_definition_spills_exactly(tmp_path: Path, text: str, memory: int) -
     assert spilled.tallies["documents"] == whole.tallies["documents"]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 7, 16])
-def test_at_any_width_the_counts_are_the_same(tmp_path: Path, threads: int) -> None:
-    text = "".join(f"word{number} and {number % 97} é{number % 13}\n{END}" for number in range(6000))
-    corpus = corpus_of(tmp_path, text)
-    expected = dict(serial(corpus))
+@pytest.mark.parametrize(
+    ("counter", "how"),
+    [
+        (processes, {"threads": 2, "smallest_range": 1000, "memory": 300_000}),
+        *((native, {"threads": n, "smallest_range": 5000, "buffer": 4096, "memory": 1}) for n in (1, 2, 3, 7, 16)),
+    ],
+)
+def test_spilled_counts_are_the_same_at_any_width(tmp_path: Path, counter: Any, how: dict[str, int]) -> None:
+    corpus = corpus_of(
+        tmp_path, "".join(f"word{number} and {number % 97} é{number % 13}\n{END}" for number in range(6000))
+    )
     meter = Meter()
-    assert dict(native(corpus, meter, threads=threads, smallest_range=5000, buffer=4096, memory=1)) == expected
-    assert meter.tallies["runs_spilled"] >= threads
+    assert dict(counter(corpus, meter, **how)) == dict(serial(corpus))
+    assert meter.tallies["runs_spilled"] >= how["threads"]
     assert meter.tallies["documents"] == 6000
-
-
-def test_processes_spill_exactly(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, "".join(f"word{number} and {number % 97}\n{END}" for number in range(4000)))
-    meter = Meter()
-    found = processes(corpus, meter, threads=2, smallest_range=1000, memory=300_000)
-    assert dict(found) == dict(serial(corpus))
-    assert meter.tallies["runs_spilled"] > 2
 
 
 def test_one_large_document_is_spilled_too(tmp_path: Path) -> None:
@@ -184,28 +176,18 @@ def test_a_table_that_fits_is_not_spilled(tmp_path: Path) -> None:
         assert "runs_spilled" not in meter.tallies
 
 
-def test_bad_text_is_found_after_spilling_as_before(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, b"word one\n" * 500 + b"\xff")
-    with pytest.raises(InvalidText) as found:
-        serial(corpus, memory=300)
-    assert found.value.offset == 4500
-    with pytest.raises(InvalidText) as found:
-        native(corpus, memory=1, buffer=100)
-    assert found.value.offset == 4500
-
-
-def test_a_pattern_that_leaves_text_out_is_found_after_spilling(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, "".join(f"a{number}b" for number in range(9000)) + "?", pattern="[a-z]+|[0-9]+")
-    with pytest.raises(LeftOut):
-        serial(corpus, memory=300)
-    with pytest.raises(LeftOut):
-        native(corpus, memory=300)
-
-
-@pytest.mark.parametrize("counter", [serial, native])
-def test_no_memory_at_all_is_refused(tmp_path: Path, counter: Any) -> None:
-    with pytest.raises(ValueError, match="memory is 0"):
-        counter(corpus_of(tmp_path, "a b"), memory=0)
+def test_errors_are_found_after_spilling(tmp_path: Path) -> None:
+    bad = corpus_of(tmp_path, b"word one\n" * 500 + b"\xff")
+    for counter, how in ((serial, {"memory": 300}), (native, {"memory": 1, "buffer": 100})):
+        with pytest.raises(InvalidText) as raised:
+            counter(bad, **how)
+        assert raised.value.offset == 4500
+    left_out = corpus_of(tmp_path, "".join(f"a{number}b" for number in range(9000)) + "?", pattern="[a-z]+|[0-9]+")
+    for counter in (serial, native):
+        with pytest.raises(LeftOut):
+            counter(left_out, memory=300)
+        with pytest.raises(ValueError, match="memory is 0"):
+            counter(left_out, memory=0)
 
 
 # A full disk, an interruption

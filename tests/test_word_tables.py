@@ -18,6 +18,7 @@ from workbench import cells
 from harness import run
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import cache_folder
 from harness.corpora import prepare
 from harness.worker import word_store
 from variants.contract import WordCounts
@@ -49,10 +50,11 @@ def table_in(path: Path) -> dict[bytes, int]:
     return dict(word_store.read(prepare(card_of(path), []).path)[0])
 
 
-def refusal_of(path: Path, **further: Any) -> str:
+def refusal_of(path: Path, **other: Any) -> str:
     with pytest.raises(Refusal) as refused:
-        prepare(card_of(path, **further), [])
+        prepare(card_of(path, **other), [])
     assert "\n" not in str(refused.value)
+    assert [*cache_folder("tables").iterdir()] == []  # nothing half-read
     return str(refused.value)
 
 
@@ -87,10 +89,12 @@ def test_text_columns_and_every_whole_number_will_do(tmp_path: Path, word: pa.Da
     assert table_in(as_parquet(tmp_path / "t", items, word, count)) == {"naïve".encode(): 6, b"low": 256}
 
 
-def test_the_largest_table_there_can_be_is_read(tmp_path: Path) -> None:
+def test_extreme_tables_are_read(tmp_path: Path) -> None:
     items = [(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)]
     assert table_in(as_text(tmp_path / "t", items)) == dict(items)
     assert table_in(as_parquet(tmp_path / "p", items, pa.binary(), pa.uint64())) == dict(items)
+    (tmp_path / "t").write_bytes(b"2 6c6F77\r\n1 78")  # ends of lines of other systems
+    assert table_in(tmp_path / "t") == {b"low": 2, b"x": 1}
 
 
 def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -> None:
@@ -100,11 +104,6 @@ def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Pat
     third = prepare(card_of(as_text(tmp_path / "c", [*items, (b"x", 1)])), [])
     assert one.sha256 == other.sha256 != third.sha256
     assert (one.name, one.bytes, one.table) == ("a", 11, True)
-
-
-def test_line_ends_of_other_systems_and_a_missing_last_one_are_no_matter(tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(b"2 6c6F77\r\n1 78")
-    assert table_in(tmp_path / "t") == {b"low": 2, b"x": 1}
 
 
 # What is refused
@@ -161,14 +160,10 @@ def test_columns_that_are_no_words_are_refused_with_their_place(tmp_path: Path, 
     assert told in refusal_of(path)
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_unreadable_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = as_parquet(tmp_path / "t", [(b"low", 1)] * 100, pa.binary(), pa.int64())
     path.write_bytes(path.read_bytes()[:-20])
     assert "as Parquet" in refusal_of(path)
-
-
-def test_without_pyarrow_the_command_that_installs_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = as_parquet(tmp_path / "t", [(b"low", 1)], pa.binary(), pa.int64())
 
     def missing(_: str) -> Any:
         raise ImportError("none")
@@ -177,24 +172,14 @@ def test_without_pyarrow_the_command_that_installs_it_is_named(tmp_path: Path, m
     assert "pip install -e '.[data]'" in refusal_of(path)
 
 
-def test_nothing_half_read_is_kept(tmp_path: Path, cache_folder: Path) -> None:
-    path = as_text(tmp_path / "t", [(b"low", 1), (b"x", -1)])
-    refusal_of(path)
-    assert [*(cache_folder / "tables").iterdir()] == []
-
-
-def test_a_table_that_differs_from_its_card_is_refused(tmp_path: Path) -> None:
+def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
     path = as_text(tmp_path / "t", [(b"low", 1)])
-    assert "its table has words 1, its card says 2" in refusal_of(path, facts={"words": 2})
-
-
-@pytest.mark.parametrize("slicing", ["bytes", "skip", "documents"])
-def test_there_is_no_text_to_cut(tmp_path: Path, slicing: str) -> None:
-    path = as_text(tmp_path / "t", [(b"low", 1)])
-    assert f"so there is no text for data.{slicing} to cut" in refusal_of(path, **{slicing: 1})
-
-
-def test_the_card_for_any_table_wants_its_path() -> None:
+    for slicing in ("bytes", "skip", "documents"):
+        with pytest.raises(Refusal, match=rf"so there is no text for data\.{slicing} to cut") as refused:
+            prepare(card_of(path, **{slicing: 1}), [])
+    with pytest.raises(Refusal, match="its table has words 1, its card says 2") as refused:
+        prepare(card_of(path, facts={"words": 2}), [])
+    assert refused.value.exit_code == UNMEASURED
     with pytest.raises(Refusal, match=r"data=words needs data\.path=FILE, a table of words with their counts"):
         cells("data=words")
 
@@ -267,10 +252,3 @@ def test_a_damaged_table_is_read_again(path: Path) -> None:
     (place / "data").write_bytes(b"\x00" + content[1:])
     assert prepare(card_of(path), []).path == place
     assert (place / "data").read_bytes() == content
-
-
-def test_a_wrong_refusal_code_is_not_a_usage_error(path: Path) -> None:
-    path.write_text("-1 61\n")
-    with pytest.raises(Refusal) as refused:
-        cells("data=words", f"data.path={path}")
-    assert refused.value.exit_code == UNMEASURED
