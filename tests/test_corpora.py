@@ -35,7 +35,7 @@ def card(path: Path | str | None = None, **other: Any) -> dict[str, Any]:
     return {**fields, "path": None if path is None else str(path), **other}
 
 
-URL = {"source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}}
+URL: dict[str, Any] = {"source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}}
 
 
 def refusal_of(card: dict[str, Any]) -> str:

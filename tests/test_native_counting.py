@@ -367,7 +367,8 @@ else:
 
 def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"low")
-    for how in ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1}):
+    widths: tuple[dict[str, Any], ...] = ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1})
+    for how in widths:
         with pytest.raises(ValueError, match="it is a number of 1 or more"):
             native.native(Corpus(str(tmp_path / "text")), **how)
     with pytest.raises(Unavailable, match="no instructions 'mmx'; it has fastest, portable"):

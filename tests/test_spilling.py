@@ -178,7 +178,8 @@ def test_a_table_that_fits_is_not_spilled(tmp_path: Path) -> None:
 
 def test_errors_are_found_after_spilling(tmp_path: Path) -> None:
     bad = corpus_of(tmp_path, b"word one\n" * 500 + b"\xff")
-    for counter, how in ((serial, {"memory": 300}), (native, {"memory": 1, "buffer": 100})):
+    calls: tuple[tuple[Any, dict[str, Any]], ...] = ((serial, {"memory": 300}), (native, {"memory": 1, "buffer": 100}))
+    for counter, how in calls:
         with pytest.raises(InvalidText) as raised:
             counter(bad, **how)
         assert raised.value.offset == 4500

@@ -37,7 +37,7 @@ def blocks_of(path: Path, show: Show, start: int = 0) -> Iterator[bytes]:
     An uncompressed file can be read from byte `start` on. Raises Refusal with the place if the file is damaged.
     """
     kind = path.suffix.lower()
-    reader = READERS.get(kind, plain_blocks)
+    reader: Callable[[IO[bytes]], Iterator[bytes]] = READERS.get(kind, plain_blocks)
     with path.open("rb") as file:
         try:
             if start:
