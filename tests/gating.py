@@ -1,4 +1,4 @@
-"""What tests of the gate gate: a card of one small corpus, and a repository of somebody's own with a trainer in it."""
+"""A small card for tests of the gate, and a repository with a trainer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from pathlib import Path
 
 import yaml
 
+NO_CORPORA = {corpus: {"say": []} for corpus in ("letters", "ties", "runs", "smallest_ids", "smallest_characters")}
+SMALL = ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]
 TINY = {
     "like": "usual",
-    "corpora": {
-        "letters": {"say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]},
-        **{corpus: {"say": []} for corpus in ("ties", "runs", "smallest_ids", "smallest_characters")},
-    },
-    "work": {"instructions": {"layouts": 2, "say": ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]}},
+    "corpora": {**NO_CORPORA, "letters": {"say": SMALL}},
+    "work": {"instructions": {"layouts": 2, "say": SMALL}},
     "time": {
         "say": ["data=random_text", "vocab_size=290"],
         "sizes": [2000],
@@ -27,7 +26,7 @@ TINY = {
     },
     "limits": {"wall": 300},
 }
-"""Thresholds so wide that no machine is too slow or too busy for them: times are not what these tests are about."""
+"""With thresholds so wide that no machine is too slow or too busy."""
 
 
 def tiny_card(folder: Path) -> Path:
@@ -42,11 +41,16 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def commit_all(folder: Path, message: str = "a change") -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
 def new_repository(folder: Path) -> Path:
     """A repository with one commit on main, and a trainer in it."""
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
     (folder / "mine.py").write_text("from variants.heap import train\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "first")
+    commit_all(folder, "first")
     return folder

@@ -100,7 +100,7 @@ FAULTS = (
         "if False and None not in",
     ),
     # The gate.
-    Fault("a regression need not leave out 0", "if effect.low is None or effect.low <= 0:", "if effect.low is None:"),
+    Fault("a regression need not leave out 0", "if slower.low is None or slower.low <= 0:", "if slower.low is None:"),
     Fault("merges that nobody proved pass", 'if identity["kind"] not in PROVED:', "if False:"),
     Fault("layouts of memory excuse nothing", "return min(head) / max(base) - 1", "return max(head) / min(base) - 1"),
 )

@@ -1,10 +1,11 @@
-"""The gate's decision about time: against a plain reference, and by its rates on synthetic machines."""
+"""The gate's decision about time: against a plain reference, by its rates on synthetic machines, and as a table."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -13,42 +14,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.comparison import Sample
-from harness.gate.card import StageSaid, TimeSaid
-from harness.gate.rule import ESCALATE, INCONCLUSIVE, PASS, REGRESSION, Blocked, Decision, Timed, decide, slower_phase
+from harness.common.errors import Refusal
+from harness.gate.rule import (
+    ESCALATE,
+    INCONCLUSIVE,
+    PASS,
+    REGRESSION,
+    Block,
+    Decision,
+    Stage,
+    Timed,
+    TimeRule,
+    decide,
+    read_card,
+    slower_phase,
+    stored_card,
+)
 
-RULE = TimeSaid()
-SHORT = TimeSaid(triage=StageSaid(8, 0.015), confirm=StageSaid(12, 0.025), fewest=8)
+RULE = TimeRule()
+SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
 MB = 1_000_000
 
 
-def sample(seconds: float, block: int = 0, threads: int = 1, pressure: float = 0.0) -> Sample:
-    return Sample("test", block, seconds, seconds * threads, threads, pressure)
+def timed(seconds: float, threads: int = 1, pressure: float = 0.0, peak: int | None = None) -> Timed:
+    return Timed(Sample("test", 0, seconds, seconds * threads, threads, pressure), peak)
 
 
-def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Blocked]:
+def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Block]:
     """Blocks of one thread in which head takes so many times as long as base."""
     return [
-        Blocked(
-            Timed(sample(1.0, number)),
-            Timed(sample(ratio, number)),
-            Timed(sample(control[number], number)) if number < len(control) else None,
-        )
+        Block(timed(1.0), timed(ratio), timed(control[number]) if number < len(control) else None)
         for number, ratio in enumerate(ratios)
     ]
 
 
-# The reference: the same rule written as plainly as can be, for one thread, without memory.
+# The reference: the same rule, written as plainly as possible, for one thread and without memory.
 
 
 def plain_interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:
-    """The innermost pair of ordered values with the median between them at least so often."""
+    """The innermost pair of ordered values that holds the median at least so often."""
     n, ordered = len(values), sorted(values)
     beyond = [sum(math.comb(n, wins) for wins in range(place + 1)) / 2**n for place in range(n)]
     places = [place for place in range(n // 2) if beyond[place] <= (1 - confidence) / 2]
     return (ordered[places[-1]], ordered[n - 1 - places[-1]]) if places else None
 
 
-def plain(rule: TimeSaid, triage: Sequence[float], confirm: Sequence[float], control: Sequence[float]) -> str:
+def plain(rule: TimeRule, triage: Sequence[float], confirm: Sequence[float], control: Sequence[float]) -> str:
     first = plain_interval(triage, 0.95)
     if median(triage) <= 1 + rule.triage.most and first is not None and first[1] <= 1 + rule.must_see:
         return PASS
@@ -68,143 +79,176 @@ RATIOS = st.sampled_from([0.9, 0.97, 0.99, 1.0, 1.01, 1.02, 1.03, 1.04, 1.06, 1.
 
 
 def odd(number: int) -> st.SearchStrategy[list[float]]:
-    """Of an odd number the median is one of them, whether it is taken of ratios or of their logarithms."""
+    """The median of an odd number is one of them, whether it is taken of ratios or of their logarithms."""
     return st.lists(RATIOS, min_size=number, max_size=number)
 
 
 @examples(300)
 @given(triage=odd(9), confirm=st.one_of(st.just([]), odd(13)), control=st.one_of(st.just([]), odd(9)))
-def test_the_rule_decides_as_the_plain_reference_does(
-    triage: list[float], confirm: list[float], control: list[float]
-) -> None:
-    rule = TimeSaid(triage=StageSaid(9, 0.015), confirm=StageSaid(13, 0.025), fewest=5)
-    found = decide(rule, blocks_with(triage), blocks_with(confirm, control))
-    assert found.state == plain(rule, triage, confirm, control)
+def test_rule_agrees_with_plain_reference(triage: list[float], confirm: list[float], control: list[float]) -> None:
+    rule = TimeRule(triage=Stage(9, 0.015), confirm=Stage(13, 0.025), fewest=5)
+    decision = decide(rule, blocks_with(triage), blocks_with(confirm, control))
+    assert decision.state == plain(rule, triage, confirm, control)
 
 
-# Rates, on machines whose noise is known.
+# Rates, on machines whose noise is known
+
+Machine = Callable[[random.Random, float, int], Block]
 
 
-def run_on(
-    machine: Callable[[random.Random, float, int], Blocked], slower: float, chance: random.Random, rule: TimeSaid = RULE
-) -> Decision:
-    """One run of the gate: confirmation only if it is asked for, from fresh blocks."""
-    triage = [machine(chance, slower, number) for number in range(rule.triage.blocks)]
-    decision = decide(rule, triage)
+def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision:
+    """One gate run: confirmation only if it is requested, from fresh blocks."""
+    triage = [machine(chance, slower, number) for number in range(RULE.triage.blocks)]
+    decision = decide(RULE, triage)
     if decision.state != ESCALATE:
         return decision
-    return decide(rule, triage, [machine(chance, slower, number) for number in range(rule.confirm.blocks)])
+    return decide(RULE, triage, [machine(chance, slower, number) for number in range(RULE.confirm.blocks)])
 
 
-def drifting(spread: float, bursts: float) -> Callable[[random.Random, float, int], Blocked]:
+def drifting(spread: float, bursts: float) -> Machine:
     """Times drift together, differ by `spread`, and now and then one takes half as long again."""
 
-    def block(chance: random.Random, slower: float, number: int) -> Blocked:
+    def block(chance: random.Random, slower: float, number: int) -> Block:
         level = math.exp(chance.gauss(0, 0.3))
 
         def one(factor: float) -> Timed:
             burst = 1.5 if chance.random() < bursts else 1.0
-            return Timed(sample(level * factor * burst * math.exp(chance.gauss(0, spread)), number))
+            return timed(level * factor * burst * math.exp(chance.gauss(0, spread)))
 
-        return Blocked(one(1), one(1 + slower), one(1) if number % RULE.control.every == 0 else None)
+        return Block(one(1), one(1 + slower), one(1) if number % RULE.control.every == 0 else None)
 
     return block
 
 
-def contended(chance: random.Random, slower: float, number: int) -> Blocked:
+def contended(chance: random.Random, slower: float, number: int) -> Block:
     """Two threads on a machine where every third sample waits for a processor and takes up to four times as long."""
 
     def one(factor: float) -> Timed:
         waits = chance.random() < 0.33
         seconds = factor * math.exp(chance.gauss(0, 0.02)) * (chance.uniform(1.2, 4) if waits else 1)
-        return Timed(sample(seconds, number, threads=2, pressure=0.5 if waits else 0.01))
+        return timed(seconds, threads=2, pressure=0.5 if waits else 0.01)
 
-    return Blocked(one(1), one(1 + slower), one(1) if number % RULE.control.every == 0 else None)
+    return Block(one(1), one(1 + slower), one(1) if number % RULE.control.every == 0 else None)
 
 
 @pytest.mark.parametrize(
-    "machine",
-    [drifting(0.01, 0.0), drifting(0.03, 0.1), contended],
-    ids=["a quiet machine", "a noisy machine", "a contended machine, by the clock"],
+    "machine", [drifting(0.01, 0.0), drifting(0.03, 0.1), contended], ids=["quiet", "noisy", "contended, wall time"]
 )
-def test_the_rates_are_those_that_are_aimed_at(machine: Callable[[random.Random, float, int], Blocked]) -> None:
+def test_rates_on_synthetic_machines(machine: Machine) -> None:
     chance = random.Random(7)
-    flagged = {
-        slower: sum(run_on(machine, slower, chance).state == REGRESSION for _ in range(runs))
+    found = {
+        slower: sum(gate_run(machine, slower, chance).state == REGRESSION for _ in range(runs))
         for slower, runs in ((0.0, 200), (0.01, 100), (0.05, 100))
     }
-    assert flagged[0.0] <= 1
-    assert flagged[0.01] <= 5
-    assert flagged[0.05] >= 99
+    assert found[0.0] <= 1
+    assert found[0.01] <= 5
+    assert found[0.05] >= 99
 
 
-def test_a_machine_too_noisy_to_tell_is_inconclusive_and_never_a_regression() -> None:
+def test_too_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
     chance = random.Random(3)
-    states = [run_on(drifting(0.5, 0.3), 0.0, chance).state for _ in range(30)]
+    states = [gate_run(drifting(0.5, 0.3), 0.0, chance).state for _ in range(30)]
     assert REGRESSION not in states
     assert states.count(INCONCLUSIVE) > 15
 
 
-# What a stage looks at.
+# Single decisions
 
 
-def test_less_than_the_blocks_of_a_stage_decide_nothing() -> None:
-    assert decide(SHORT, blocks_with([1.0] * 7)).state == INCONCLUSIVE
-    slower = blocks_with([1.1] * 8)
-    assert decide(SHORT, slower).state == ESCALATE
-    assert decide(SHORT, slower, slower[:5]).state == INCONCLUSIVE
-    assert "5 of 12" in decide(SHORT, slower, slower[:5]).why
+def peaks(base: int, head: int, number: int) -> list[Block]:
+    return [Block(timed(1.0, peak=base), timed(1.0, peak=head))] * number
 
 
-def test_only_fresh_blocks_can_confirm() -> None:
-    """A look that was bad luck is not held against head."""
-    assert decide(SHORT, blocks_with([1.1] * 8), blocks_with([1.0] * 12)).state == PASS
-    assert decide(SHORT, blocks_with([1.1] * 8), blocks_with([1.1] * 12)).state == REGRESSION
+def waiting(pressures: Sequence[float]) -> list[Block]:
+    """Blocks of two threads in which head is 30 % slower, and base waited for a processor."""
+    return [Block(timed(1.0, 2, pressure), timed(1.3, 2)) for pressure in pressures]
 
 
-def test_confirmation_that_nobody_asked_for_changes_nothing() -> None:
-    assert decide(SHORT, blocks_with([1.0] * 8), blocks_with([1.5] * 12)).state == PASS
-
-
-def test_a_control_that_differs_makes_every_regression_inconclusive() -> None:
-    confirm = blocks_with([1.1] * 12, control=[1.08] * 12)
-    found = decide(SHORT, blocks_with([1.1] * 8), confirm)
-    assert (found.state, found.why) == (INCONCLUSIVE, "base differs from itself by +8.0 %")
-
-
-def test_blocks_that_were_disturbed_are_left_out_of_wall_time_and_too_few_decide_nothing() -> None:
-    def block(number: int, pressure: float) -> Blocked:
-        return Blocked(Timed(sample(1.0, number, 2, pressure)), Timed(sample(1.3, number, 2, 0.0)))
-
-    disturbed = [block(number, 0.5) for number in range(12)]
-    found = decide(SHORT, disturbed[:8], disturbed)
-    assert (found.state, found.effect) == (INCONCLUSIVE, None)
-    mixed = disturbed[:4] + [block(number, 0.1) for number in range(8)]
-    assert decide(SHORT, disturbed[:8], mixed).state == REGRESSION
-
-
-def with_peak(base: int, head: int, number: int) -> list[Blocked]:
-    return [Blocked(Timed(sample(1.0), base), Timed(sample(1.0), head)) for _ in range(number)]
+EVEN, SLOWER = blocks_with([1.0] * 12), blocks_with([1.1] * 12)
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "state"),
+    ("triage", "confirm", "state", "why"),
     [
-        (100 * MB, 107 * MB, REGRESSION),
-        (100 * MB, 104 * MB, PASS),
-        (10 * MB, 11 * MB, PASS),
-        (100 * MB, 50 * MB, PASS),
+        (EVEN[:7], [], INCONCLUSIVE, "7 of 8 blocks were measured"),
+        (SLOWER[:8], [], ESCALATE, "head looks slower"),
+        (SLOWER[:8], SLOWER[:5], INCONCLUSIVE, "5 of 12 blocks of confirmation"),
+        (SLOWER[:8], EVEN, PASS, "no slower"),  # only fresh blocks can confirm
+        (SLOWER[:8], SLOWER, REGRESSION, "head is slower"),
+        (EVEN[:8], SLOWER, PASS, "no slower"),  # nobody requested a confirmation
+        (SLOWER[:8], blocks_with([1.1] * 12, [1.08] * 12), INCONCLUSIVE, "two measurements of base differ by 8.0 %"),
+        (waiting([0.5] * 8), waiting([0.5] * 12), INCONCLUSIVE, "only 0 of 12 blocks were undisturbed"),
+        (waiting([0.5] * 8), waiting([0.5] * 4 + [0.1] * 8), REGRESSION, "head is slower"),
+        (peaks(100 * MB, 107 * MB, 8), peaks(100 * MB, 107 * MB, 12), REGRESSION, "the peak of memory is higher"),
+        (peaks(100 * MB, 104 * MB, 8), peaks(100 * MB, 104 * MB, 12), PASS, "no slower"),  # below the share
+        (peaks(10 * MB, 11 * MB, 8), peaks(10 * MB, 11 * MB, 12), PASS, "no slower"),  # below the bytes
+        (peaks(100 * MB, 50 * MB, 8), peaks(100 * MB, 50 * MB, 12), PASS, "no slower"),
     ],
-    ids=["over both", "below the share", "below the bytes", "smaller"],
 )
-def test_a_higher_peak_of_memory_is_a_regression_over_its_own_tolerance(base: int, head: int, state: str) -> None:
-    found = decide(SHORT, with_peak(base, head, 8), with_peak(base, head, 12))
-    assert found.state == state
-    assert found.metric == ("memory" if state == REGRESSION else "time")
+def test_decision(triage: list[Block], confirm: list[Block], state: str, why: str) -> None:
+    decision = decide(SHORT, triage, confirm)
+    assert decision.state == state
+    assert decision.why.startswith(why)
+    assert (decision.metric == "memory") == ("memory" in why)
 
 
-def test_the_phase_that_grew_most_is_named() -> None:
+def test_phase_that_grew_most_is_named() -> None:
     base, head = (("init", 0.2), ("update", 1.0)), (("init", 0.25), ("update", 0.9), ("max", 0.1))
-    blocks = [Blocked(Timed(sample(1.2), None, base), Timed(sample(1.25), None, head))] * 3
-    assert slower_phase(blocks) == ("max", 0.0, 0.1)
-    assert slower_phase([Blocked(Timed(sample(1.0)), Timed(sample(1.0)))]) is None
+    sample = timed(1.2).sample
+    assert slower_phase([Block(Timed(sample, None, base), Timed(sample, None, head))] * 3) == ("max", 0.0, 0.1)
+    assert slower_phase(EVEN) is None
+
+
+# Cards
+
+
+def test_cards_of_the_project() -> None:
+    usual, short = read_card("usual"), read_card("short")
+    assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))
+    assert usual.work.instructions.most == 0.005
+    assert short.tiers == ["time"]
+    assert (short.time.triage, short.corpora) == (usual.time.triage, usual.corpora)
+
+
+def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("like: usual\ntime: {threads: [1, 2]}\n")
+    card = read_card(str(path), ["time.confirm.most=0.04"])
+    assert (card.time.threads, card.time.confirm.most, card.time.confirm.blocks) == ([1, 2], 0.04, 90)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("time.triage.blocks=0", "time.triage.blocks=0"),
+        ("time.triage.most=3", "is not a share"),
+        ("time.unchanged=perhaps", "unknown time.unchanged"),
+        ("tiers=[speed]", "unknown tier 'speed'"),
+        ("time.blocks=3", "unknown key 'time.blocks'"),
+        ("time.triage.blocks=many", "many"),
+        ("time.threads=[0]", "time.threads"),
+        ("work.instructions.layouts=11", "at most 10"),
+        ("time.sample.least=2", "time.sample.least must be above 0"),
+    ],
+)
+def test_impossible_card_is_refused(override: str, message: str) -> None:
+    with pytest.raises(Refusal, match=message) as refusal:
+        read_card("usual", [override])
+    assert refusal.value.exit_code == 2
+
+
+@pytest.mark.parametrize("content", ["like: mine", "- a", "a: b: c", "time: 3"])
+def test_file_that_is_not_a_card_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "mine"
+    path.write_text(content.replace("mine", str(path)))
+    with pytest.raises(Refusal):
+        read_card(str(path))
+
+
+def test_keys_of_an_older_card_are_dropped() -> None:
+    time = {"fewest": 7, "self_test": {"a": 1}}
+    card = stored_card({"card": {"name": "old", "self_test": {"runs": 3}, "time": time, "known_wrong": {"a": "b"}}})
+    assert (card.name, card.time.fewest, card.known_wrong) == ("old", 7, {"a": "b"})
+    with pytest.raises(Refusal, match="the stored card is not a gate card") as refusal:
+        stored_card({"card": {"time": 3}})
+    assert refusal.value.exit_code == 22

@@ -1,7 +1,8 @@
-"""The job for somebody's own repository installs what is installed here, or says that no other machine can."""
+"""The CI job for a repository of one's own installs what is installed here, or says that other machines cannot."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -9,40 +10,48 @@ import pytest
 import yaml
 
 from harness.common.errors import Refusal
-from harness.gate.__main__ import main
+from harness.gate.__main__ import _parser, main
+from harness.gate.observe import GateRequest
 from harness.gate.workflow import requirement_of, workflow
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((Path(__file__).resolve().parent.parent / ".github" / "workflows").glob("*.yml"))
 
 
-def test_the_job_gates_the_trainer_by_what_it_is_told_to_install(capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_gates_the_trainer_and_stores_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     requirement = "bpe-harness @ git+https://a.example/b"
     assert main(["mine.trainer:train", "--workflow", requirement]) == 0
-    printed = capsys.readouterr().out
-    assert printed == workflow("mine.trainer:train", requirement)
-    job = yaml.safe_load(printed)["jobs"]["gate"]
-    commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert commands[0] == f"python -m pip install '{requirement}'"
-    assert commands[1].startswith("python -P -m harness.gate mine.trainer:train --against ")
-    assert job["steps"][0]["with"]["persist-credentials"] is False
+    job = yaml.safe_load(capsys.readouterr().out)["jobs"]["gate"]
+    assert job["steps"][0]["with"] == {"fetch-depth": 0, "persist-credentials": False}
+    install, gate = [step["run"] for step in job["steps"] if "run" in step]
+    assert install == f"python -m pip install '{requirement}'"
+    assert gate.startswith("python -P -m harness.gate ")  # nothing of the tree replaces the gate
+    options = _parser().parse_args(shlex.split(gate.partition("harness.gate ")[2]))
+    assert options.target == ["mine.trainer:train"]
+    stored = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert Path(stored) == GateRequest.output
 
 
-def test_the_job_uses_the_actions_that_this_project_uses() -> None:
-    own = "".join(path.read_text() for path in (REPOSITORY / ".github/workflows").glob("*.yml"))
-    used = [step["uses"] for step in yaml.safe_load(workflow("a:b", "c"))["jobs"]["gate"]["steps"] if "uses" in step]
-    assert used
-    assert [action for action in used if action not in own] == []
+def test_actions_are_those_of_this_project_and_pinned() -> None:
+    jobs = [job for path in WORKFLOWS for job in yaml.safe_load(path.read_text())["jobs"].values()]
+    own = [step for job in jobs for step in job["steps"] if "uses" in step]
+    for step in own:
+        action, _, commit = step["uses"].partition("@")
+        assert len(commit) == 40, f"{action} is not pinned by commit"
+        if action == "actions/checkout":
+            assert step["with"]["persist-credentials"] is False
+    steps = yaml.safe_load(workflow("a:b", "c"))["jobs"]["gate"]["steps"]
+    assert {step["uses"] for step in steps if "uses" in step} <= {step["uses"] for step in own}
 
 
 @pytest.mark.parametrize("targets", [[], ["heap"], ["a:b", "c:d"]])
-def test_one_trainer_has_to_be_named(targets: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_is_for_one_trainer(targets: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*targets, "--workflow", "x"]) == 2
     assert "package.module:function" in capsys.readouterr().err
 
 
-def test_a_clone_is_installed_from_where_it_was_cloned_and_a_folder_from_nowhere(tmp_path: Path) -> None:
+def test_clone_is_installed_from_its_remote_and_a_folder_from_nowhere(tmp_path: Path) -> None:
     origin = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
-    with pytest.raises(Refusal, match="no other machine reaches; say what CI should install"):
+    with pytest.raises(Refusal, match="other machines cannot reach; pass what CI should install"):
         requirement_of(origin, "1.0")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=test", "-c", "user.email=test@example.org"]
     for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):

@@ -10,7 +10,7 @@ import pytest
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.files import readable, whole_file, write_whole
-from harness.gate.snapshot import Snapshot, read_snapshot, write_snapshot
+from harness.gate.evidence import Snapshot, read_snapshot, write_snapshot
 
 
 def test_folders_are_made_and_what_stood_there_is_replaced(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_snapshot_that_finds_no_room_leaves_the_one_before(tmp_path: Path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(Refusal, match=r"--set work\.counters=FILE names another place") as refused:
+    with pytest.raises(Refusal, match=r"choose another file with --set work\.counters=FILE") as refused:
         write_snapshot(path, Snapshot())
     assert refused.value.exit_code == UNMEASURED
     monkeypatch.undo()

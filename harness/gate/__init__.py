@@ -1,9 +1,7 @@
-"""The gate: whether a change makes a trainer wrong, busier, slower or larger, in three tiers, the cheapest first.
+"""The gate: whether a change makes a trainer wrong, slower, larger, or do more work, in three tiers.
 
-Identity judges merges by the replay, work holds counts against a committed snapshot and instructions against
-the base, time holds interleaved samples against the base. Measuring (deterministic.py, work.py, timing.py) yields
-observations, a line each (evidence.py); the verdict (judging.py) is a function of those lines alone, so that it can be
-had again.
+`observe` measures and writes evidence (tiers.py, sampler.py, base.py); `judge` is a function of the evidence alone, so
+a stored run gives its verdict again.
 
 In: the code of a change and of its base. Out: observations on disk, a verdict, an exit code.
 """

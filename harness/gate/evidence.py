@@ -1,20 +1,25 @@
-"""What the gate has seen, one line of JSON each: first what it was asked, then every observation in its order.
+"""What a gate observed, one line of JSON each, and the snapshot of counts of work that is committed with the code.
 
-Lines are written as they come, so that an interrupted run leaves what it saw; the verdict is a function of the file.
+The first line of evidence is the question, then comes every observation in its order. Lines are written as they come,
+so an interrupted run leaves what it observed; the verdict is a function of the file.
+
+The snapshot has the tallies of every variant on the gate's corpora, by phase: `update/pair_updates`. They are equal on
+every machine, so any difference is a change of the algorithm, and must be accepted by writing the snapshot again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from harness.common.comparison import Sample
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import ELSEWHERE, make_results_folder, read_whole
-from harness.gate.rule import Blocked, Timed
+from harness.common.files import ELSEWHERE, make_results_folder, read_whole, write_whole
+from harness.common.units import count_text
+from harness.gate.rule import Block, Timed
 
 SCHEMA = 1
 KIND = "gate"
@@ -22,31 +27,30 @@ FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
 Observation = dict[str, Any]
-Read = TypeVar("Read")
-Found = TypeVar("Found")
+Tallies = dict[str, int]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A gate's question (`head`) and what it observed."""
+    """A gate's question (`head`) and its observations."""
 
     head: dict[str, Any]
     observations: list[Observation] = field(default_factory=list)
 
-    def of(self, *kinds: str) -> list[Observation]:
-        return [each for each in self.observations if each["kind"] in kinds]
+    def of(self, kind: str) -> list[Observation]:
+        return [observation for observation in self.observations if observation["kind"] == kind]
 
 
 class EvidenceFile:
-    """Where a gate that is running puts what it sees."""
+    """The file of a gate that is running, and what is in it."""
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
-        """Begin the file anew. Raises Refusal if it cannot be written."""
+        """Start the file again. Raises Refusal if it cannot be written."""
         self.path = path
         self.evidence = Evidence({"schema": SCHEMA, "kind": KIND, **head})
         try:
             make_results_folder(path.parent)
-            path.write_text(line_of(self.evidence.head))
+            path.write_text(_line(self.evidence.head))
             for name in (VERDICT, SUMMARY):  # of samples that are no more
                 path.with_name(name).unlink(missing_ok=True)
         except OSError as error:
@@ -56,16 +60,16 @@ class EvidenceFile:
         observation = {"kind": kind, **observed}
         self.evidence.observations.append(observation)
         with self.path.open("a") as file:
-            file.write(line_of(observation))
+            file.write(_line(observation))
         return observation
 
 
-def line_of(value: Mapping[str, Any]) -> str:
+def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode() + "\n"
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read a file again; a last line that was cut off is left out. Raises Refusal if it is no gate's."""
+    """Read a stored file without a last line that was cut short. Raises Refusal if it is not a gate's."""
     path = path / FILE_NAME if path.is_dir() else path
     try:
         first, *lines = read_whole(path).decode().split("\n")
@@ -74,20 +78,24 @@ def read_evidence(path: Path) -> Evidence:
             raise ValueError(f"its first line is not a gate's of schema {SCHEMA}")
         return Evidence(head, [_observation(line) for line in lines[:-1]])
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror or error}); --replay takes what a gate wrote") from error
+        raise Refusal(f"cannot read {path} ({error.strerror or error}); pass --replay a gate's output") from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise Refusal(f"{path} is not what a gate wrote ({error})", UNMEASURED) from error
+        raise not_evidence(path, error) from error
+
+
+def not_evidence(path: Path, error: Exception) -> Refusal:
+    return Refusal(f"{path} is not evidence of a gate ({error}); pass --replay a gate's output", UNMEASURED)
 
 
 def _observation(line: str) -> Observation:
     observation = json.loads(line)
     if not isinstance(observation, dict) or not isinstance(observation.get("kind"), str):
-        raise ValueError("a line of it is no observation")
+        raise ValueError("a line of it is not an observation")
     return observation
 
 
 def sample_line(timed: Timed) -> dict[str, Any]:
-    """A sample as an observation has it."""
+    """A sample as an observation holds it."""
     return {
         "wall_seconds": timed.sample.wall_seconds,
         "cpu_seconds": timed.sample.cpu_seconds,
@@ -98,36 +106,118 @@ def sample_line(timed: Timed) -> dict[str, Any]:
     }
 
 
-def timed_of(observation: Observation, threads: int) -> Timed:
-    """The sample of a line, as `sample_line` wrote it."""
-    sample = Sample(
-        "gate",
-        observation["block"],
-        observation["wall_seconds"],
-        observation["cpu_seconds"],
-        threads,
-        observation["pressure"],
-        observation["steal"],
-    )
-    return Timed(sample, observation["peak_bytes"], tuple(observation["seconds"].items()))
-
-
-def blocks_of(observations: Sequence[Observation], stage: str, threads: int) -> list[Blocked]:
-    """The whole blocks among the samples of one comparison, in order; one that was cut short is none."""
+def blocks_of(observations: Sequence[Observation], stage: str, threads: int) -> list[Block]:
+    """The blocks of one comparison that have both sides, in order."""
     arms: dict[int, dict[str, Timed]] = {}
-    for each in observations:
-        if each["stage"] == stage:
-            arms.setdefault(each["block"], {})[each["arm"]] = timed_of(each, threads)
+    for observation in observations:
+        if observation["stage"] == stage:
+            arms.setdefault(observation["block"], {})[observation["arm"]] = _timed(observation, threads)
     return [
-        Blocked(found[BASE], found[HEAD], found.get(AGAIN))
-        for _, found in sorted(arms.items())
-        if BASE in found and HEAD in found
+        Block(block[BASE], block[HEAD], block.get(AGAIN))
+        for _, block in sorted(arms.items())
+        if BASE in block and HEAD in block
     ]
 
 
-def readable(judge: Callable[[Read], Found], read: Read, path: Path) -> Found:
-    """Judge what was read from a file. Raises Refusal if it lacks what it should have."""
+def _timed(observation: Observation, threads: int) -> Timed:
+    wall, cpu = observation["wall_seconds"], observation["cpu_seconds"]
+    pressure, steal = observation["pressure"], observation["steal"]
+    sample = Sample("gate", observation["block"], wall, cpu, threads, pressure, steal)
+    return Timed(sample, observation["peak_bytes"], tuple(observation["seconds"].items()))
+
+
+# The snapshot
+
+
+@dataclass
+class Snapshot:
+    """Tallies by variant and corpus, and what each corpus was."""
+
+    corpora: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counters: dict[str, dict[str, Tallies]] = field(default_factory=dict)
+
+    def of(self, variant: str, corpus: str) -> Tallies | None:
+        return self.counters.get(variant, {}).get(corpus)
+
+
+def read_snapshot(path: Path) -> Snapshot | None:
+    """The snapshot in a file; None if there is no file. Raises Refusal if it is something else."""
     try:
-        return judge(read)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise Refusal(f"{path} is not what a gate wrote ({error!r})", UNMEASURED) from error
+        content = json.loads(path.read_text())
+        if content.get("schema") != SCHEMA:
+            raise ValueError(f"not of schema {SCHEMA}")
+        return Snapshot(_mappings(content["corpora"]), _mappings(content["counters"]))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(
+            f"{path} is not a snapshot of counts ({error}); remove it, --accept writes it", UNMEASURED
+        ) from error
+
+
+def _mappings(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict) or not all(isinstance(part, dict) for part in content.values()):
+        raise ValueError("not a mapping of mappings")
+    return content
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write the whole file or nothing, a line for each variant and corpus, so that a change is a line of a diff."""
+    lines = ["{", f' "schema": {SCHEMA},', ' "corpora": {', _entries(snapshot.corpora, "  "), " },", ' "counters": {']
+    variants = [
+        f"  {json.dumps(name)}: {{\n{_entries(snapshot.counters[name], '   ')}\n  }}"
+        for name in sorted(snapshot.counters)
+    ]
+    content = "\n".join([*lines, ",\n".join(variants), " }", "}"]) + "\n"
+    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", UNMEASURED)
+
+
+def _entries(entries: Mapping[str, Mapping[str, Any]], indent: str) -> str:
+    return ",\n".join(
+        f"{indent}{json.dumps(name)}: {json.dumps(entries[name], sort_keys=True)}" for name in sorted(entries)
+    )
+
+
+def accept(
+    before: Snapshot, corpora: Mapping[str, dict[str, Any]], measured: Mapping[tuple[str, str], Tallies], gone: set[str]
+) -> Snapshot:
+    """The snapshot with the measured tallies in place of its own, and without the variants that are gone."""
+    counters = {name: dict(entries) for name, entries in before.counters.items() if name not in gone}
+    for (variant, corpus), tallies in measured.items():
+        counters.setdefault(variant, {}).pop(corpus, None)
+        if tallies:
+            counters[variant][corpus] = tallies
+    counters = {name: entries for name, entries in counters.items() if entries}
+    used = {corpus for entries in counters.values() for corpus in entries}
+    return Snapshot({name: facts for name, facts in {**before.corpora, **corpora}.items() if name in used}, counters)
+
+
+def changes(before: Snapshot, after: Snapshot) -> list[str]:
+    """The differences of two snapshots: a line for each tally of each variant on each corpus."""
+    lines = []
+    for variant in sorted({*before.counters, *after.counters}):
+        if variant not in after.counters:
+            lines.append(f"{variant}: gone")
+            continue
+        if variant not in before.counters:
+            lines.append(f"{variant}: new, {', '.join(sorted(after.counters[variant]))}")
+            continue
+        for corpus in sorted({*before.counters[variant], *after.counters[variant]}):
+            old, new = before.of(variant, corpus) or {}, after.of(variant, corpus) or {}
+            lines += [
+                f"{variant} on {corpus}: {tally} {change_text(old.get(tally), new.get(tally))}"
+                for tally in sorted({*old, *new})
+                if old.get(tally) != new.get(tally)
+            ]
+    return lines
+
+
+def change_text(before: int | None, after: int | None) -> str:
+    """
+    >>> change_text(1000, 1100), change_text(None, 5), change_text(0, 5)
+    ('1,000 -> 1,100 (+10.0 %)', 'none -> 5', '0 -> 5')
+    """
+    sides = " -> ".join("none" if number is None else count_text(number) for number in (before, after))
+    return f"{sides} ({100 * (after / before - 1):+.1f} %)" if before and after is not None else sides

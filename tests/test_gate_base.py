@@ -1,0 +1,278 @@
+"""The two sides of a gate: where base comes from, how it is built, and that head and the checkout cannot change it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from gating import commit_all, git, new_repository, tiny_card
+from workbench import CHECKOUT, HEAP
+
+from harness.common import registry
+from harness.common.errors import Refusal
+from harness.common.registry import VariantCard
+from harness.gate import __main__ as gate
+from harness.gate.base import (
+    NoBase,
+    base_side,
+    departure,
+    file_states,
+    installed_side,
+    is_built_alike,
+    linked_side,
+    located_here,
+    may_be_compiled,
+    provide_compiled,
+    repository_of,
+    set_writable,
+    working_side,
+)
+from harness.gate.observe import card_on
+from harness.gate.rule import BaseRule
+from harness.gate.sampler import Arm
+from harness.gate.tiers import Comparison
+from harness.measure.process import PACKAGES, Limits, measure
+from harness.worker import word_store
+from variants.contract import WordCounts
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = new_repository(tmp_path / "repository")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    with pytest.raises(NoBase, match="first commit"):
+        departure(repository, ["main"])
+    (repository / "mine.py").write_text("from variants.heap_opt import train\n")
+    assert departure(repository, ["main"])[0] == first  # what is not committed is compared with what is
+    commit_all(repository)
+    assert departure(repository, ["main"])[0] == first
+    git(repository, "checkout", "-qb", "branch", first)
+    (repository / "more.txt").write_text("more")
+    commit_all(repository)
+    assert departure(repository, ["gone", "main"])[0] == first
+    with pytest.raises(NoBase, match="git has none of gone, lost"):
+        departure(repository, ["gone", "lost"])
+
+
+def test_shallow_clone_is_told_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:
+    (repository / "mine.py").write_text("from variants.heap_opt import train\n")
+    commit_all(repository)
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(shallow))
+    with pytest.raises(NoBase, match="git fetch --unshallow"):
+        departure(shallow, ["origin/main"])
+
+
+def test_package_must_be_committed(repository: Path) -> None:
+    (repository / ".gitignore").write_text("installed.py\n")
+    for name in ("new.py", "installed.py"):
+        (repository / name).write_text("")
+    assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
+    with pytest.raises(NoBase, match="new is not in git yet; commit it, or pass --no-base"):
+        repository_of({"new": repository / "new.py"})
+    with pytest.raises(NoBase, match=r"installed is not in a git checkout \(installed\.py is installed\)"):
+        repository_of({"installed": repository / "installed.py"})
+
+
+def test_base_is_read_only_and_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    git(repository, "worktree", "add", "-q", "--detach", str(killed))
+    killed.rename(tmp_path / "removed")  # as after SIGKILL
+    (repository / "mine.py").write_text("")
+    with base_side(["mine:train"], BaseRule(["main"]), tmp_path / "sides") as base:
+        source = (base.place / "mine.py").resolve()
+        assert source.read_text() == "from variants.heap import train\n"
+        assert not source.stat().st_mode & 0o222
+        assert "killed" not in git(repository, "worktree", "list")
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+# Compiled modules
+
+
+def test_compiled_modules_are_copied_only_if_nothing_compiled_changed(repository: Path, tmp_path: Path) -> None:
+    project = repository / "pyproject.toml"
+    project.write_text('[project]\nversion = "1"\n[tool.ruff]\nline-length = 1\n')
+    (repository / "fast.pyx").write_text("x = 1\n")
+    base = commit_all(repository)
+    checkout = tmp_path / "checkout"
+    git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
+    (repository / "mine.py").write_text("train = None\n")
+    project.write_text('[project]\nversion = "2"\n[tool.ruff]\nline-length = 2\n')
+    assert is_built_alike(repository, checkout, base)
+    project.write_text('[project]\nversion = "2"\n[tool.setuptools]\next-modules = []\n')
+    assert not is_built_alike(repository, checkout, base)
+    git(repository, "checkout", "-q", "pyproject.toml")
+    (repository / "fast.pyx").write_text("x = 2\n")
+    assert not is_built_alike(repository, checkout, base)
+    names = ["a.pyx", "b/c.hpp", "Cargo.toml", "setup.py", "a.py", "README.md", "LICENSE", "pyproject.toml"]
+    assert [may_be_compiled(name) for name in names] == [True] * 4 + [False] * 4
+
+
+def test_base_is_built_or_what_is_missing_is_named(repository: Path, tmp_path: Path) -> None:
+    (repository / "setup.py").write_text("")
+    base = commit_all(repository)
+    checkout = tmp_path / "checkout"
+    git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
+    (repository / "setup.py").write_text("x = 1\n")
+    module = repository / "fast.so"
+    provide_compiled(repository, checkout, base, '{python} -c \'open("fast.so", "w")\'', [module])
+    assert (checkout / "fast.so").exists()
+    with pytest.raises(
+        Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"
+    ) as refusal:
+        provide_compiled(repository, checkout, base, "false", [module])
+    assert refusal.value.exit_code == 22
+    (checkout / "pyproject.toml").write_text('[build-system]\nrequires = ["pytest>=8", "no-such-builder>=3"]\n')
+    with pytest.raises(Refusal, match=r"needs more; run .*python.* -m pip install 'no-such-builder>=3'$"):
+        provide_compiled(repository, checkout, base, "true", [module])
+
+
+# Sides
+
+
+def test_side_holds_what_is_measured_and_what_measures(tmp_path: Path) -> None:
+    side = working_side("head", {"variants"}, tmp_path)
+    assert sorted(path.name for path in side.place.iterdir()) == ["harness", "variants"]
+    assert located_here("variants") == CHECKOUT / "variants"
+    assert side.digest(HEAP) is not None
+    assert side.digest(VariantCard("gone", "nowhere.at_all:train")) is None
+
+
+def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> None:
+    """A parameter that is new in head is unknown to the code of the base."""
+    package = tmp_path / "checkout" / "variants"
+    package.mkdir(parents=True)
+    (package.parent / "conf" / "variant").mkdir(parents=True)
+    card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
+    (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
+    base = linked_side("base", "a checkout", None, tmp_path, {"variants": package})
+    heap = registry.variants()["heap"]
+    assert card_on(base, heap, {"x": 1}).params == {"push": "grown", "x": 1}
+    head = working_side("head", {"variants"}, tmp_path)
+    assert not Comparison("heap", Arm(base, card_on(base, heap, {})), Arm(head, heap)).same_code
+    assert Comparison("heap", Arm(head, heap), Arm(head, heap)).same_code
+    unknown = VariantCard("new", "variants.new:train", params={"size": 3})
+    assert card_on(base, unknown, {}) == unknown
+
+
+@pytest.mark.slow
+def test_each_side_imports_its_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both environments have a trainer of one name, and so has the current folder; only the base's is wrong."""
+    wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')]\n"
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trained_here.py").write_text(wrong)
+    pythons = {}
+    for name, source in (("old", wrong), ("new", "from variants.heap import train\n")):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / name)], check=True)
+        (packages,) = (tmp_path / name).glob("lib/python*/site-packages")
+        (packages / "trained_here.py").write_text(source)
+        pythons[name] = str(tmp_path / name / "bin" / "python")
+
+    def gated(base: str, head: str, tiers: str) -> int:
+        card = ["--card", str(tiny_card(tmp_path)), "--output", "out", "--tiers", tiers]
+        return gate.main(["trained_here:train", "--base", pythons[base], "--head", pythons[head], *card])
+
+    assert gated("old", "new", "identity,time") == 22
+    assert "base made other merges" in Path("out", "verdict.json").read_text()
+    assert gated("new", "old", "identity") == 21
+    new, old = (installed_side(name, pythons[name], {"trained_here"}, tmp_path / "sides") for name in ("new", "old"))
+    card = VariantCard("trained_here:train", "trained_here:train")
+    assert new.digest(card) != old.digest(card)
+
+
+# What head and the checkout could do
+
+BOMB = "raise SystemExit('a file of the tree was imported')\n"
+SLOWER = """
+from variants.heap import train as honest
+
+def train(word_counts, num_merges):
+    honest(word_counts, num_merges)
+    return honest(word_counts, num_merges)
+"""
+REWRITES_BASE = """
+import glob, os
+
+for base in glob.glob(FOLDERS + "/bpe-harness-*/checkout/mine.py"):
+    times = os.stat(base)
+    os.chmod(base, 0o600)
+    with open(base, "w") as file:
+        file.write(SLOWER)
+    os.utime(base, ns=(times.st_atime_ns, times.st_mtime_ns))
+"""
+
+
+@pytest.mark.slow
+def test_head_that_makes_the_base_slower_is_not_believed(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes twice as long, and so would what is left of the base."""
+    folders = tmp_path / "temporary"
+    folders.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folders))
+    attack = f"FOLDERS = {str(folders)!r}\nSLOWER = {SLOWER!r}\n{REWRITES_BASE}{SLOWER}"
+    (repository / "mine.py").write_text(attack)
+    card = ["--card", str(tiny_card(tmp_path)), "--output", str(tmp_path / "out")]
+    assert gate.main(["mine:train", *card, "--tiers", "identity,time"]) == 22
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert "the results are not trusted: checkout/mine.py" in headline
+    assert "of the base, changed while head ran" in headline
+
+
+def test_file_altered_and_restored_has_another_state(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    altered = tree / "altered.py"
+    altered.write_text("x = 1\n")
+    set_writable(tree, False)
+    before, times = file_states(tree), altered.stat()
+    assert file_states(tree) == before
+    set_writable(tree, True)
+    altered.write_text("x = 2\n")
+    altered.write_text("x = 1\n")
+    os.utime(altered, ns=(times.st_atime_ns, times.st_mtime_ns))
+    set_writable(tree, False)
+    assert file_states(tree)["tree/altered.py"] != before["tree/altered.py"]
+
+
+def test_no_file_of_the_tree_replaces_an_import_of_the_measured_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, tree = tmp_path / "place", tmp_path / "tree"
+    for folder in (place, tree / "harness"):
+        folder.mkdir(parents=True)
+    for package in ("harness", "variants"):
+        (place / package).symlink_to(Path(PACKAGES, package))
+    for name in ("json.py", "contextlib.py", "runpy.py", "sitecustomize.py", "harness/__init__.py"):
+        (tree / name).write_text(BOMB)
+    (tree / "mine.py").write_text("from variants.heap import train\n")
+    word_store.write(tmp_path / "words", WordCounts.from_items([(b"low", 5), (b"lower", 2)]))
+    monkeypatch.chdir(tree)
+    job = {"kind": "train", "target": "mine:train", "params": {}, "threads": 1, "words": str(tmp_path / "words")}
+    job |= {"num_merges": 2, "tie_break": "greatest_bytes", "min_count": 1}
+    answer = measure(job, tmp_path / "output", Limits(60), places=[str(place), str(tree)])
+    assert (answer["status"], answer["reason"]) == ("ok", None)
+
+
+@pytest.mark.slow
+def test_no_file_of_the_tree_replaces_an_import_of_the_gate(repository: Path, tmp_path: Path) -> None:
+    (repository / "harness").mkdir()
+    for name in ("json.py", "numpy.py", "yaml.py", "contextlib.py", "sitecustomize.py", "harness/__init__.py"):
+        (repository / name).write_text(BOMB)
+    commit_all(repository, "files with names of others")
+    command = [sys.executable, "-P", "-m", "harness.gate", "mine:train", "--card", str(tiny_card(tmp_path))]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    ended = subprocess.run([*command, "--tiers", "identity,work"], capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "  identity 1 passed" in ended.stdout

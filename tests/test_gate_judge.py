@@ -1,0 +1,310 @@
+"""From evidence to the verdict: every state with its exit code, the same again from the file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.common.errors import Refusal
+from harness.gate.evidence import EvidenceFile, Snapshot, accept, changes, read_evidence, read_snapshot, write_snapshot
+from harness.gate.judge import Finding, GateVerdict, as_json, judge, lines, markdown
+from harness.gate.rule import Card, Stage, TimeRule
+
+CARD = Card(tiers=[], time=TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8))
+HEAD = {
+    "card": asdict(CARD),
+    "head": "the working tree",
+    "started": "2026-01-01T00:00:00+00:00",
+    "environment": {"cpu": "one", "python": "CPython 3.12"},
+}
+Line = tuple[str, dict[str, Any]]
+"""The kind of an observation, and what differs from `DEFAULTS`."""
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "identity": {"corpus": "letters", "status": "ok", "reason": None, "merges": 9, "identity": None},
+    "tallies": {"corpus": "letters", "tallies": {}, "expected": None, "snapshot": True},
+    "instructions": {"state": "pass", "reason": None, "base": [1000], "head": [1000]},
+    "note": {"tier": "time", "state": "absent", "reason": "mine, time: no Boost"},
+}
+PROVED: Line = ("identity", {"identity": {"kind": "identical", "reason": None}})
+WRONG: Line = ("identity", {"identity": {"kind": "wrong", "reason": "merge 7, 'a'+'b', occurs once, others 2 times"}})
+NO_BASE: Line = ("note", {"variant": "all", "reason": "times were not compared: no base"})
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> EvidenceFile:
+    """Of a card without tiers, so that none is missing."""
+    return EvidenceFile(tmp_path / "samples.jsonl", HEAD)
+
+
+def add(evidence: EvidenceFile, *observations: Line) -> None:
+    for kind, values in observations:
+        evidence.add(kind, **{"variant": "mine", **DEFAULTS.get(kind, {}), **values})
+
+
+def tallies(counted: Any, expected: Any, **further: Any) -> Line:
+    return "tallies", {"tallies": counted, "expected": expected, **further}
+
+
+def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Line]:
+    """A comparison whose head takes `ratio` times as long; the last sample of head is changed by `last`."""
+    lines: list[Line] = [
+        ("comparison", {"comparison": "mine", "corpus": "text", "threads": 1, "merges_sha256": "right"})
+    ]
+    for stage, number, slower in [("triage", 8, ratio), ("confirm", 0 if confirm is None else 12, confirm or 0.0)]:
+        for block in range(number):
+            for arm, seconds in (("base", 1.0), ("again", 1.0), ("head", slower)):
+                sample = {"comparison": "mine", "stage": stage, "block": block, "arm": arm, "status": "ok"}
+                sample |= {"wall_seconds": seconds, "cpu_seconds": seconds, "pressure": 0.0, "steal": 0.0}
+                sample |= {"peak_bytes": 1000, "seconds": {"update": 0.9 * seconds, "init": 0.1}}
+                sample |= {"merges_sha256": "right", "reason": None}
+                changed = last if (arm, block) == (last.get("arm", "head"), number - 1) else {}
+                lines.append(("sample", sample | changed))
+    return lines
+
+
+def outcome(evidence: EvidenceFile) -> tuple[str, int, str]:
+    """State, exit code and the gravest message; the same as from the file."""
+    verdict, stored = judge(evidence.evidence), read_evidence(evidence.path)
+    assert json.dumps(as_json(judge(stored), stored, 0)) == json.dumps(as_json(verdict, evidence.evidence, 0))
+    return verdict.state(), verdict.exit_code(), verdict.findings[0].message if verdict.findings else ""
+
+
+@pytest.mark.parametrize(
+    ("observations", "state", "code", "message"),
+    [
+        ([], "absent", 22, ""),
+        (
+            [NO_BASE, ("identity", {"status": "skipped", "reason": "no Boost"})],
+            "absent",
+            22,
+            "mine on letters: no Boost",
+        ),
+        ([PROVED, tallies({"update/steps": 5}, {"update/steps": 5}), NO_BASE], "pass", 0, "times were not compared"),
+        ([*times(2.0, 2.0), WRONG], "mismatch", 21, "mine on letters: merge 7, 'a'+'b', occurs once, others 2 times"),
+        *(
+            (
+                [PROVED, ("identity", {"status": status, "reason": "it broke"})],
+                "unmeasured",
+                22,
+                f"mine on letters: {status}",
+            )
+            for status in ("error", "killed", "timeout", "out_of_memory", "rejected")
+        ),
+        (
+            [("identity", {"identity": {"kind": "unproved", "reason": "no replay"}})],
+            "unmeasured",
+            22,
+            "mine on letters: unpr",
+        ),
+        (
+            [tallies({"update/pairs": 1100, "steps": 3}, {"update/pairs": 1000, "steps": 3})],
+            "drift",
+            21,
+            "mine on letters, phase update, tally pairs: 1,000 -> 1,100 (+10.0 %); --accept accepts it",
+        ),
+        ([tallies({"steps": 4}, {"steps": 3})], "drift", 21, "mine on letters, phase whole call, tally steps: 3 -> 4"),
+        (
+            [tallies({"max/new": 4}, {"max/new": 4, "max/old": 3})],
+            "drift",
+            21,
+            "mine on letters, phase max, tally old: 3 -> none",
+        ),
+        ([tallies({"steps": 4}, None, snapshot=False)], "absent", 22, "mine on letters: there is no snapshot"),
+        ([tallies({"steps": 4}, None)], "drift", 21, "mine on letters: not in the snapshot"),
+        ([tallies(None, None)], "drift", 21, "mine: in the snapshot, but there is no such variant"),
+        (
+            [tallies({"a": 4}, {"a": 4}, other_corpus=True)],
+            "drift",
+            21,
+            "mine on letters: the snapshot was counted on another",
+        ),
+        (
+            [tallies({"steps": 4}, {"steps": 3}), ("accepted", {"changes": []})],
+            "pass",
+            0,
+            "mine on letters: counts of work are",
+        ),
+        (
+            [("instructions", {"head": [1006]})],
+            "regression",
+            20,
+            "mine, whole call, instructions: 1,000 -> 1,006 (+0.60 %); at",
+        ),
+        ([("instructions", {"head": [1005]})], "pass", 0, "mine, whole call, instructions: 1,000 -> 1,005"),
+        (
+            [("instructions", {"base": [1000, 1020], "head": [1040, 1027]})],
+            "regression",
+            20,
+            "mine, whole call, instructions: 1,020 -> 1,027 (+0.69 %), the maximum of base and the minimum of head",
+        ),
+        (
+            [("instructions", {"base": [1000, 1020], "head": [1040, 1025]})],
+            "pass",
+            0,
+            "mine, whole call, instructions: 1,020",
+        ),
+        (
+            [PROVED, ("instructions", {"state": "absent", "reason": "no valgrind", "base": []})],
+            "pass",
+            0,
+            "mine, instructions: no",
+        ),
+        (times(1.1, 1.08), "regression", 20, "mine on text, phase update, CPU time: +8.0 %, between +8.0 % and +8.0 %"),
+        (times(1.1), "inconclusive", 23, "mine on text, CPU time: head looks slower"),
+        (
+            times(1.0, merges_sha256="wrong"),
+            "mismatch",
+            21,
+            "mine on text: head made other merges than the proved ones in block 7",
+        ),
+        (
+            times(1.0, status="killed", reason="SIGSEGV"),
+            "unmeasured",
+            22,
+            "mine on text: head was killed in block 7 of triage",
+        ),
+        ([PROVED, *times(1.0, arm="base", status="error")], "pass", 0, "mine on text: base was error"),
+    ],
+)
+def test_verdict(evidence: EvidenceFile, observations: list[Line], state: str, code: int, message: str) -> None:
+    add(evidence, *observations)
+    found = outcome(evidence)
+    assert found[:2] == (state, code)
+    assert found[2].startswith(message)
+
+
+def test_finding_has_its_numbers(evidence: EvidenceFile) -> None:
+    add(evidence, tallies({"update/pairs": 1100}, {"update/pairs": 1000}), *times(1.1, 1.08))
+    drift, slower = judge(evidence.evidence).findings
+    assert (drift.phase, drift.metric, drift.before, drift.after) == ("update", "pairs", 1000, 1100)
+    assert slower.message.endswith("; phase update 900.0 -> 972.0 ms")
+
+
+def test_outside_trainer_known_to_be_wrong_fails_nothing(tmp_path: Path) -> None:
+    card = {**asdict(CARD), "known_wrong": {"mine": "it documents that"}}
+    evidence = EvidenceFile(tmp_path / "known.jsonl", {**HEAD, "card": card})
+    add(evidence, PROVED, WRONG)
+    assert outcome(evidence)[:2] == ("pass", 0)
+    assert any(line.endswith("; known: it documents that") for line in lines(judge(evidence.evidence)))
+
+
+def test_requested_tier_without_a_result_is_22_and_named(evidence: EvidenceFile) -> None:
+    evidence.evidence.head["card"] = asdict(Card())
+    note = "mine, time: base was error: no such module"
+    add(evidence, PROVED, tallies({"a": 1}, {"a": 1}), ("note", {"reason": note}))
+    verdict = judge(evidence.evidence)
+    assert verdict.exit_code() == 22
+    assert lines(verdict)[0] == f"gate: could not measure; 2 of 3 checks passed; time was not measured: {note}"
+    add(evidence, ("note", {"variant": "other", "reason": "other, time: the same code in base and head"}))
+    assert judge(evidence.evidence).exit_code() == 0  # what did not change is not slower
+
+
+@pytest.mark.parametrize(("treated", "code"), [("pass", 0), ("fail", 20), ("neutral", 23)])
+def test_inconclusive_is_treated_as_requested(treated: str, code: int) -> None:
+    assert GateVerdict([Finding("time", "inconclusive", "mine", "")]).exit_code(treated) == code
+
+
+def test_gravest_finding_decides() -> None:
+    states = ["pass", "absent", "inconclusive", "unmeasured", "regression", "drift"]
+    for number, code in enumerate([0, 0, 23, 22, 20, 21], 1):
+        verdict = GateVerdict([Finding("time", state, "mine", "") for state in states[:number]])
+        assert verdict.exit_code() == code
+        assert verdict.exit_code(advisory=True) == 0
+
+
+# Texts
+
+
+def test_markdown_loses_nothing(evidence: EvidenceFile) -> None:
+    add(evidence, PROVED, tallies({"max/a|b": 2}, {"max/a|b": 1}))
+    text = markdown(judge(evidence.evidence), evidence.evidence)
+    assert text.startswith("### ❌ gate: counts of work changed; 1 of 2 checks passed")
+    assert "| identity | 1 | 0 | 0 |" in text
+    assert r"tally a\|b: 1 -\> 2" in text
+    assert "Base: none; head: the working tree. one, CPython 3.12, 2026-01-01" in text
+    del evidence.evidence.head["environment"]
+    assert "head: the working tree. 2026-01-01" in markdown(judge(evidence.evidence), evidence.evidence)
+
+
+def test_absent_variants_share_a_line_and_long_lists_are_cut(evidence: EvidenceFile) -> None:
+    add(evidence, ("identity", {"status": "skipped", "reason": "it breaks ties otherwise"}))
+    assert any("breaks ties" in line for line in lines(judge(evidence.evidence)))
+    add(evidence, PROVED)
+    assert not any("breaks ties" in line for line in lines(judge(evidence.evidence)))  # it was measured elsewhere
+    for number in range(60):
+        add(evidence, ("note", {"variant": f"v{number}", "reason": f"v{number}, time: no Boost"}))
+        add(evidence, tallies({f"max/t{number}": 2}, {f"max/t{number}": 1}))
+    text = lines(judge(evidence.evidence))
+    absent = [line for line in text[1:] if "Boost" in line]
+    assert absent == [f"absent       {', '.join(f'v{number}' for number in range(12))} and 48 more: no Boost"]
+    assert any("and 20 more" in line for line in text)
+
+
+def test_headline_names_tiers_without_results() -> None:
+    proved = Finding("identity", "pass", "mine", "mine on letters: 9 merges are right")
+    work = Finding("work", "absent", "mine", "mine on letters: the trainer counts nothing")
+    time = Finding("time", "absent", "all", "times were not compared: there is no base")
+    assert lines(GateVerdict([proved, work, time]))[0] == (
+        "gate: passed; 1 check; work was not measured: the trainer counts nothing; "
+        "time was not measured: there is no base"
+    )
+
+
+# Files
+
+
+@pytest.mark.parametrize("content", ["", "{}", "not JSON", '{"schema": 1, "kind": "gate"}\n[]\n', "[]"])
+def test_file_that_is_not_evidence_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text(content)
+    with pytest.raises(Refusal) as refusal:
+        judge(read_evidence(path))
+    assert refusal.value.exit_code == 22
+
+
+def test_line_cut_short_is_skipped(evidence: EvidenceFile) -> None:
+    add(evidence, PROVED)
+    with evidence.path.open("a") as file:
+        file.write('{"kind": "identity", "var')
+    assert judge(read_evidence(evidence.path)).exit_code() == 0
+
+
+def test_new_run_removes_older_verdict(tmp_path: Path) -> None:
+    for name in ("verdict.json", "summary.md"):
+        (tmp_path / name).write_text("of an older run")
+    EvidenceFile(tmp_path / "samples.jsonl", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
+
+
+def test_snapshot_is_read_as_written(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "counters.json"
+    snapshot = Snapshot({"letters": {"sha256": "x"}}, {"b": {"letters": {"max/a": 1}}, "a": {"letters": {"n": 2}}})
+    assert read_snapshot(path) is None
+    write_snapshot(path, snapshot)
+    assert read_snapshot(path) == snapshot
+    assert path.read_text().index('"a"') < path.read_text().index('"b"')
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"schema": 2}', '{"schema": 1, "corpora": {}, "counters": {"a": 1}}'])
+def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "counters.json"
+    path.write_text(content)
+    with pytest.raises(Refusal, match="is not a snapshot of counts"):
+        read_snapshot(path)
+
+
+def test_accepting_rewrites_only_what_was_measured() -> None:
+    corpora = {"letters": {"sha256": "x"}}
+    counters = {"mine": {"letters": {"n": 10, "m": 1}}, "absent": {"letters": {"n": 5}}, "gone": {"letters": {"n": 1}}}
+    before = Snapshot(corpora, counters)
+    after = accept(before, corpora, {("mine", "letters"): {"n": 11, "m": 1}, ("new", "letters"): {"k": 3}}, {"gone"})
+    assert after.counters == {
+        "mine": {"letters": {"n": 11, "m": 1}},
+        "absent": {"letters": {"n": 5}},
+        "new": {"letters": {"k": 3}},
+    }
+    assert changes(before, after) == ["gone: gone", "mine on letters: n 10 -> 11 (+10.0 %)", "new: new, letters"]
