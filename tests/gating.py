@@ -7,7 +7,9 @@ from pathlib import Path
 
 import yaml
 
-NO_CORPORA = {corpus: {"say": []} for corpus in ("letters", "ties", "runs", "smallest_ids", "smallest_characters")}
+NO_CORPORA: dict[str, dict[str, list[str]]] = {
+    corpus: {"say": []} for corpus in ("letters", "ties", "runs", "smallest_ids", "smallest_characters")
+}
 SMALL = ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]
 TINY = {
     "like": "usual",
