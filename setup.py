@@ -17,23 +17,24 @@ def headers(*beginnings: str) -> list[str]:
     return sorted(str(file) for begins in beginnings for kind in kinds for file in Path().glob(f"{begins}*.{kind}"))
 
 
-def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **further: Any) -> Extension:
-    """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options where it is C++."""
+def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **options: Any) -> Extension:
+    """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options if it is C++."""
     folders = list(dict.fromkeys([folder, NATIVE]))
     # What debuggers want names folders: without it a module is the same, byte for byte, wherever its sources are.
     arguments = ["-g0", *(["-std=c++17", *cpp.split()] if cpp else [])]
     if cpp:
-        further = {"language": "c++", "include_dirs": folders, **further}
+        options = {"language": "c++", "include_dirs": folders, **options}
+        depends = (*depends, "columns", "interpreter", "job", "learned")
     beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
     name = f"{folder.replace('/', '.')}.{name}"
     return Extension(
-        name, [f"{folder}/{source}"], depends=headers(*beginnings), extra_compile_args=arguments, **further
+        name, [f"{folder}/{source}"], depends=headers(*beginnings), extra_compile_args=arguments, **options
     )
 
 
-def grid(library: str, options: str = "-O2", **further: Any) -> Extension:
+def grid(library: str, cpp: str = "-O2", **options: Any) -> Extension:
     """The points of the grid over one library: what may be absent is a module of its own, left out where it fails."""
-    return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", "job", cpp=options, **further)
+    return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", cpp=cpp, **options)
 
 
 CARDS = sorted({file.parent.name for file in Path("conf").glob("*/*.yaml")})
@@ -50,16 +51,16 @@ setup(
         module("_uncopied_updates", "_uncopied_updates.pyx", "_windows", "_uncopied_updates"),
         module("_grown_updates", "_grown_updates.pyx", "_uncopied_updates"),
         module("_loop", "_loop.pyx", "_uncopied_updates"),
-        module("_typed", "_typed.pyx", "_containers", "columns", "job", cpp="-O2"),
-        module("_flat", "_flat.pyx", "flat", "job", "learned", "columns", "scanner_keys", "scanner_classes", cpp="-O3"),
+        module("_typed", "_typed.pyx", cpp="-O2"),
+        module("_flat", "_flat.pyx", "flat", "scanner_keys", "scanner_classes", cpp="-O3"),
         module("_word_runs", "_word_runs.pyx", "word_runs", cpp="-O2"),
-        module("_scanner", "_scanner.pyx", "scanner", "word_runs", "columns", "job", cpp="-O2"),
-        module("_grid", "_grid.pyx", "grid", "job", "learned", "columns", cpp="-O2"),
+        module("_scanner", "_scanner.pyx", "scanner", "word_runs", cpp="-O2"),
+        module("_grid", "_grid.pyx", "grid", cpp="-O2"),
         grid("std"),
         grid("dense"),
         grid("openmp", "-O2 -fopenmp", extra_link_args=["-fopenmp"], optional=True),
         grid("boost"),
         grid("absl", libraries=["absl_raw_hash_set", "absl_hash"], optional=True),
-        module("_replay", "_replay.pyx", "replay", "job", cpp="-O3", folder="harness/proof/native"),
+        module("_replay", "_replay.pyx", "replay", cpp="-O3", folder="harness/proof/native"),
     ],
 )

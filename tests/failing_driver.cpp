@@ -1,5 +1,5 @@
-// Lets one allocation after the other fail while flat learns, or all from one on: each training must end in std::bad_alloc
-// or with the merges that it learns otherwise. To be compiled with sanitizers and linked with --wrap for the functions below.
+// Lets one allocation after the other fail while flat learns or the scanner counts, or all from one on: each must end in
+// std::bad_alloc or with the result that it has otherwise. To be compiled with sanitizers and linked with --wrap for the functions below.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flat.hpp"
+#include "scanner.hpp"
 
 namespace {
 
@@ -26,9 +27,11 @@ bool fails() {
 
 extern "C" {
 void* __real_malloc(std::size_t);
+void* __real_calloc(std::size_t, std::size_t);
 void* __real_realloc(void*, std::size_t);
 int __real_posix_memalign(void**, std::size_t, std::size_t);
 void* __wrap_malloc(std::size_t bytes) { return fails() ? nullptr : __real_malloc(bytes); }
+void* __wrap_calloc(std::size_t number, std::size_t bytes) { return fails() ? nullptr : __real_calloc(number, bytes); }
 void* __wrap_realloc(void* memory, std::size_t bytes) { return fails() ? nullptr : __real_realloc(memory, bytes); }
 int __wrap_posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
     return fails() ? 12 : __real_posix_memalign(memory, alignment, bytes);
@@ -62,6 +65,21 @@ Merges merges_of(const flat::Answer& answer) {
     return merges;
 }
 
+// The counts of the words in a file, or the number of runs that spilled them.
+Merges scanned(std::FILE* file, std::size_t table_bytes) {
+    const std::string classes(2 * scanner::Classes::number_of_pages, '\0'), page(scanner::Classes::page_size, '\0');
+    const std::string lines{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    scanner::Scan scan(::fileno(file), lines, 0, {0, 2000, 4000}, {"<|e|>"}, classes, page, std::string(32, 'x'), 512,
+                       table_bytes, "/tmp");
+    scan.start();
+    while (!scan.wait(1)) {
+    }
+    scan.finish();
+    if (!scan.runs.empty()) return {scan.runs.size()};
+    const auto* const counts = static_cast<const std::uint64_t*>(scan.columns.counts.start);
+    return {counts + scan.columns.first, counts + scan.columns.words};
+}
+
 bool each_failure_is_told(const char* name, const std::function<Merges()>& learn) {
     failing = none;
     allocations = 0;
@@ -80,7 +98,7 @@ bool each_failure_is_told(const char* name, const std::function<Merges()>& learn
                 failing = none;
                 continue;
             }
-            std::printf("%s learns other merges when allocation %ld fails\n", name, number);
+            std::printf("%s gives another result when allocation %ld fails\n", name, number);
             return false;
         }
     }
@@ -115,6 +133,12 @@ int main() {
         flat::in_parallel(options.threads, [&](std::size_t part) { pieces.take(part, words); });
         return merges_of(flat::extend(pieces, options, extension, go_on, nullptr));
     };
+    std::FILE* const file = std::tmpfile();
+    for (int line = 0; line < 400; ++line) std::fprintf(file, "line %04d\n", line / 2);
+    std::fflush(file);
+    if (!each_failure_is_told("count", [&] { return scanned(file, 0); }) ||
+        !each_failure_is_told("count and spill", [&] { return scanned(file, 1); }))
+        return 1;
     for (options.threads = 1; options.threads <= 3; options.threads += 2)
         if (!each_failure_is_told("train", train) || !each_failure_is_told("extend", extend) ||
             !each_failure_is_told("extend pieces", extend_pieces))

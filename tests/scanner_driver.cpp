@@ -107,7 +107,6 @@ std::uint64_t digest_of(const std::string& content, std::FILE* file, const Table
     }
     digest.add(static_cast<const scanner::byte*>(columns.data.start) + columns.bytes,
                static_cast<std::size_t>(offsets[columns.words]));
-    for (const scanner::Memory& column : {columns.data, columns.offsets, columns.counts}) scanner::give_back(column);
     return digest.value;
 }
 
@@ -121,6 +120,7 @@ int main(int count, char** arguments) {
     for (int path = 0; path < scanner::number_of_paths; ++path)
         if (scanner::supported(static_cast<scanner::Path>(path)) && (count < 4 || path == std::atoi(arguments[3])))
             paths.push_back(path);
+    if (paths.empty()) return std::fputs("no such path here\n", stderr), 1;
     for (const int path : paths) {
         const auto functions = scanner::functions_of(scanner::Pattern::of(members::named[0]), static_cast<scanner::Path>(path));
         if (!same_hashes(functions.key_hash, scanner::Seed{{1, 2, 3, ~std::uint64_t(0)}})) {

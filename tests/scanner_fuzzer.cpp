@@ -81,7 +81,6 @@ void hold_against(const reference::Counted& want, int file, const Way& way) {
         expect(word == want.words[i].first, "another word", way);
         expect(counts[i] == want.words[i].second, "another count", way);
     }
-    for (const scanner::Memory& column : {columns.data, columns.offsets, columns.counts}) scanner::give_back(column);
 }
 
 }  // namespace

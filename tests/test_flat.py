@@ -280,19 +280,29 @@ def test_refuses_a_table_whose_counts_could_overflow() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["variants.flat", "variants.cpp", "variants.cython_typed"])
-def test_a_daemon_thread_lets_the_interpreter_end(module: str) -> None:
+@pytest.mark.parametrize(
+    ("work", "call"),
+    [
+        ("from variants.flat import train", "train(words, 100_000)"),
+        ("from variants.cpp import train", "train(words, 100_000)"),
+        ("from variants.cython_typed import train", "train(words, 100_000)"),
+        ("from harness.proof.prove import judge", "judge(words, claims, 100_000, tie_break=GREATEST_BYTES)"),
+    ],
+)
+def test_a_daemon_thread_lets_the_interpreter_end(work: str, call: str) -> None:
     """It would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
     program = f"""
 import random, threading, time
-from variants.contract import WordCounts
-from {module} import train
+from variants import flat
+from variants.contract import GREATEST_BYTES, WordCounts
+{work}
 class Slow:
     def __del__(self, sleep=time.sleep): sleep(1.0)
 kept = Slow()
 chance = random.Random(1)
 words = WordCounts.from_items((bytes(chance.choices(b"abcdefghijklmnop", k=10)), 1) for _ in range(200_000))
-threading.Thread(target=train, args=(words, 100_000), daemon=True).start()
+claims = flat.train(words, 100_000)
+threading.Thread(target=lambda: {call}, daemon=True).start()
 time.sleep(0.05)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -397,7 +407,8 @@ def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
 
 @pytest.mark.slow
 def test_each_allocation_that_fails_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    wrapped = ("-Wl,--wrap=malloc", "-Wl,--wrap=realloc", "-Wl,--wrap=posix_memalign")
+    functions = ("malloc", "calloc", "realloc", "posix_memalign")
+    wrapped = [f"-Wl,--wrap={function}" for function in functions]
     program = sanitized("failing_driver.cpp", "address,undefined", tmp_path, *wrapped)
     told = {**os.environ, "ASAN_OPTIONS": "alloc_dealloc_mismatch=0"}  # `new` is the driver's own, by malloc
     ended = subprocess.run([program], capture_output=True, text=True, env=told, check=False)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.corpora import generators, prepare
-from harness.corpora.language import ZipfCounts
+from harness.corpora.language import Numbers, ZipfCounts
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, WordCounts
 from variants.counting.pretokenize import serial
@@ -60,6 +60,16 @@ def test_a_generator_makes_what_its_card_says(name: str) -> None:
     else:
         counts = serial(Corpus(str(made.path)))
         assert (len(counts), sum(counts.values())) == (facts["words"], facts["pre_tokens"])
+
+
+# Random numbers
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 2**32), st.integers(0, 50))
+@examples(100)
+def test_numbers_below_a_bound_are_the_high_parts_of_products(seed: int, bound: int, number: int) -> None:
+    expected = [(each >> 32) * bound >> 32 for each in Numbers(seed).take(number).tolist()]
+    assert Numbers(seed).below(bound, number).tolist() == expected
 
 
 # The law of Zipf and Mandelbrot

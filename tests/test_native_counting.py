@@ -466,10 +466,29 @@ def test_a_build_without_vectors_counts_the_same(tmp_path: Path) -> None:
     assert scanned(driver(tmp_path, "-O1"), texts) == (portable, "")
 
 
-def emulator() -> str:
-    if shutil.which("qemu-aarch64") is None:
-        pytest.skip("there is no qemu-aarch64 to run programs for arm64: apt-get install qemu-user")
-    return "qemu-aarch64"
+@pytest.mark.slow
+@pytest.mark.skipif("avx2" not in PATHS, reason="this processor is not x86-64 with AVX2")
+@pytest.mark.parametrize("lacking", ["abm", "bmi2", "popcnt", "aes"])
+def test_a_processor_that_lacks_one_instruction_set_does_not_take_avx2(tmp_path: Path, lacking: str) -> None:
+    program = driver(tmp_path, "-O1", "-static")
+    with pytest.raises(AssertionError, match="no such path"):
+        scanned(program, [(CONTENT, True)], emulator("x86_64"), "-cpu", f"Haswell,-{lacking}", path="avx2")
+
+
+def test_warnings_are_silenced_for_the_vectors_only(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++: apt-get install g++")
+    source = tmp_path / "behind.cpp"
+    source.write_text('#include "scanner_paths.hpp"\nint behind() { int value; return value; }\n')
+    options = ["-std=c++17", "-Wuninitialized", "-c", "-o", "/dev/null", f"-I{ROOT / 'variants' / 'native'}"]
+    compiled = subprocess.run(["g++", *options, str(source)], capture_output=True, text=True, check=True)
+    assert "uninitialized" in compiled.stderr
+
+
+def emulator(machine: str = "aarch64") -> str:
+    if shutil.which(f"qemu-{machine}") is None:
+        pytest.skip(f"there is no qemu-{machine} to run programs for it: apt-get install qemu-user")
+    return f"qemu-{machine}"
 
 
 @pytest.fixture(scope="module")

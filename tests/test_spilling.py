@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
+from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +81,24 @@ def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes(merging: str
     for part in (words[:5], words[3:], words[::-1]):
         spill.add(WordCounts.from_items([(word, 1) for word in part]))
     assert list(spill.merged()) == sorted(words), merging
+
+
+@pytest.mark.skipif(bool(native_module.NOT_BUILT), reason="the compiled part is not built")
+@pytest.mark.parametrize("offsets", [[0, 2**44], [-1, 2], [2, 1]])
+def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
+    from variants.native import _word_runs
+
+    columns = memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1]))
+    with (tmp_path / "run").open("wb") as file:
+        one = file.fileno()
+        writes: list[Callable[[], object]] = [
+            lambda: _word_runs.write_run(*columns, one),
+            lambda: _word_runs.write_runs(*columns, 2, one),
+            lambda: _word_runs.merge([columns], one, one, one),
+        ]
+        for write in writes:
+            with pytest.raises(ValueError, match="offsets do not rise"):
+                write()
 
 
 def test_merged_words_stay_in_files_without_names(cache_folder: Path) -> None:
@@ -220,6 +241,20 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path, module: str, counter: str, ho
     assert "has no room for the words that counting.memory keeps out of memory" in said
     assert os.strerror(errno.EFBIG) in said
     assert said.count("\n") == 1
+
+
+def test_a_full_disk_leaves_no_file_open(tmp_path: Path) -> None:
+    """Here the first range has spilled runs already, and the last run of the second is too long."""
+    letters = [*map("".join, itertools.product("abcdefghij", repeat=5))]
+    many, few = " ".join(letters[:50_000]), " ".join(2000 * "x" + word for word in letters[:155])
+    corpus = corpus_of(tmp_path, f"{many} {END} {few}")
+    how = {"threads": 2, "smallest_range": 1000, "memory": 5_000_000, "buffer": 10_000}
+    source = LIMITED.format(module="native", counter="native", how=how).replace("3000, 3000", "280_000, 280_000")
+    source = source.replace("memory=1, ", "").replace("try:", "import os\nbefore = os.listdir('/proc/self/fd')\ntry:")
+    source += "\nprint(len(os.listdir('/proc/self/fd')) - len(before))"
+    ended = subprocess.run([sys.executable, "-c", source, corpus.path], capture_output=True, text=True, check=True)
+    assert os.strerror(errno.EFBIG) in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "0"
 
 
 KILLED = """

@@ -6,6 +6,8 @@ GIL is free; see variants/native/_typed.pyx.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.native import built, loading
 
@@ -21,17 +23,16 @@ def train(
     *,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
-) -> list[Merge]:
+) -> Sequence[Merge]:
     """Learn merges without a Python object in the loop. Raises ValueError beyond 2**32 words or a word of 4 GiB."""
     by_bytes = tie_break in BY_BYTES
-    training = built("_typed").Training(
+    typed = built("_typed").Typed(
         word_counts,
         min(max(num_merges, 0), 2**31),
-        meter,
         by_bytes=by_bytes,
         direction=-1 if tie_break is TieBreak.SMALLEST_BYTES else 1,
         numbers=[0 if by_bytes else tie_break.key(byte, bytes((byte,))) for byte in range(256)],
         min_count=min(max(min_count, 1), LARGEST_COUNT),
     )
-    merges: list[Merge] = training.learn()
+    merges: Sequence[Merge] = typed.learn(meter)
     return merges

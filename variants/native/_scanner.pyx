@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cpp_bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 import os
@@ -23,7 +24,6 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 
     cdef cppclass Memory:
         void* start
-    void give_back(Memory)
 
     cdef cppclass Columns "scanner::WordTable::Columns":
         Memory data          # the words' bytes end to end
@@ -33,7 +33,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         size_t first         # how many these are; they are first
         size_t bytes         # of the words that do not count
 
-    ctypedef cpp_bool (*HandOver)(void* context, int64_t range, const Columns& columns)
+    ctypedef cpp_bool (*HandOver)(void* context, int64_t range, Columns& columns)
 
     cdef cppclass Scan:
         Scan(int file, string pattern, int path, vector[int64_t] bounds, vector[string] specials,
@@ -57,7 +57,8 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
     int64_t first_cut_in(string window, int64_t from_, string pattern, vector[string] specials,
                          string numbers, string pages) except +
 
-cdef extern from "columns.hpp" namespace "native" nogil:
+cdef extern from "interpreter.hpp" namespace "native" nogil:
+    void wait_if_the_interpreter_ends()
     int in_python(...)   # a function with the GIL, and its arguments
 
 PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "neon": Path.neon}
@@ -84,17 +85,15 @@ cdef class Column:
     cdef Py_ssize_t length, itemsize
 
     @staticmethod
-    cdef Column of(Memory memory, const char* kind, size_t itemsize, size_t first, size_t stop):
+    cdef Column of(Memory& memory, const char* kind, size_t itemsize, size_t first, size_t stop):
+        """Takes the memory over."""
         cdef Column column = Column.__new__(Column)
-        column.memory = memory
         column.start = <char*> memory.start + first * itemsize
+        column.memory = move(memory)
         column.kind = kind
         column.itemsize = itemsize
         column.length = stop - first
         return column
-
-    def __dealloc__(self):
-        give_back(self.memory)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE:
@@ -112,8 +111,8 @@ cdef class Column:
         buffer.internal = NULL
 
 
-cdef tuple taken(const Columns& columns):
-    """The columns as memoryviews, which free them; words that do not count are left out."""
+cdef tuple taken(Columns& columns):
+    """The columns as memoryviews, which take them over; words that do not count are left out."""
     cdef size_t bytes_of_all = columns.bytes + (<int64_t*> columns.offsets.start)[columns.words]
     return (
         memoryview(Column.of(columns.data, b"B", 1, columns.bytes, bytes_of_all)),
@@ -129,11 +128,11 @@ cdef class Taker:
     cdef object raised
 
 
-cdef cpp_bool hand_over(void* context, int64_t part, const Columns& columns) noexcept nogil:
+cdef cpp_bool hand_over(void* context, int64_t part, Columns& columns) noexcept nogil:
     return in_python(hand_over_to_python, context, part, columns)
 
 
-cdef cpp_bool hand_over_to_python(void* context, int64_t part, const Columns& columns) noexcept with gil:
+cdef cpp_bool hand_over_to_python(void* context, int64_t part, Columns& columns) noexcept with gil:
     cdef Taker taker = <Taker> context
     try:
         taker.take(part, *taken(columns))
@@ -190,6 +189,9 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         return None, 0, running.done(), parts, running.invalid_at, running.cut_off
     if take is not None:
         columns = ()
+    elif running.runs.size():
+        columns = list(running.runs)
+        running.runs.clear()
     else:
-        columns = list(running.runs) if running.runs.size() else taken(running.columns)
+        columns = taken(running.columns)
     return columns, running.documents, running.done(), parts, -1, False

@@ -12,19 +12,55 @@ costs a look and spares the set of the word's other pairs that fine_grained make
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
+from libcpp cimport bool as flag
+from libcpp.memory cimport unique_ptr
+from libcpp.vector cimport vector
 
-from variants.native._containers cimport clock, packed, unordered_map, vector
-
-include "columns.pxi"
+include "learned.pxi"
 
 
-cdef class Training
+cdef class Typed
 
+# What the loop needs without the GIL is declared without `except +`, which would make every call reach for Python: what is
+# thrown there, by an allocation that fails or a meter that says stop, is caught once, round the whole loop.
 cdef extern from * nogil:
     """
-    template <class Function, class Argument> void guarded(Function function, Argument argument) { function(argument); }
+    template <class Function, class Argument> void guarded(Function function, Argument argument) {
+        try {
+            function(argument);
+        } catch (const native::Stopped&) {
+        }
+    }
+    inline void add_merge(native::Training& training, uint32_t left, uint32_t right) {
+        training.merges.push_back({left, right});
+    }
     """
-    void guarded(void (*function)(Training) noexcept nogil, Training training) except +
+    void guarded(void (*function)(Typed) noexcept nogil, Typed typed) except +
+    void add_merge(Training& training, uint32_t left, uint32_t right)
+
+cdef extern from "<vector>" namespace "std" nogil:
+    cdef cppclass values "std::vector"[T]:
+        T& operator[](size_t)
+        T& back()
+        size_t size()
+        bint empty()
+        void push_back(const T&)
+        void pop_back()
+        void resize(size_t)
+        void clear()
+        void swap(values[T]&)
+
+cdef extern from "<unordered_map>" namespace "std" nogil:
+    cdef cppclass unordered_map[K, V]:
+        V& operator[](const K&)
+        size_t count(const K&)
+        size_t erase(const K&)
+
+cdef extern from "job.hpp" namespace "native" nogil:
+    cdef cppclass Watch:
+        Watch(Training& training, Report report, void* context)
+        void lap(Phase phase)
+        void worked(uint64_t steps, Phase phase)
 
 
 cdef struct Entry:
@@ -32,46 +68,41 @@ cdef struct Entry:
     uint64_t pair
 
 
-cdef enum Phase:
-    INIT, MAX, UPDATE
+cdef inline uint64_t packed(uint32_t left, uint32_t right) noexcept nogil:
+    return (<uint64_t> left << 32) | right
 
 
-cdef class Training:
+cdef class Typed:
     """The state of one training; nothing in it is shared with another."""
 
     cdef const unsigned char[::1] data   # the columns of the word counts
     cdef const long long[::1] offsets
     cdef const unsigned long long[::1] counts
-    cdef vector[uint32_t] symbols        # every word's token ids, one after another; a word shrinks in its place
-    cdef vector[uint64_t] starts         # where each word begins in symbols
-    cdef vector[uint32_t] lengths        # how many of its tokens are left
-    cdef vector[int64_t] weights
+    cdef values[uint32_t] symbols        # every word's token ids, one after another; a word shrinks in its place
+    cdef values[uint64_t] starts         # where each word begins in symbols
+    cdef values[uint32_t] lengths        # how many of its tokens are left
+    cdef values[int64_t] weights
     cdef unordered_map[uint64_t, int64_t] pair_counts
-    cdef unordered_map[uint64_t, vector[uint32_t]] pair_to_words
+    cdef unordered_map[uint64_t, values[uint32_t]] pair_to_words
     cdef unordered_map[uint64_t, int64_t] changes
-    cdef vector[uint64_t] changed        # the pairs in `changes`, in the order they came
-    cdef vector[Entry] heap
-    cdef vector[uint8_t] token_bytes     # the bytes of every token, one after another
-    cdef vector[uint64_t] token_starts   # where each token begins in token_bytes, and one end more
-    cdef vector[int64_t] token_numbers   # what ids are compared by where the tie-break compares ids
-    cdef vector[uint64_t] merges         # the pairs merged so far
+    cdef values[uint64_t] changed        # the pairs in `changes`, in the order they came
+    cdef values[Entry] heap
+    cdef values[uint8_t] token_bytes     # the bytes of every token, one after another
+    cdef values[uint64_t] token_starts   # where each token begins in token_bytes, and one end more
+    cdef values[int64_t] token_numbers   # what ids are compared by where the tie-break compares ids
     cdef int64_t[256] byte_numbers
     cdef bint by_bytes                   # whether the tie-break compares bytes
     cdef int direction                   # 1: the greatest wins a tie, -1: the smallest
     cdef uint64_t num_merges
     cdef int64_t min_count
-    cdef double[3] seconds
-    cdef double mark, reported
+    cdef Training training               # the merges so far, and the seconds
+    cdef unique_ptr[Watch] watch
     cdef uint64_t pops, stale, pushes, rewritten, visited, updates
-    cdef object meter, raised
-    cdef list told, tokens               # the merges and tokens that Python has heard of
 
-    def __init__(self, word_counts, num_merges, meter, *, bint by_bytes, int direction, numbers, min_count):
+    def __init__(self, word_counts, num_merges, *, bint by_bytes, int direction, numbers, min_count):
         self.data, self.offsets, self.counts = word_counts.data, word_counts.offsets, word_counts.counts
         columns_of(self.data, self.offsets, self.counts)
         self.byte_numbers[:] = numbers
-        self.meter, self.told = meter, []
-        self.tokens = [bytes((byte,)) for byte in range(256)]
         self.by_bytes, self.direction = by_bytes, direction
         self.num_merges, self.min_count = num_merges, min_count
         if len(word_counts) >= 2**32 or any(
@@ -79,84 +110,43 @@ cdef class Training:
         ):
             raise ValueError("it numbers words, and tokens in a word, with 32 bits; here there are more")
 
-    def learn(self):
+    def learn(self, meter):
         """Run to the end, or until the meter says stop; returns the merges."""
-        self.meter.follow(self.told)
+        cdef Learned learned = Learned(meter, 0)
+        meter.follow(learned.merges)
+        if not meter.progress(0):
+            return learned.merges
+        self.watch.reset(new Watch(self.training, report, <void*> learned))
         with nogil:
-            guarded(lay_out, self)
-        self.meter.lap("convert")
-        if self.meter.progress(0):
-            with nogil:
-                guarded(run, self)
-                wait_if_the_interpreter_ends()
-        if self.raised is not None:
-            raise self.raised
-        self.tell()
-        self.meter.lap("convert")
+            guarded(run, self)
+            wait_if_the_interpreter_ends()
+        if learned.raised is not None:
+            raise learned.raised
+        learned.take(self.training)
+        meter.lap("convert")
         for name, number in (
             ("heap_pops", self.pops), ("stale_pops", self.stale), ("heap_pushes", self.pushes),
             ("words_rewritten", self.rewritten), ("positions_visited", self.visited), ("pair_updates", self.updates),
         ):
-            self.meter.tally(name, number)
-        return self.told
-
-    cdef void tell(self):
-        """Bring Python's list and meter up to date."""
-        cdef size_t number
-        for number in range(len(self.told), self.merges.size()):
-            left, right = self.tokens[self.merges[number] >> 32], self.tokens[self.merges[number] & 0xFFFFFFFF]
-            self.tokens.append(left + right)
-            self.told.append((left, right))
-        for phase, name in ((INIT, "init"), (MAX, "max"), (UPDATE, "update")):
-            if self.seconds[<int> phase]:
-                self.meter.add(name, self.seconds[<int> phase])
-                self.seconds[<int> phase] = 0
-
-    cdef bint go_on(self) noexcept nogil:
-        wait_if_the_interpreter_ends()
-        return self.ask_python()
-
-    cdef bint ask_python(self) noexcept with gil:
-        """Tell Python how far it is; what is raised there, Ctrl-C among it, ends the loop and is raised after it."""
-        try:
-            self.tell()
-            return self.meter.progress(len(self.told))
-        except BaseException as error:
-            self.raised = error
-            return False
-
-    cdef bint worth_going_on(self) noexcept nogil:
-        """Ten times a second at most: the GIL is taken for it."""
-        if self.mark - self.reported < 0.1:
-            return True
-        self.reported = self.mark
-        return self.go_on()
-
-    cdef void lap(self, Phase phase) noexcept nogil:
-        cdef double now = clock()
-        self.seconds[<int> phase] += now - self.mark
-        self.mark = now
+            meter.tally(name, number)
+        return learned.merges
 
     cdef void count_pairs(self) noexcept nogil:
         """The count and the words of every pair, and an entry in the heap for each."""
-        cdef size_t word, number
+        cdef size_t word
         cdef uint64_t place, end
         for word in range(self.starts.size()):
             place = self.starts[word]
             end = place + self.lengths[word]
             self.visited += end - place
             self.change_pairs(word, place, end, self.weights[word])
-            if not word % 4096:
-                self.lap(INIT)
-                if not self.worth_going_on():
-                    self.num_merges = 0
-                    return
+            self.watch.get().worked(16 * (end - place), init)
         self.apply_changes()
 
     cdef void change_pairs(self, size_t word, uint64_t place, uint64_t end, int64_t weight) noexcept nogil:
         """Add `weight`, which may be negative, to every pair from place to end; index the word where pairs come."""
         cdef uint64_t pair
-        cdef vector[uint32_t]* holders
+        cdef values[uint32_t]* holders
         while place + 1 < end:
             pair = packed(self.symbols[place], self.symbols[place + 1])
             if not self.changes.count(pair):
@@ -191,7 +181,7 @@ cdef class Training:
     cdef void merge(self, uint64_t pair) noexcept nogil:
         """Replace a pair by a new token in every word that holds it."""
         cdef uint32_t left = <uint32_t> (pair >> 32), right = <uint32_t> pair, new_token = self.add_token(left, right)
-        cdef vector[uint32_t] holders
+        cdef values[uint32_t] holders
         cdef size_t number
         holders.swap(self.pair_to_words[pair])
         for number in range(holders.size()):
@@ -241,7 +231,7 @@ cdef class Training:
                 self.token_bytes.push_back(self.token_bytes[place])
         self.token_numbers.push_back(-<int64_t> self.token_numbers.size())
         self.token_starts.push_back(self.token_bytes.size())
-        self.merges.push_back(packed(left, right))
+        add_merge(self.training, left, right)
         return <uint32_t> (self.token_numbers.size() - 1)
 
     cdef int compare_tokens(self, uint32_t one, uint32_t other) noexcept nogil:
@@ -311,33 +301,36 @@ cdef class Training:
         return False
 
 
-cdef void lay_out(Training training) noexcept nogil:
+cdef void lay_out(Typed typed) noexcept nogil:
     """The words as arrays of token ids, and the tokens that there are before any merge."""
     cdef size_t word, place
-    training.symbols.resize(training.data.shape[0])
-    for place in range(<size_t> training.data.shape[0]):
-        training.symbols[place] = training.data[place]
-    for word in range(<size_t> training.counts.shape[0]):
-        training.starts.push_back(training.offsets[word])
-        training.lengths.push_back(<uint32_t> (training.offsets[word + 1] - training.offsets[word]))
-        training.weights.push_back(<int64_t> training.counts[word])
+    typed.symbols.resize(typed.data.shape[0])
+    for place in range(<size_t> typed.data.shape[0]):
+        typed.symbols[place] = typed.data[place]
+    for word in range(<size_t> typed.counts.shape[0]):
+        typed.starts.push_back(typed.offsets[word])
+        typed.lengths.push_back(<uint32_t> (typed.offsets[word + 1] - typed.offsets[word]))
+        typed.weights.push_back(<int64_t> typed.counts[word])
     for place in range(256):
-        training.token_starts.push_back(place)
-        training.token_bytes.push_back(<uint8_t> place)
-        training.token_numbers.push_back(training.byte_numbers[place])
-    training.token_starts.push_back(256)
+        typed.token_starts.push_back(place)
+        typed.token_bytes.push_back(<uint8_t> place)
+        typed.token_numbers.push_back(typed.byte_numbers[place])
+    typed.token_starts.push_back(256)
 
 
-cdef void run(Training training) noexcept nogil:
+cdef void run(Typed typed) noexcept nogil:
     """The loop. The GIL is free, and taken only to report."""
     cdef Entry found
-    training.mark = training.reported = clock()
-    training.count_pairs()
-    training.lap(INIT)
-    while training.merges.size() < training.num_merges and training.worth_going_on():
-        if not training.find_most_frequent(&found) or found.count < training.min_count:
-            training.lap(MAX)
+    cdef Watch* watch = typed.watch.get()
+    lay_out(typed)
+    watch.lap(convert)
+    typed.count_pairs()
+    watch.lap(init)
+    while typed.training.merges.size() < typed.num_merges:
+        if not typed.find_most_frequent(&found) or found.count < typed.min_count:
+            watch.lap(max)
             break
-        training.lap(MAX)
-        training.merge(found.pair)
-        training.lap(UPDATE)
+        watch.lap(max)
+        typed.merge(found.pair)
+        watch.lap(update)
+        watch.worked(1024, update)

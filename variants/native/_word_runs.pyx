@@ -13,6 +13,7 @@ cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
         const int64_t* offsets
         const uint64_t* counts
         size_t words
+        size_t size
         bint mapped
 
     int error_of_run(const Table&, int file) except +
@@ -20,9 +21,12 @@ cdef extern from "word_runs.hpp" namespace "word_runs" nogil:
     int error_of_merge(const vector[Table]&, int data, int offsets, int counts, bint hashed) except +
 
 
-cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const uint64_t[::1] counts):
+cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const uint64_t[::1] counts) except *:
     cdef Table table
+    if offsets.shape[0] != counts.shape[0] + 1:
+        raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
     table.data = &data[0] if data.shape[0] else NULL
+    table.size = data.shape[0]
     table.offsets = &offsets[0]
     table.counts = &counts[0] if counts.shape[0] else NULL
     table.words = counts.shape[0]

@@ -1,12 +1,7 @@
 // The door for the columns of WordCounts: what compiled code reads without looking is looked at here, once for all.
 #pragma once
 
-#include <Python.h>
-
 #include <cstdint>
-#include <cxxabi.h>
-#include <unistd.h>
-#include <utility>
 
 #include "job.hpp"
 
@@ -35,32 +30,6 @@ inline void check_columns(const Words& words) {
                                   __builtin_add_overflow(total, added, &total) || total > largest_count);
         }
     if (over) throw Refused("the words hold more than 2**63 - 1 adjacent positions by weight; divide the counts");
-}
-
-// To be called without the GIL before it is taken from C++. When the interpreter ends, a thread that asks for the GIL is
-// unwound, which C++ takes for an exception and aborts at: a daemon thread waits here for the end of the process instead.
-inline void wait_if_the_interpreter_ends() {
-#if PY_VERSION_HEX >= 0x030D0000
-    while (Py_IsFinalizing()) pause();
-#else
-    while (_Py_IsFinalizing()) pause();
-#endif
-}
-
-// Calls a function that takes the GIL. The end may also come while it waits for the GIL: then its unwinding ends here, before
-// any of C++'s handlers takes it for an exception.
-template <class Answer, class... Parameters, class... Arguments>
-Answer in_python(Answer (*function)(Parameters...), Arguments&&... arguments) {
-    wait_if_the_interpreter_ends();
-#ifdef __GLIBCXX__
-    try {
-        return function(std::forward<Arguments>(arguments)...);
-    } catch (abi::__forced_unwind&) {
-        for (;;) pause();
-    }
-#else
-    return function(std::forward<Arguments>(arguments)...);
-#endif
 }
 
 }  // namespace native

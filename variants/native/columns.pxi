@@ -9,6 +9,8 @@ cdef extern from "columns.hpp" namespace "native" nogil:
         size_t number
 
     void check_columns(const Words& words) except +
+
+cdef extern from "interpreter.hpp" namespace "native" nogil:
     void wait_if_the_interpreter_ends()
     int in_python(...)   # a function with the GIL, and its arguments
 

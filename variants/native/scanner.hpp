@@ -29,7 +29,7 @@
 namespace scanner {
 
 // Takes the words of a range's table, which is begun anew; false: stop.
-using HandOver = bool (*)(void* context, std::int64_t range, const WordTable::Columns& columns);
+using HandOver = bool (*)(void* context, std::int64_t range, WordTable::Columns& columns);
 
 // What all ranges of a scan have in common.
 struct Job {
@@ -92,7 +92,7 @@ class Range {
     bool empty_table() {
         if (!table->words()) return true;
         table->settle();
-        const WordTable::Columns columns = table->release();
+        WordTable::Columns columns = table->release();
         table.reset();
         const bool emptied = job_.hand_over ? hand_over(columns) : spill(columns);
         table = new_table(job_);
@@ -113,7 +113,7 @@ class Range {
     bool any_special = false, blank_head = true, blank_tail = true;
 
   private:
-    bool hand_over(const WordTable::Columns& columns) {
+    bool hand_over(WordTable::Columns& columns) {
         const auto begun = std::chrono::steady_clock::now();
         const bool taken = job_.hand_over(job_.context, number_, columns);
         seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
@@ -125,10 +125,10 @@ class Range {
             word_runs::write_run({static_cast<byte*>(columns.data.start) + columns.bytes,
                                   static_cast<std::int64_t*>(columns.offsets.start) + columns.first,
                                   static_cast<std::uint64_t*>(columns.counts.start) + columns.first,
-                                  columns.words - columns.first},
+                                  columns.words - columns.first,
+                                  static_cast<std::size_t>(static_cast<std::int64_t*>(columns.offsets.start)[columns.words])},
                                  runs.back());
         });
-        for (const Memory& memory : {columns.data, columns.offsets, columns.counts}) give_back(memory);
         return !spill_error;
     }
 
@@ -268,6 +268,7 @@ class Scan {
     ~Scan() {
         stop();
         join();
+        for (const int run : runs) ::close(run);
     }
 
     void start() {
@@ -323,7 +324,7 @@ class Scan {
     std::int64_t invalid_at = -1;
     std::uint64_t documents = 0;
     std::vector<int> runs;         // what was spilled instead of columns: open files, to be closed by whoever takes them
-    WordTable::Columns columns{};  // to be freed by whoever takes them
+    WordTable::Columns columns{};
 
   private:
     static const byte* bytes_of(const std::string& text) { return reinterpret_cast<const byte*>(text.data()); }

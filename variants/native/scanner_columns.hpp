@@ -28,21 +28,32 @@ inline void ask_for_huge_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-// Memory that was handed out, and how much of the address space it takes; 0 says that it came from malloc.
+// Memory, and how much of the address space it takes; 0 means that it came from malloc.
 struct Memory {
     void* start = nullptr;
     std::size_t mapped = 0;
-};
 
-inline void give_back(Memory memory) {
-#if defined(__linux__)
-    if (memory.mapped) {
-        ::munmap(memory.start, memory.mapped);
-        return;
+    Memory() = default;
+    Memory(void* start, std::size_t mapped) : start(start), mapped(mapped) {}
+    Memory(Memory&& other) noexcept { swap(other); }
+    Memory& operator=(Memory&& other) noexcept {
+        swap(other);
+        return *this;
     }
+    ~Memory() {
+#if defined(__linux__)
+        if (start && mapped) {
+            ::munmap(start, mapped);
+            return;
+        }
 #endif
-    std::free(memory.start);
-}
+        std::free(start);
+    }
+    void swap(Memory& other) noexcept {
+        std::swap(start, other.start);
+        std::swap(mapped, other.mapped);
+    }
+};
 
 #if defined(__linux__)
 // Address space that begins at a huge page and may not be touched yet; nullptr if there is not so much of it.
@@ -66,7 +77,7 @@ class Column {
     Column() = default;
     Column(const Column&) = delete;
     Column& operator=(const Column&) = delete;
-    ~Column() { give_back({values_, reserved_}); }
+    ~Column() { const Memory freed{values_, reserved_}; }
 
     void reserve(std::size_t size) {
         if (__builtin_expect(size > capacity_, 0)) grow(size);
@@ -78,10 +89,8 @@ class Column {
         const std::size_t kept = (size * sizeof(Value) + huge_page) / huge_page * huge_page;
         if (reserved_ > kept && ::munmap(reinterpret_cast<char*>(values_) + kept, reserved_ - kept) == 0) reserved_ = kept;
 #endif
-        const Memory given{values_, reserved_};
-        values_ = nullptr;
-        capacity_ = reserved_ = 0;
-        return given;
+        capacity_ = 0;
+        return {std::exchange(values_, nullptr), std::exchange(reserved_, 0)};
     }
 
     Value* data() { return values_; }
@@ -115,18 +124,16 @@ class Column {
             Memory moved{start, space};
             const std::size_t held = capacity_ * sizeof(Value);
             if (reserved_ ? ::mremap(values_, held, held, MREMAP_MAYMOVE | MREMAP_FIXED, start) == MAP_FAILED
-                          : ::mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
-                give_back(moved);
+                          : ::mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0)
                 throw std::bad_alloc();
-            }
             if (!reserved_) {
                 if (held) std::memcpy(start, values_, held);
                 std::free(values_);
             } else if (reserved_ > held) {
                 ::munmap(reinterpret_cast<char*>(values_) + held, reserved_ - held);
             }
-            values_ = static_cast<Value*>(start);
-            reserved_ = space;
+            values_ = static_cast<Value*>(std::exchange(moved.start, nullptr));
+            reserved_ = std::exchange(moved.mapped, 0);
         }
         if (::mprotect(values_, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
         ask_for_huge_pages(values_, bytes);
@@ -158,11 +165,10 @@ class Slots {
     }
     Slots(const Slots&) = delete;
     Slots& operator=(Slots&& other) noexcept {
-        std::swap(memory_, other.memory_);
+        memory_.swap(other.memory_);
         std::swap(size_, other.size_);
         return *this;
     }
-    ~Slots() { give_back(memory_); }
 
     std::size_t size() const { return size_; }
     Slot* data() { return static_cast<Slot*>(memory_.start); }

@@ -20,15 +20,19 @@ struct Functions {
 
 #if defined(SCANNER_HAS_VECTORS)
 
-// Not every compiler's __builtin_cpu_supports knows it by name: bit 9 of ECX of the extended features.
+// Not every compiler's __builtin_cpu_supports knows these two by name.
 inline bool has_vaes() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 9 & 1);
 }
+inline bool has_lzcnt() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1);
+}
 
 inline bool supported(Path path) {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                      __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes");
+                      has_lzcnt() && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes");
     const bool avx512 = avx2 && has_vaes() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
                         __builtin_cpu_supports("avx512vbmi2");

@@ -17,11 +17,12 @@
 #define SCANNER_END _Pragma("clang attribute pop")
 #else
 #define SCANNER_PRAGMA(text) _Pragma(#text)
-#define SCANNER_BEGIN(set) _Pragma("GCC push_options") SCANNER_PRAGMA(GCC target(set))
-#define SCANNER_END _Pragma("GCC pop_options")
-// Its own headers of AVX-512 hand undefined registers about, which it takes for a mistake of theirs (bug 105593).
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+// GCC's headers of AVX-512 pass undefined registers around, and it warns of them (bug 105593).
+#define SCANNER_BEGIN(set)                                                                 \
+    _Pragma("GCC push_options") SCANNER_PRAGMA(GCC target(set)) _Pragma("GCC diagnostic push") \
+        _Pragma("GCC diagnostic ignored \"-Wuninitialized\"")                              \
+            _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"")
+#define SCANNER_END _Pragma("GCC diagnostic pop") _Pragma("GCC pop_options")
 #endif
 
 SCANNER_BEGIN("avx2,bmi,bmi2,lzcnt,popcnt,aes")

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -27,10 +28,16 @@ struct Table {
     const std::int64_t* offsets;  // one more than there are words
     const std::uint64_t* counts;
     std::size_t words;
+    std::size_t size;     // of the bytes
     bool mapped = false;  // of a file: pages that have been read may be given back, they can be had again
 
     const std::uint8_t* word(std::size_t i) const { return data + offsets[i]; }
     std::size_t length(std::size_t i) const { return static_cast<std::size_t>(offsets[i + 1] - offsets[i]); }
+    // Refuses a word that is not within the bytes.
+    void check(std::size_t i) const {
+        if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || static_cast<std::uint64_t>(offsets[i + 1]) > size)
+            throw std::invalid_argument("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
+    }
 };
 
 // The first eight bytes as a number that sorts as they do; zeros stand behind a shorter word, so equal ones are compared.
@@ -64,6 +71,7 @@ using Number = std::uint64_t (*)(const std::uint8_t*, std::size_t);
 
 template <Number number>
 Place place_of(const Table& table, std::size_t word, std::size_t number_of_table = 0) {
+    table.check(word);
     return Place{number(table.word(word), table.length(word)), word, number_of_table};
 }
 

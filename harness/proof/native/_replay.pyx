@@ -55,6 +55,11 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
     ) except +
 
 
+cdef extern from "interpreter.hpp" namespace "native" nogil:
+    void wait_if_the_interpreter_ends()
+    int in_python(...)   # a function with the GIL, and its arguments
+
+
 cdef class Listener:
     """Who hears how far it is, and what he raised."""
 
@@ -62,7 +67,11 @@ cdef class Listener:
     cdef object raised
 
 
-cdef flag go_on(void* context, uint64_t done) noexcept with gil:
+cdef flag go_on(void* context, uint64_t done) noexcept nogil:
+    return in_python(report, context, done)
+
+
+cdef flag report(void* context, uint64_t done) noexcept with gil:
     cdef Listener listener = <Listener> context
     try:
         listener.on_progress(done)
@@ -126,6 +135,7 @@ def judge(
     question.wide_positions = wide_positions
     with nogil:
         judgement = held(words, claims, question, go_on, <void*> listener)
+        wait_if_the_interpreter_ends()
     if listener.raised is not None:
         raise listener.raised
     met = [bool(one) for one in judgement.met]
