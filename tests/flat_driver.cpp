@@ -1,6 +1,6 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
-// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, nine bits of switches, guess scale,
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, five bits of switches, guess scale,
 // whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, the veto, its length, and the
 // inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "driver_words.hpp"
-#include "flat.hpp"
+#include "flat_extending.hpp"
 
 namespace {
 
@@ -50,10 +50,9 @@ std::vector<Case> read_cases(const char* path) {
         }
         options.part = 16;
         options.tie_break = static_cast<flat::TieBreak>(tie_break);
-        bool* const ideas[] = {&options.layout,       &options.occurrence_lists, &options.accumulators,
-                               &options.pruning,      &options.bucket_queue,     &options.branch_free,
-                               &options.word_order,   &options.wide_symbols,     &options.wide_positions};
-        for (unsigned bit = 0; bit < 9; ++bit) *ideas[bit] = switches >> bit & 1;
+        bool* const ideas[] = {&options.layout, &options.accumulators, &options.pruning, &options.wide_symbols,
+                               &options.wide_positions};
+        for (unsigned bit = 0; bit < 5; ++bit) *ideas[bit] = switches >> bit & 1;
         one.words.read(file, words);
     }
     return cases;
@@ -61,11 +60,14 @@ std::vector<Case> read_cases(const char* path) {
 
 bool go_on(void*, const flat::Training&) { return true; }
 
-// Each word comes twice, with halves of its weight.
-flat::Answer extend_pieces(const Case& one, const flat::Extension& extension) {
+flat::Answer extended(const Case& one, const flat::Extension& extension) {
     flat::Pieces pieces(extension.merges, extension.number, scanner::Seed{{1, 2, 3, 4}});
+    if (one.extends == 1) {
+        const flat::Words words = one.words.columns();
+        return flat::extend(pieces, one.options, extension, go_on, nullptr, &words);
+    }
     pieces.begin(2);
-    flat::in_parallel(2, [&](std::size_t part) {
+    flat::in_parallel(2, [&](std::size_t part) {   // each word comes twice, with halves of its weight
         std::vector<std::uint64_t> counts = one.words.counts;
         for (std::uint64_t& count : counts) count = (count + part) / 2;
         flat::Words words = one.words.columns();
@@ -79,10 +81,8 @@ std::string answers_to(const std::vector<Case>& cases) {
     std::ostringstream lines;
     for (const Case& one : cases) {
         const flat::Extension extension{one.inherited.data(), one.inherited.size(), one.drops, one.veto};
-        const flat::Answer answer = one.extends == 2 ? extend_pieces(one, extension)
-                                    : one.extends
-                                        ? flat::extend(one.words.columns(), one.options, extension, go_on, nullptr)
-                                        : flat::train(one.words.columns(), one.options, go_on, nullptr);
+        const flat::Answer answer = one.extends ? extended(one, extension)
+                                                : flat::train(one.words.columns(), one.options, go_on, nullptr);
         for (const flat::Merge& merge : answer.merges)
             lines << merge.left << ' ' << merge.right << ' ';
         lines << '\n';

@@ -191,13 +191,8 @@ def check_ties(seeds: range) -> None:
         num_merges, min_count = dice.choice((3, 20, 1000)), dice.choice((1, 1, 2))
         for tie_break in TieBreak:
             expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
-            for bucket_queue in (True, False):
-                settings: dict[str, Any] = {
-                    "tie_break": tie_break,
-                    "min_count": min_count,
-                    "bucket_queue": bucket_queue,
-                }
-                assert flat.train(words, num_merges, **settings) == expected, (seed, settings)
+            learned = flat.train(words, num_merges, tie_break=tie_break, min_count=min_count)
+            assert learned == expected, (seed, tie_break)
 
 
 def test_ties_are_broken_as_defined() -> None:
@@ -217,7 +212,6 @@ def test_a_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(tie_br
     merges = flat.train(words, 10**6, tie_break=tie_break)
     assert isinstance(merges, Merges)
     assert sum(map(len, merges[len(merges) - 1])) == 300_000
-    assert merges.ids == flat.train(words, 10**6, tie_break=tie_break, bucket_queue=False).ids  # type: ignore[attr-defined]
 
 
 def test_refuses_to_run_in_no_thread() -> None:
@@ -251,7 +245,7 @@ def test_words_are_sorted_where_that_is_worth_it(number: int) -> None:
     words = WordCounts.from_items(
         (dice.randbytes(dice.randint(1, 2)) + b"a" * dice.randint(1, 6), 1 + dice.randint(0, 1)) for _ in range(number)
     )
-    assert learn(words, 60, part=1) == learn(words, 60, word_order=False) == heap.train(words, 60)
+    assert learn(words, 60, part=1) == learn(words, 60) == heap.train(words, 60)
 
 
 @pytest.mark.parametrize("num_merges", [-1, 0, 1, 2, 3, 2**40, LARGEST_COUNT + 1])
@@ -449,7 +443,7 @@ def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, 
         # Of the heaviest words even the sums of their ends pass 63 bits.
         table = random_table(seed) if seed % 50 else {b"ab": 2**62, b"cb": 2**62 - 1}
         num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
-        switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
+        switches = 0b00111 if dice.random() < 0.5 else dice.randrange(32)
         threads, guess_scale = dice.randint(1, 3), dice.choice((1, 30, 1e9))
         numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale, 0)
         yield case_text(numbers, table), table, num_merges, tie_break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 from meters import Recorder, interrupt
 from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
-from test_flat import ALL_ON, HUGE_GUESS
+from test_flat import HUGE_GUESS
 
 from harness.common import registry
 from variants import flat, flat_extending, flat_file, heap, naive_extending, seg_status, vetoes
@@ -43,18 +42,17 @@ def learn(
     columns = [words.data, words.offsets, words.counts]
     inheriting, veto = settings.pop("inheriting", "kept"), settings.pop("veto", None)
     meter = settings.pop("meter", None) or Meter()
-    met = functools.partial(flat_native.met, list(columns), meter)
-    ids = flat_extending.numbered(inherited, inheriting, num_merges, met)
-    text = taken_in(batches, words, ids) if batches else columns
+    ids = flat_extending.numbered(inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met())
+    pieces = taken_in(batches, words, ids) if batches else flat_native.Pieces(ids)
     return flat_native.train(  # type: ignore[no-any-return]
-        text,
+        [] if batches else columns,
         num_merges,
         meter,
         **{
             "tie_break": list(TieBreak).index(settings.pop("tie_break", TieBreak.GREATEST_BYTES)),
             "min_count": 1,
             "threads": 1,
-            **ALL_ON,
+            "pieces": pieces,
             "inherited": ids,
             "dropping": inheriting == "met",
             "veto": flat_extending.compiled(veto),
@@ -239,8 +237,8 @@ def test_pieces_are_refused_before_they_begin() -> None:
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
         flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
-        flat.train_compiled(
-            flat_native.Pieces(ids), 9, Meter(), tie_break=TieBreak.RAW_BYTES, min_count=1, threads=1, inherited=ids
+        flat_native.train(
+            [], 9, Meter(), tie_break=0, min_count=1, threads=1, pieces=flat_native.Pieces(ids), inherited=ids
         )
 
 
@@ -362,12 +360,14 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
     veto: Veto | None = vetoes.named(VETOES[kind])
     longest = getattr(veto, "most", 0)
     num_merges, tie_break = len(inherited) + dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
-    met = functools.partial(flat_native.met, [words.data, words.offsets, words.counts], Meter())
+    columns = [words.data, words.offsets, words.counts]
     try:
-        lefts, rights = flat_extending.numbered(inherited, inheriting, num_merges, met)
+        lefts, rights = flat_extending.numbered(
+            inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met()
+        )
     except ValueError:
         return driver_case(seed + 1_000_000)
-    switches = 0b001111111 if dice.random() < 0.5 else dice.randrange(512)
+    switches = 0b00111 if dice.random() < 0.5 else dice.randrange(32)
     numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), switches]
     numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), kind, longest, len(lefts)]
     numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]

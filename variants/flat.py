@@ -1,25 +1,19 @@
 """Flat: the fastest exact trainer here. All words in one flat text, and nothing looked at that a merge leaves alone.
 
 Against seg_status, which it has the positions and the lists from, everything is compiled, and seven ideas are added,
-told with their proofs in variants/native/flat.hpp. Each is a parameter, true by default; switching one off changes the
+told with their proofs in variants/native/flat.hpp. Three are parameters, true by default; switching one off changes the
 time and the memory, never the merges.
 
 - `layout`: words of equal weight stand together in blocks, so a position's weight is one look into a small array.
-- `occurrence_lists`: a pair's list is made once, with its exact size, by counting before writing.
 - `accumulators`: the changes of a merge are summed by neighbour in arrays; the pair table hears the sums.
 - `pruning`: pairs that can never be merged are not kept. What can is known from the words' weights, or guessed and
   checked.
-- `bucket_queue`: a bucket for every count instead of a heap; ties are sorted once a count.
-- `branch_free`: stale positions are filtered out without a branch that the processor would mispredict.
-- `word_order`: words of equal weight are sorted where they are many and short, so that what is merged alike stands
-  together.
 
 Without the compiled module the variant is not available: it never runs as something slower under this name.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -37,10 +31,10 @@ from variants.contract import (
     vocab_of,
 )
 from variants.extending import check_inherited
-from variants.flat_extending import going_on, numbered
+from variants.flat_extending import Ids, going_on, numbered
 from variants.native import built, loading
 
-IDEAS = ("layout", "occurrence_lists", "accumulators", "pruning", "bucket_queue", "branch_free", "word_order")
+IDEAS = ("layout", "accumulators", "pruning")
 """The parameters that switch an idea off."""
 
 before_the_clock = loading("_flat")
@@ -55,12 +49,8 @@ def train(
     min_count: int = 1,
     threads: int = 1,
     layout: bool = True,
-    occurrence_lists: bool = True,
     accumulators: bool = True,
     pruning: bool = True,
-    bucket_queue: bool = True,
-    branch_free: bool = True,
-    word_order: bool = True,
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
@@ -72,7 +62,7 @@ def train(
     allocation fails.
 
     It can go on from merges that are already made (extending.py, native/flat_extending.hpp): the pieces are encoded by
-    them, and from there on a token is what a byte was. Then `word_order` means nothing.
+    them, and from there on a token is what a byte was. They are laid out by weight then in any case.
     """
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     return train_on(
@@ -83,12 +73,8 @@ def train(
         min_count=min_count,
         threads=threads,
         layout=layout,
-        occurrence_lists=occurrence_lists,
         accumulators=accumulators,
         pruning=pruning,
-        bucket_queue=bucket_queue,
-        branch_free=branch_free,
-        word_order=word_order,
         inherited=inherited,
         inheriting=inheriting,
         veto=veto,
@@ -100,35 +86,27 @@ def train_on(
     num_merges: int,
     meter: Meter,
     *,
-    tie_break: TieBreak,
-    min_count: int,
-    threads: int,
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
-    **ideas: bool,
+    **how: Any,
 ) -> Sequence[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
-    check_threads(threads)
-    extending: dict[str, Any] = {}
-    if inherited or veto is not None:
-
-        def met(lefts: array[int], rights: array[int]) -> list[bool]:
-            return built("_flat").met(list(columns), meter, lefts, rights)  # type: ignore[no-any-return]
-
-        extending = going_on(numbered(inherited, inheriting, num_merges, met), inheriting, veto)
-    else:
+    check_threads(how["threads"])
+    if not inherited and veto is None:
         check_inherited(inherited, inheriting, num_merges)
-    return train_compiled(
-        columns,
-        num_merges,
-        meter,
-        tie_break=tie_break,
-        min_count=min_count,
-        threads=threads,
-        **ideas,
-        **extending,
-    )
+        return train_compiled(columns, num_merges, meter, **how)
+    ids = numbered(inherited, inheriting, num_merges, lambda ids: pieces_of(ids, columns).met())
+    pieces = built("_flat").Pieces(ids)
+    return train_compiled(columns, num_merges, meter, pieces=pieces, **going_on(ids, inheriting, veto), **how)
+
+
+def pieces_of(ids: Ids, columns: Sequence[memoryview]) -> Any:
+    """The words in the columns as pieces, encoded by the merges of these ids."""
+    pieces = built("_flat").Pieces(ids)
+    pieces.begin(1)
+    pieces.take(0, *columns)
+    return pieces
 
 
 def check_threads(threads: int) -> None:
@@ -137,17 +115,16 @@ def check_threads(threads: int) -> None:
 
 
 def train_compiled(
-    text: Any, num_merges: int, meter: Meter, *, tie_break: TieBreak, min_count: int, threads: int, **further: Any
+    columns: list[memoryview], num_merges: int, meter: Meter, *, tie_break: TieBreak, min_count: int, **how: Any
 ) -> Sequence[Merge]:
-    """The compiled function, with every idea on that is not switched off; `text` is what it learns from."""
+    """The compiled function, whose numbers have bounds."""
     merges: Sequence[Merge] = built("_flat").train(
-        text,
+        columns,
         min(max(num_merges, 0), LARGEST_COUNT),
         meter,
         tie_break=list(TieBreak).index(tie_break),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
-        threads=threads,
-        **{**dict.fromkeys(IDEAS, True), **further},
+        **how,
     )
     return merges
 

@@ -22,7 +22,7 @@ KINDS = ("none", "superbpe", "bytes", "characters", "asked")
 """Veto::Kind in flat_refusals.hpp."""
 
 Ids = tuple["array[int]", "array[int]"]
-Met = Callable[["array[int]", "array[int]"], Sequence[bool]]
+Met = Callable[[Ids], Sequence[bool]]
 
 
 def numbered(inherited: Sequence[Merge], inheriting: str, num_merges: int, met: Met) -> Ids:
@@ -48,7 +48,7 @@ def numbered(inherited: Sequence[Merge], inheriting: str, num_merges: int, met: 
         else:
             return lefts, rights
         # Which of those before it are met does not depend on what comes later.
-        *were_met, is_met = met(lefts, rights)
+        *were_met, is_met = met((lefts, rights))
         stays = [stay for stay, was_met in zip(stays, were_met) if was_met]
         if is_met and any(left + right == one + other for _, (one, other) in stays):
             raise ValueError(f"inherited merge {number} spells the token {left + right!r} a second time; leave one out")

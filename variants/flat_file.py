@@ -6,7 +6,6 @@ the other by a file. Outside trainers read files themselves; this is what can be
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
-from variants.flat_extending import going_on, numbered
+from variants.flat_extending import Ids, going_on, numbered
 from variants.native import built, loading
 
 try:
@@ -79,21 +78,19 @@ def extend(
     """Go on from merges: pieces are encoded by them as they are read, and never all of the text is in memory."""
     columns: list[memoryview] = []
 
-    def met(lefts: array[int], rights: array[int]) -> list[bool]:
+    def met(ids: Ids) -> Sequence[bool]:
         if not columns:
             words = native(corpus, meter, threads=threads)
             columns.extend((words.data, words.offsets, words.counts))
-        return built("_flat").met(columns, meter, lefts, rights)  # type: ignore[no-any-return]
+        return flat.pieces_of(ids, columns).met()  # type: ignore[no-any-return]
 
     flat.check_threads(threads)
     ids = numbered(inherited, inheriting, num_merges, met)
     pieces = built("_flat").Pieces(ids)
-    if columns:  # all words are here already, and a pipe cannot be read again
-        pieces.begin(1)
-        pieces.take(0, *columns)
-    else:
+    if not columns:  # else all words are here already, and a pipe cannot be read again
         in_parts(corpus, pieces, meter, threads=threads)
-    return flat.train_compiled(pieces, num_merges, meter, threads=threads, **asked, **going_on(ids, inheriting, veto))
+    how = {"threads": threads, **asked, **going_on(ids, inheriting, veto)}
+    return flat.train_compiled(columns, num_merges, meter, pieces=pieces, **how)
 
 
 def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""CPU seconds of flat on tables in which many pairs share one count, with its bucket queue and with its heap.
+"""CPU seconds of flat on tables in which many pairs share one count, in this checkout and another.
 
 python results/frontier/ties.py [--rounds 5] [--merges 100000] [--other CHECKOUT]
 
@@ -42,21 +42,21 @@ TABLES: dict[str, Callable[[random.Random], Iterable[bytes]]] = {
 }
 
 
-def measure(table: str, tie_break: str, merges: int, bucket_queue: bool) -> float:
+def measure(table: str, tie_break: str, merges: int) -> float:
     """CPU seconds of one training, in this process."""
     from variants import flat
     from variants.contract import TieBreak, WordCounts
 
     words = WordCounts.from_items((word, 1) for word in TABLES[table](random.Random(1)))
     before = os.times()
-    flat.train(words, merges, tie_break=TieBreak(tie_break), bucket_queue=bucket_queue)
+    flat.train(words, merges, tie_break=TieBreak(tie_break))
     after = os.times()
     return after.user + after.system - before.user - before.system
 
 
-def measured(checkout: Path, table: str, tie_break: str, merges: int, bucket_queue: bool) -> float:
+def measured(checkout: Path, table: str, tie_break: str, merges: int) -> float:
     """The same in a fresh process, which imports `variants` from `checkout`."""
-    call = f"import ties; print(ties.measure({table!r}, {tie_break!r}, {merges}, {bucket_queue}))"
+    call = f"import ties; print(ties.measure({table!r}, {tie_break!r}, {merges}))"
     paths = os.pathsep.join((str(checkout), str(Path(__file__).parent)))
     environment = {**os.environ, "PYTHONPATH": paths}
     return float(
@@ -72,16 +72,16 @@ def main() -> None:
     parser.add_argument("--merges", type=int, default=100_000)
     parser.add_argument("--other", type=Path, help="another checkout, built")
     options = parser.parse_args()
-    sides = {"flat": (HERE, True), "its heap": (HERE, False)}
+    sides = {"flat": HERE}
     if options.other:
-        sides["other"] = (options.other.resolve(), True)
+        sides["other"] = options.other.resolve()
     sys.stdout.write(f"| table | tie-break | {' | '.join(sides)} |\n|---|---|{'---:|' * len(sides)}\n")
     for table in TABLES:
         for tie_break in TIE_BREAKS:
             seconds: dict[str, list[float]] = {side: [] for side in sides}
             for _ in range(options.rounds):
-                for side, (checkout, bucket_queue) in sides.items():
-                    seconds[side].append(measured(checkout, table, tie_break, options.merges, bucket_queue))
+                for side, checkout in sides.items():
+                    seconds[side].append(measured(checkout, table, tie_break, options.merges))
             shown = (f"{median(each):.2f}" for each in seconds.values())
             sys.stdout.write(f"| {table} | {tie_break} | {' | '.join(shown)} |\n")
             sys.stdout.flush()

@@ -13,12 +13,11 @@ from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 import os
-import time
 
 include "learned.pxi"
 
 
-cdef extern from "flat.hpp" namespace "flat" nogil:
+cdef extern from "flat_extending.hpp" namespace "flat" nogil:
     const uint32_t first_byte
 
     cdef cppclass Options:
@@ -27,35 +26,15 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         TieBreak tie_break
         size_t threads
         flag layout
-        flag occurrence_lists
         flag accumulators
         flag pruning
-        flag bucket_queue
-        flag branch_free
-        flag word_order
         double guess_scale
         flag wide_symbols
         flag wide_positions
         size_t part
 
-    cdef cppclass Tallies:
-        uint64_t pair_updates
-        uint64_t positions_visited
-        uint64_t occurrences_merged
-        uint64_t stale_positions
-        uint64_t table_updates
-        uint64_t pairs_kept
-        uint64_t pairs_pruned
-        uint64_t queue_pushes
-        uint64_t queue_moves
-        uint64_t levels
-        uint64_t rescans
-        uint64_t text_bytes
-        uint64_t list_bytes
-        uint64_t table_bytes
-
     cdef cppclass Answer(Training):
-        Tallies tallies
+        pass
 
     ctypedef void (*WordsRead)(void* context)
 
@@ -83,11 +62,6 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         flag met
         Veto veto
 
-    Answer go_on "flat::extend"(
-        const Words& words, Options options, const Extension& extension, Report report, void* context,
-        WordsRead words_read
-    ) except +
-
     cdef cppclass Seed "scanner::Seed":
         uint64_t* values
 
@@ -95,13 +69,11 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         PiecesRead(const Merge* merges, size_t number, const Seed& seed) except +
         void begin(size_t parts) except +
         void take(size_t part, const Words& batch) except +
+        vector[uint8_t] met() except +
 
-    Answer go_on_from "flat::extend"(
-        PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context
-    ) except +
-
-    vector[uint8_t] merges_met "flat::met_in"(
-        const Words& words, const Merge* merges, size_t number, Report report, void* context
+    Answer go_on "flat::extend"(
+        PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context,
+        const Words* words, WordsRead words_read
     ) except +
 
 
@@ -182,21 +154,9 @@ cdef class Pieces:
             self.pieces.get().take(part, words)
             wait_if_the_interpreter_ends()
 
-
-def met(list columns, meter, lefts, rights):
-    """By place in the list, whether each merge is met in the words; see variants/flat_extending.py."""
-    cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
-    cdef vector[Merge] merges = merges_of(lefts, rights)
-    cdef vector[uint8_t] answer
-    cdef Words words
-    learned.data, learned.offsets, learned.counts = columns
-    words = columns_of(learned.data, learned.offsets, learned.counts)
-    with nogil:
-        answer = merges_met(words, merges.data(), merges.size(), report, <void*> learned)
-        wait_if_the_interpreter_ends()
-    if learned.raised is not None:
-        raise learned.raised
-    return [bool(one) for one in answer]
+    def met(self):
+        """By place in the list, whether each merge was met in the pieces; see variants/flat_extending.py."""
+        return [bool(one) for one in self.pieces.get().met()]
 
 
 def train(
@@ -207,35 +167,32 @@ def train(
     int tie_break,
     int64_t min_count,
     size_t threads,
-    bint layout,
-    bint occurrence_lists,
-    bint accumulators,
-    bint pruning,
-    bint bucket_queue,
-    bint branch_free,
-    bint word_order,
+    bint layout=True,
+    bint accumulators=True,
+    bint pruning=True,
     double guess_scale=1.0,
     bint wide_symbols=False,
     bint wide_positions=False,
     size_t part=1 << 22,
+    Pieces pieces=None,
     inherited=None,
     bint dropping=False,
     veto=(0, 0),
 ):
-    """Learn merges from the columns of word counts, which are taken out of the list, or from Pieces; see variants/flat.py.
+    """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py.
 
-    `inherited` are the ids of the left and of the right halves of the merges to go on from, `dropping` leaves out those
-    never met, and `veto` is what variants/flat_extending.py makes of one.
+    `inherited` are the ids of the left and of the right halves of the merges to go on from, and `pieces` the text as they
+    encode it, which takes the words in the columns first if there are any. `dropping` leaves out those never met, and
+    `veto` is what variants/flat_extending.py makes of one.
     """
-    cdef bint extends = inherited is not None
     cdef Extension extension
     cdef vector[Merge] merges
     cdef Words words
     cdef Options options
     cdef Answer answer
+    cdef bint from_words = bool(columns)
     cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
-    cdef Pieces pieces = columns if isinstance(columns, Pieces) else None
-    if pieces is None:
+    if from_words:
         learned.data, learned.offsets, learned.counts = columns
         columns.clear()
         words = columns_of(learned.data, learned.offsets, learned.counts)
@@ -244,17 +201,13 @@ def train(
     options.tie_break = <TieBreak> tie_break
     options.threads = threads
     options.layout = layout
-    options.occurrence_lists = occurrence_lists
     options.accumulators = accumulators
     options.pruning = pruning
-    options.bucket_queue = bucket_queue
-    options.branch_free = branch_free
-    options.word_order = word_order
     options.guess_scale = guess_scale
     options.wide_symbols = wide_symbols
     options.wide_positions = wide_positions
     options.part = part
-    if extends:
+    if inherited is not None:
         merges = merges_of(inherited[0], inherited[1])
         extension.merges, extension.number, extension.met = merges.data(), merges.size(), dropping
         extension.veto.kind = <Kind> <int> veto[0]
@@ -268,32 +221,9 @@ def train(
         return learned.merges
     with nogil:
         if pieces is not None:
-            answer = go_on_from(pieces.pieces.get()[0], options, extension, report, <void*> learned)
-        elif extends:
-            answer = go_on(words, options, extension, report, <void*> learned, words_read)
+            answer = go_on(pieces.pieces.get()[0], options, extension, report, <void*> learned,
+                           &words if from_words else NULL, words_read)
         else:
             answer = learn(words, options, report, <void*> learned, words_read)
         wait_if_the_interpreter_ends()
-    if learned.raised is not None:
-        raise learned.raised
-    begun = time.perf_counter()
-    learned.take(answer)
-    meter.add("convert", time.perf_counter() - begun)
-    for name, tally in (
-        ("pair_updates", answer.tallies.pair_updates),
-        ("positions_visited", answer.tallies.positions_visited),
-        ("occurrences_merged", answer.tallies.occurrences_merged),
-        ("stale_positions", answer.tallies.stale_positions),
-        ("table_updates", answer.tallies.table_updates),
-        ("pairs_kept", answer.tallies.pairs_kept),
-        ("pairs_pruned", answer.tallies.pairs_pruned),
-        ("queue_pushes", answer.tallies.queue_pushes),
-        ("queue_moves", answer.tallies.queue_moves),
-        ("levels", answer.tallies.levels),
-        ("rescans", answer.tallies.rescans),
-        ("text_bytes", answer.tallies.text_bytes),
-        ("list_bytes", answer.tallies.list_bytes),
-        ("table_bytes", answer.tallies.table_bytes),
-    ):
-        meter.tally(name, tally)
-    return learned.merges
+    return learned.finish(answer)

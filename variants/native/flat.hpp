@@ -5,53 +5,18 @@
 // at, overlaps included; then its occurrences are replaced from left to right. The names below: (A, B) is merged to
 // C, x and y stand before and after an occurrence.
 //
-// What makes it fast, and why the merges are exact:
+// What makes it fast, and where; docs/explanation/flat.md proves that the merges are exact.
 //
-// 1. Layout (flat_layout.hpp). Words of two bytes or more stand end to end in one array of token ids, a separator
-//    between two. A token keeps the cells of its bytes; its id stands in the first and the last of them. So the token
-//    before cell p is read at p - 1, the token after one of length n at p + n, and there are no links, word numbers
-//    or lengths to keep. Words of one weight stand together and are filled up to whole blocks, so the weight at p is
-//    one look into a small array by p >> shift. Inside a weight many short words are sorted, so that words that begin
-//    alike share cache lines.
-//
-// 2. Occurrence lists (flat_merge.hpp, flat_memory.hpp). Every occurrence of a pair (x, y) comes into being at the
-//    one merge that makes the newer of x and y, for before it one of them stood nowhere; later it can only vanish. So
-//    a list is complete when it is made, and its size is known before it is written: all occurrences of the merge are
-//    noted, counted by neighbour, and written to slices of a pool. They are written from left to right, so lists are
-//    sorted. The pairs of bytes, which are all there from the beginning, get their lists in stages (flat_bytes.hpp):
-//    the most frequent first, the others when one of them is the best, and then only of what is left of them.
-//
-// 3. Stale entries need no removal. Claim: if p was listed for (A, B), the pair stands at p now if and only if the
-//    cell at p holds A and the cell at p + |A| holds B. When the token listed at p is merged as a left half, its cell
-//    gets the new id; as a right half, a hole, or the new id if that token also ends there. Ids are never used twice,
-//    and every later write to the cell is a hole or a still newer id. So once that token is gone, the cell at p holds
-//    something else for ever; and while A stands at p, the cell at p + |A| is the first cell of the token that
-//    follows, or a separator.
-//
-// 4. Counts never rise after a pair is born (2.), and no pair is born above the count being merged: occurrences of
-//    (x, C) have different Cs, and each C is one occurrence of (A, B). So a queue of possibly outdated counts is
-//    exact if it corrects what comes out (flat_queue.hpp), and can be walked down once: a bucket for every count,
-//    whose true pairs are sorted by the tie-break; pairs born with the very count being merged wait in a heap beside
-//    them, and the better of both is merged.
-//
-// 5. Accumulators (flat_merge.hpp). The pairs that a merge changes are (x, A), (x, C), (B, y) and (C, y), each told
-//    by one token. So the changes are summed in two arrays over tokens, and the pair table is asked once for every
-//    distinct neighbour. Two occurrences side by side, ABAB, need care: the first sees A after it, which the second
-//    then takes. Hence (B, A) loses both sums rightly, (C, A) is born with what the first sum says less what stood
-//    before a C, and (C, C) with the latter. For A = B the candidates of a run overlap; going from left to right and
-//    testing each again replaces every second one, as the definition says.
-//
-// 6. Pruning (flat_threshold.hpp). A pair that is born below the count of the last merge will never be merged (4.),
-//    so it needs neither table entry nor list. A lower bound on that count is known from the words: while more
-//    unfinished words of weight w or more are left than merges to come can finish, some word of weight w holds a
-//    pair. Where words are long and rare, so that this says little, the last count is guessed, from the present count
-//    and from how many pairs reach which count. A wrong guess costs time only: when no kept pair reaches the
-//    threshold, all pairs are counted again with a lower one (flat_scan.hpp).
-//
-// 7. No branches to mispredict, and memory asked for early (flat_merge.hpp). Which list entries are stale is as good
-//    as random, so all are copied and the cursor moves by the outcome of the test; new occurrences of pairs that are
-//    not kept are written to an idle cell. What the next three merges will read is asked for before each, and text only into the second
-//    cache: of misses that end in the first too few can be under way.
+// 1. Layout (flat_text.hpp): one array of token ids, words of one weight in whole blocks.
+// 2. Occurrence lists (flat_merge.hpp, flat_memory.hpp): complete when they are made, so each has its exact size. The pairs of
+//    bytes get theirs in stages (flat_bytes.hpp).
+// 3. Stale entries need no removal: p was listed for (A, B), and the pair stands there now if and only if the cell at p
+//    holds A and the cell at p + |A| holds B. Ids are never used twice.
+// 4. Counts never rise after a pair is born, so a bucket for every count is walked down once (flat_queue.hpp).
+// 5. Accumulators (flat_merge.hpp): the changes of a merge are summed by neighbour, and the pair table hears the sums.
+// 6. Pruning (flat_threshold.hpp): a pair born below the count of the last merge is not kept. A wrong guess of that count
+//    costs time only: the pairs are counted again (flat_scan.hpp).
+// 7. No branches to mispredict, and memory asked for early (flat_merge.hpp).
 //
 // Work: one pass over the text to lay it out, one to count it and two or three to list the pairs of bytes, then a few
 // nanoseconds for every occurrence merged and every stale entry met, and some hundred for every merge; it does not
@@ -65,13 +30,76 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
-#include "flat_extending.hpp"
+#include "flat_bytes.hpp"
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
-#include "flat_trainer.hpp"
+#include "flat_merge.hpp"
+#include "flat_pairs.hpp"
+#include "flat_scan.hpp"
+#include "flat_text.hpp"
+#include "flat_threshold.hpp"
+#include "flat_tokens.hpp"
 
 namespace flat {
+
+// A thread costs more than it saves where a text is short.
+inline std::size_t parts_of(std::uint64_t positions, const Options& options) {
+    return std::min<std::size_t>(options.threads, 1 + positions / options.part);
+}
+
+// Makes the merges, from a text whose first pairs are counted.
+template <class Symbol, class Position, class FirstPairs>
+void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptPairs<Position>& pairs, FirstPairs& first_pairs,
+                 const Options& options, Answer& answer, Watch& watch) {
+    Tallies& tallies = answer.tallies;
+    Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, watch);
+    watch.lap(init);
+
+    while (answer.merges.size() < options.num_merges) {
+        const bool timed = pairs.queue().between_levels();
+        if (timed) watch.lap(update);
+        auto* slot = pairs.best(threshold.value(), options.num_merges - answer.merges.size());
+        if (timed) watch.lap(max);
+        if (slot) {
+            if (!slot->list) first_pairs.list_more();
+            const auto best = pairs.take(slot);
+            merger.prefetch(pairs.queue());
+            const std::uint64_t finished = merger.merge(best, threshold.value());
+            answer.merges.push_back({left_of(best.key), right_of(best.key)});
+            threshold.merged(best.count, finished, pairs.kept());
+            watch.worked(64, update);
+        } else if (threshold.lossless()) {
+            break;
+        } else {
+            threshold.lower();
+            tallies.rescans += 1;
+            scan_tokens(text, tokens, pairs, threshold.value(), tallies, watch);
+        }
+    }
+    pairs.note_memory();
+    watch.lap(update);
+}
+
+template <class Symbol, class Position>
+void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
+              Watch& watch, WordsRead words_read, void* context) {
+    Tallies& tallies = answer.tallies;
+    const std::size_t parts = parts_of(classes.positions(), options);
+    Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
+                                       : lay_out_as_given<Symbol>(words, classes, watch);
+    if (words_read) words_read(context);
+    tallies.text_bytes = text.bytes();
+    tallies.positions_visited += classes.positions();
+    watch.lap(convert);
+
+    Tokens tokens(options.tie_break);
+    Threshold threshold(options, options.num_merges, &classes);
+    KeptPairs<Position> pairs(tokens, tallies);
+    BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
+    bytes.count(threshold.value());
+    make_merges(text, tokens, threshold, pairs, bytes, options, answer, watch);
+}
 
 // Learns up to `options.num_merges` merges. Throws Refused for a table that cannot be trained on and std::bad_alloc
 // when memory runs out; `report` may end it early, then the merges are those made so far.
@@ -97,6 +125,7 @@ inline Answer train(const Words& words, Options options, Report report, void* co
         }
     } catch (const Stopped&) {
     }
+    answer.work = answer.tallies.listed();
     return answer;
 }
 

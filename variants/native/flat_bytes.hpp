@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
 #include "flat_memory.hpp"
 #include "flat_pairs.hpp"
 #include "flat_parallel.hpp"
+#include "flat_text.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {

@@ -13,18 +13,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "flat_classes.hpp"
 #include "flat_inherited.hpp"
 #include "flat_job.hpp"
 #include "flat_pieces.hpp"
 #include "flat_refusals.hpp"
 #include "flat_token_pairs.hpp"
-#include "flat_token_text.hpp"
-#include "flat_trainer.hpp"
+#include "flat.hpp"
 
 namespace flat {
-
-constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
 // Merges in an order in which both halves of each are made before it, no token made twice and no pair in it twice.
 struct Extension {
@@ -64,7 +60,7 @@ void extend_in(Text<Symbol>& text, const std::vector<Merge>& kept, const Extensi
     for (const Merge& merge : kept) tokens.inherit(merge.left, merge.right);
     Refusals refused(tokens, extension.veto, context);
     Threshold threshold(options, options.num_merges - std::min<std::uint64_t>(options.num_merges, kept.size()), nullptr);
-    KeptPairs<Position> pairs(tokens, options, tallies, &refused);
+    KeptPairs<Position> pairs(tokens, tallies, &refused);
     TokenPairs<Symbol, Position> first_pairs(text, tokens.size(), pairs, parts, tallies, watch);
     first_pairs.count(threshold, refused);
     make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, watch);
@@ -85,19 +81,6 @@ void extend_text(Text<Symbol> text, const Kept& kept, const Extension& extension
     }
 }
 
-template <class Symbol>
-void extend_with(const Words& words, const WeightClasses& classes, const Extension& extension, const Options& options,
-                 Answer& answer, Watch& watch, WordsRead words_read, void* context) {
-    const std::size_t parts = parts_of(classes.positions(), options);
-    const InheritedMerges merges(extension.merges, extension.number);
-    std::vector<std::uint8_t> met;
-    TokenText<Symbol> encoded = encode<Symbol>(words, classes, merges, options.layout, parts, met, watch);
-    if (words_read) words_read(context);
-    const Kept kept(merges, met, extension.met);
-    extend_text<Symbol>(encoded.finish(kept.changed_ids()), kept, extension, options, parts, classes.positions(), answer, watch,
-                        context);
-}
-
 // No more merges can be made than there are positions, and ids have to be found for all.
 inline void limit_merges(Options& options, std::size_t inherited, std::uint64_t positions) {
     options.num_merges = std::min(options.num_merges, inherited + positions);
@@ -105,30 +88,33 @@ inline void limit_merges(Options& options, std::size_t inherited, std::uint64_t 
         throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
 }
 
-// Goes on from merges up to `options.num_merges`, those inherited among them, which come first in the answer unless they
-// were dropped. Otherwise as `train`.
-inline Answer extend(const Words& words, Options options, const Extension& extension, Report report, void* context,
-                     WordsRead words_read = nullptr) {
-    Answer answer;
-    Watch watch(answer, report, context);
-    try {
-        const WeightClasses classes(words, watch);
-        limit_merges(options, extension.number, classes.positions());
-        if (has_narrow_ids(options.num_merges) && !options.wide_symbols) {
-            extend_with<std::uint16_t>(words, classes, extension, options, answer, watch, words_read, context);
-        } else {
-            extend_with<std::uint32_t>(words, classes, extension, options, answer, watch, words_read, context);
+// Makes all pieces of these words, each of `parts` threads those of as many bytes.
+inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Watch& watch) {
+    pieces.begin(parts);
+    const std::vector<std::size_t> cuts =
+        equal_shares(words.number, parts, [&](std::size_t word) { return words.offsets[word + 1] - words.offsets[word]; });
+    in_parallel(parts, [&](std::size_t part) {
+        for (std::size_t begin = cuts[part], end; begin < cuts[part + 1]; begin = end) {
+            end = std::min(begin + pieces_together, cuts[part + 1]);
+            pieces.take(part, {words.bytes, words.size, words.offsets + begin, words.counts + begin, end - begin});
+            if (part + 1 == parts)
+                watch.worked(static_cast<std::uint64_t>(words.offsets[end] - words.offsets[begin]), convert);
         }
-    } catch (const Stopped&) {
-    }
-    return answer;
+    });
 }
 
-// The same from pieces that were encoded by these merges as they came; they are used up.
-inline Answer extend(Pieces& pieces, Options options, const Extension& extension, Report report, void* context) {
+// Goes on from merges up to `options.num_merges`, those inherited among them, which come first in the answer unless they
+// were dropped. `pieces` are encoded by these merges, and used up. With `words` they are made of these first, which
+// may be given back then.
+inline Answer extend(Pieces& pieces, Options options, const Extension& extension, Report report, void* context,
+                     const Words* words = nullptr, WordsRead words_read = nullptr) {
     Answer answer;
     Watch watch(answer, report, context);
     try {
+        if (words) {
+            take_all(pieces, *words, parts_of(words->size + words->number, options), watch);
+            if (words_read) words_read(context);
+        }
         pieces.table([&](auto& table) {
             const std::uint64_t positions = table.positions();
             limit_merges(options, extension.number, positions);
@@ -144,21 +130,8 @@ inline Answer extend(Pieces& pieces, Options options, const Extension& extension
         });
     } catch (const Stopped&) {
     }
+    answer.work = answer.tallies.listed();
     return answer;
-}
-
-// By rank, whether each of these merges is met in the words; see `Extension` for what they must be like.
-inline std::vector<std::uint8_t> met_in(const Words& words, const Merge* merges, std::size_t number, Report report, void* context) {
-    Answer answer;
-    Watch watch(answer, report, context);
-    std::vector<std::uint8_t> met(number);
-    try {
-        const WeightClasses classes(words, watch);
-        const InheritedMerges inherited(merges, number);
-        encode<std::uint32_t>(words, classes, inherited, true, 1, met, watch);
-    } catch (const Stopped&) {
-    }
-    return met;
 }
 
 }  // namespace flat

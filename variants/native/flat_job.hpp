@@ -15,6 +15,7 @@ constexpr std::uint32_t separator = 0;    // between two words, and to fill up a
 constexpr std::uint32_t hole = 1;         // where a token began that has become the right half of another
 constexpr std::uint32_t first_byte = 2;
 constexpr std::uint32_t first_merge = first_byte + 256;
+constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
 // Whether two bytes hold every id when so many merges are made.
 inline bool has_narrow_ids(std::uint64_t num_merges) { return first_merge + num_merges <= (1u << 16); }
@@ -34,12 +35,8 @@ struct Options {
     std::size_t threads = 1;                 // for the work before the first merge
     // The ideas, each of which can be switched off to see what it is worth; the merges are the same in all settings.
     bool layout = true;
-    bool occurrence_lists = true;
     bool accumulators = true;
     bool pruning = true;
-    bool bucket_queue = true;
-    bool branch_free = true;
-    bool word_order = true;
     // For tests: scales the guess at the last merge's count (so that rescans happen), forces the wide types, and treats
     // short texts as long ones.
     double guess_scale = 1.0;
@@ -63,6 +60,15 @@ struct Tallies {
     std::uint64_t text_bytes = 0;
     std::uint64_t list_bytes = 0;          // the most that the occurrence lists held at any time
     std::uint64_t table_bytes = 0;         // the most that the pair table held
+
+    std::vector<Tally> listed() const {
+        return {{"pair_updates", pair_updates}, {"positions_visited", positions_visited},
+                {"occurrences_merged", occurrences_merged}, {"stale_positions", stale_positions},
+                {"table_updates", table_updates}, {"pairs_kept", pairs_kept}, {"pairs_pruned", pairs_pruned},
+                {"queue_pushes", queue_pushes}, {"queue_moves", queue_moves}, {"levels", levels},
+                {"rescans", rescans}, {"text_bytes", text_bytes}, {"list_bytes", list_bytes},
+                {"table_bytes", table_bytes}};
+    }
 };
 
 struct Answer : Training {

@@ -2,17 +2,78 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
 #include "flat_memory.hpp"
-#include "flat_neighbours.hpp"
 #include "flat_pairs.hpp"
+#include "flat_text.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {
+
+template <class Symbol, class Position>
+struct Occurrence {
+    Position position;
+    Symbol before;   // the neighbours when it was replaced
+    Symbol after;
+};
+
+// Merging (A, B) to C changes the pairs (x, A), (x, C), (B, y) and (C, y) only, where x and y stand beside an
+// occurrence. Each is told by one token, so its changes are summed in an array over tokens, and the pair table is
+// asked once for every distinct neighbour instead of four times for every occurrence. First a neighbour's cell holds
+// its sums, then where its new occurrences are written; a pair that is not kept writes them all to the same idle cell.
+template <class Position>
+union Neighbour {
+    struct {
+        std::int64_t weight;
+        Position occurrences;
+    } sum;
+    struct {
+        Position* next;
+        Position length;   // from the neighbour's beginning to the occurrence
+        Position step;
+    } list;
+};
+
+// The cells of one side's neighbours; all zero between two merges.
+template <class Symbol, class Position>
+struct Neighbours {
+    Array<Neighbour<Position>> of;
+    Array<Symbol> met;        // those whose sums are not zero
+    std::size_t number = 0;   // of them
+
+    void reach(std::uint32_t token) {
+        of.reach(token);
+        met.reach(token + std::size_t{1});
+    }
+    void forget() {
+        for (std::size_t place = 0; place < number; ++place) of[met[place]] = Neighbour<Position>{};
+        of[separator] = Neighbour<Position>{};
+        number = 0;
+    }
+};
+
+// The same while it is added to, copied out of the class so that the compiler may keep it in registers.
+template <class Symbol, class Position>
+struct Adding {
+    explicit Adding(Neighbours<Symbol, Position>& side)
+        : of(side.of.data()), met(side.met.data()), number(side.number) {}
+
+    void add(std::uint32_t token, std::int64_t weight) {
+        Neighbour<Position>& neighbour = of[token];
+        met[number] = static_cast<Symbol>(token);
+        number += neighbour.sum.occurrences == 0;
+        neighbour.sum.weight += weight;
+        neighbour.sum.occurrences += 1;
+    }
+
+    Neighbour<Position>* const of;
+    Symbol* const met;
+    std::size_t number;
+};
 
 template <class Symbol, class Position>
 class Merger {
@@ -41,7 +102,7 @@ class Merger {
         if (occurrences_.size() < best.entries) occurrences_ = Array<Occurrence>(best.entries);
         before_.reach(merged_);
         after_.reach(merged_);
-        options_.branch_free ? replace<true>(best.list, best.entries) : replace<false>(best.list, best.entries);
+        replace(best.list, best.entries);
         pairs_.give_back(best.list, best.entries);
         tallies_.positions_visited += best.entries;
         tallies_.occurrences_merged += found_;
@@ -76,7 +137,6 @@ class Merger {
 
     // The list says where the pair was born. It stands at such a place if and only if both ids still do (flat.hpp), so
     // the places are filtered first, without a branch to mispredict, and then replaced from left to right.
-    template <bool branch_free>
     void replace(const Position* list, std::size_t entries) {
         const Symbol* const symbols = text_.symbols.data();
         const std::uint32_t left = left_, right = right_;
@@ -85,12 +145,8 @@ class Merger {
         std::size_t found = 0;
         const auto test = [&](std::size_t place) {
             const Position at = list[place];
-            if constexpr (branch_free) {
-                standing[found] = at;
-                found += (symbols[at] == left) & (symbols[at + left_length] == right);
-            } else if (symbols[at] == left && symbols[at + left_length] == right) {
-                standing[found++] = at;
-            }
+            standing[found] = at;
+            found += (symbols[at] == left) & (symbols[at + left_length] == right);
         };
         for (std::size_t place = 0; place < std::min(entries, distance); ++place)
             Text<Symbol>::prefetch(symbols + list[place]);
@@ -182,7 +238,7 @@ class Merger {
             }
             kept += open(neighbour, token, key_of(merged_, token), 0, lowest);
         }
-        if (kept) options_.occurrence_lists ? fill() : fill_growing();
+        if (kept) fill();
         before_.forget();
         after_.forget();
     }
@@ -196,8 +252,7 @@ class Merger {
         const auto sum = neighbour.sum;
         neighbour.list = {&nowhere_, 0, 0};
         if (token == separator) return false;
-        const Position entries = options_.occurrence_lists ? sum.occurrences : 0;   // or still to grow
-        Position* const list = pairs_.open(key, sum.weight, entries, lowest);
+        Position* const list = pairs_.open(key, sum.weight, sum.occurrences, lowest);
         if (list) neighbour.list = {list, static_cast<Position>(length), 1};
         return list;
     }
@@ -205,15 +260,9 @@ class Merger {
     void fill() {
         // No neighbour at all, or one that has become part of the next occurrence.
         before_.of[separator].list = after_.of[separator].list = {&nowhere_, 0, 0};
-        options_.branch_free ? write_lists<true>() : write_lists<false>();
-    }
-
-    template <bool branch_free>
-    void write_lists() {
         Neighbour* const befores = before_.of.data();
         Neighbour* const afters = after_.of.data();
         const auto write = [](Neighbour& neighbour, Position position) {
-            if (!branch_free && !neighbour.list.step) return;
             *neighbour.list.next = position - neighbour.list.length;
             neighbour.list.next += neighbour.list.step;
         };
@@ -222,25 +271,6 @@ class Merger {
             const Occurrence noted = *occurrence;
             write(befores[noted.before], noted.position);
             write(afters[noted.after], noted.position);
-        }
-    }
-
-    // ---- the same without exact sizes: lists that double as they are written ----
-
-    void fill_growing() {
-        const auto find = [&](Neighbour& neighbour, PairKey key) {
-            neighbour.slot = neighbour.list.step ? pairs_.table().find(key) : nullptr;
-        };
-        for (std::size_t place = 0; place < before_.number; ++place)
-            find(before_.of[before_.met[place]], key_of(before_.met[place], merged_));
-        for (std::size_t place = 0; place < after_.number; ++place)
-            find(after_.of[after_.met[place]], key_of(merged_, after_.met[place]));
-        before_.of[separator].slot = after_.of[separator].slot = nullptr;
-        for (std::size_t place = 0; place < found_; ++place) {
-            const Occurrence& occurrence = occurrences_[place];
-            const Position begin = occurrence.position - static_cast<Position>(tokens_.length(occurrence.before));
-            if (Slot* const slot = before_.of[occurrence.before].slot) pairs_.append(*slot, begin);
-            if (Slot* const slot = after_.of[occurrence.after].slot) pairs_.append(*slot, occurrence.position);
         }
     }
 
@@ -265,8 +295,8 @@ class Merger {
         for (std::size_t place = 0; place < found_; ++place) {
             const auto [position, before, after] = occurrences_[place];
             const Position begin = position - static_cast<Position>(tokens_.length(before));
-            if (Slot* const slot = pairs_.table().find(key_of(before, merged_))) pairs_.append(*slot, begin);
-            if (Slot* const slot = pairs_.table().find(key_of(merged_, after))) pairs_.append(*slot, position);
+            if (Slot* const slot = pairs_.table().find(key_of(before, merged_))) slot->list[slot->entries++] = begin;
+            if (Slot* const slot = pairs_.table().find(key_of(merged_, after))) slot->list[slot->entries++] = position;
         }
     }
 

@@ -1,4 +1,4 @@
-// The pairs worth keeping: for each its exact count and the list of the positions where it was born.
+// Pairs by their tokens: for each its count and the list of the positions where it was born.
 #pragma once
 
 #include <cstddef>

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "flat_histogram.hpp"
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
 #include "flat_pair_table.hpp"
 #include "flat_queue.hpp"
 #include "flat_refusals.hpp"
+#include "flat_threshold.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {
@@ -23,14 +22,8 @@ class KeptPairs {
     using Slot = typename Table::Slot;
 
     // A pair that is `refused` is never kept.
-    KeptPairs(const Tokens& tokens, const Options& options, Tallies& tallies, Refusals* refused = nullptr)
-        : tallies_(tallies), exact_(options.occurrence_lists), refused_(refused) {
-        if (options.bucket_queue) {
-            queue_ = std::make_unique<BucketQueue<Position>>(table_, tokens, tallies);
-        } else {
-            queue_ = std::make_unique<HeapQueue<Position>>(table_, tokens, tallies);
-        }
-    }
+    KeptPairs(const Tokens& tokens, Tallies& tallies, Refusals* refused = nullptr)
+        : tallies_(tallies), refused_(refused), queue_(table_, tokens, tallies) {}
 
     // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
     Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
@@ -38,7 +31,7 @@ class KeptPairs {
             tallies_.pairs_pruned += count > 0;
             return nullptr;
         }
-        Position* const list = lists_.take(room_for(occurrences));
+        Position* const list = lists_.take(occurrences);
         table_.insert(key, count, list, occurrences);
         keep(key, count);
         return list;
@@ -54,9 +47,6 @@ class KeptPairs {
         keep(key, count);
         return true;
     }
-
-    // Room for the lists that are about to be made, in one piece if they are the first.
-    void reserve(std::size_t entries) { lists_.reserve(entries); }
 
     // Takes the most frequent pairs that have no list yet out of `unlisted`, until they hold a good part of all
     // occurrences in a text of so many positions, and makes room for their lists. Those that are gone it forgets.
@@ -86,11 +76,11 @@ class KeptPairs {
                 unlisted.push_back(one.slot->key);
             }
         }
-        reserve(listed);
+        lists_.reserve(listed);   // in one piece if they are the first
         return chosen;
     }
 
-    Position* make_list(Slot& slot) { return slot.list = lists_.take(room_for(slot.entries)); }
+    Position* make_list(Slot& slot) { return slot.list = lists_.take(slot.entries); }
 
     // Some occurrences of a pair are gone; one that falls below the threshold is not needed any more.
     void lose(PairKey key, std::int64_t weight, Position occurrences, std::int64_t lowest) {
@@ -106,7 +96,7 @@ class KeptPairs {
     }
 
     // The best pair, out of the queue; null if no pair reaches `lowest`. At most `wanted` are still to be merged.
-    Slot* best(std::int64_t lowest, std::uint64_t wanted) { return queue_->pop(lowest, wanted); }
+    Slot* best(std::int64_t lowest, std::uint64_t wanted) { return queue_.pop(lowest, wanted); }
 
     // Takes a pair out of the table. Its list is the caller's, to be given back.
     Slot take(Slot* slot) {
@@ -116,11 +106,10 @@ class KeptPairs {
         return taken;
     }
 
-    void give_back(Position* list, Position entries) { lists_.give_back(list, room_for(entries)); }
+    void give_back(Position* list, Position entries) { lists_.give_back(list, entries); }
 
-    // ---- for the plainer ways that flat is held against ----
-
-    // A pair that was put into the table while it was counted: takes it out again, or gives it an empty list.
+    // Without accumulators: a pair that was put into the table while it was counted is taken out again, or gets an empty
+    // list of the size it needs.
     void settle(PairKey key, std::int64_t lowest) {
         Slot* const slot = table_.find(key);
         if (slot->count < lowest || is_refused(key)) {
@@ -128,20 +117,9 @@ class KeptPairs {
             table_.erase(slot);
             return;
         }
-        slot->list = lists_.take(room_for(exact_ ? slot->entries : 0));
+        slot->list = lists_.take(slot->entries);
         slot->entries = 0;
         keep(key, slot->count);
-    }
-
-    // Adds to a list that is still being written; one that was not made with its exact size doubles when it is full.
-    void append(Slot& slot, Position position) {
-        if (!exact_ && room_for(slot.entries) < room_for(slot.entries + 1)) {
-            Position* const roomier = lists_.take(room_for(slot.entries + 1));
-            std::copy_n(slot.list, slot.entries, roomier);
-            give_back(slot.list, slot.entries);
-            slot.list = roomier;
-        }
-        slot.list[slot.entries++] = position;
     }
 
     void clear() {
@@ -149,7 +127,7 @@ class KeptPairs {
         table_.clear();
         kept_.clear();
         lists_.clear();
-        queue_->clear();
+        queue_.clear();
     }
 
     void note_memory() {
@@ -159,8 +137,7 @@ class KeptPairs {
 
     Table& table() { return table_; }
     const CountHistogram& kept() const { return kept_; }
-    ListPool<Position>& lists() { return lists_; }
-    Queue<Position>& queue() { return *queue_; }
+    Queue<Position>& queue() { return queue_; }
 
   private:
     bool is_refused(PairKey key) { return refused_ && (*refused_)(key); }
@@ -168,26 +145,17 @@ class KeptPairs {
     void keep(PairKey key, std::int64_t count) {
         tallies_.pairs_kept += 1;
         kept_.add(count);
-        queue_->push(key, count);
+        queue_.push(key, count);
     }
 
-    std::size_t room_for(std::size_t entries) const {
-        std::size_t room = smallest_growing;
-        if (exact_) return entries;
-        while (room < entries) room *= 2;
-        return room;
-    }
-
-    static constexpr std::size_t smallest_growing = 4;
     static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
 
     Tallies& tallies_;
-    bool exact_;
     Refusals* refused_;
     Table table_;
     CountHistogram kept_;
     ListPool<Position> lists_;
-    std::unique_ptr<Queue<Position>> queue_;
+    Queue<Position> queue_;
 };
 
 }  // namespace flat

@@ -16,9 +16,9 @@
 #include "flat_encoding.hpp"
 #include "flat_inherited.hpp"
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
 #include "flat_memory.hpp"
 #include "scanner_keys.hpp"
+#include "flat_text.hpp"
 
 namespace flat {
 
@@ -145,6 +145,8 @@ class PieceShard {
     std::unordered_map<std::size_t, std::uint64_t> heavy_weights_;
 };
 
+constexpr std::size_t pieces_together = std::size_t{1} << 16;   // that are looked for shard by shard
+
 // All pieces, taken in batches by several threads at once: the shards have locks of their own.
 template <class Symbol>
 class PieceTable {
@@ -157,8 +159,8 @@ class PieceTable {
     // To be called by one thread at a time for each part.
     void take(std::size_t number, const Words& batch) {
         Part& part = *parts_.at(number);
-        for (std::size_t begin = 0; begin < batch.number; begin += together)
-            take_some(part, batch, begin, std::min(batch.number, begin + together), number);
+        for (std::size_t begin = 0; begin < batch.number; begin += pieces_together)
+            take_some(part, batch, begin, std::min(batch.number, begin + pieces_together), number);
     }
 
     // The bytes that were encoded, and a separator for each piece.
@@ -222,7 +224,6 @@ class PieceTable {
   private:
     static constexpr unsigned shard_bits = 6;
     static constexpr std::size_t shard_count = std::size_t{1} << shard_bits;
-    static constexpr std::size_t together = std::size_t{1} << 16;   // pieces that are looked for shard by shard
     static constexpr std::size_t ahead = 16;
 
     struct Locked {
@@ -321,6 +322,12 @@ class Pieces {
     }
     void take(std::size_t part, const Words& batch) {
         table([&](auto& one) { one.take(part, batch); });
+    }
+
+    std::vector<std::uint8_t> met() {
+        std::vector<std::uint8_t> met;
+        table([&](auto& one) { met = one.met(); });
+        return met;
     }
 
     const InheritedMerges& merges() const { return merges_; }

@@ -1,4 +1,4 @@
-// The queue of pairs by (count, tie-break), and its plainer stand-in, a binary heap.
+// The queue of pairs by (count, tie-break).
 #pragma once
 
 #include <algorithm>
@@ -12,42 +12,27 @@
 
 namespace flat {
 
-template <class Position>
-class Queue {
-  public:
-    using Slot = typename PairTable<Position>::Slot;
-
-    virtual ~Queue() = default;
-    virtual void push(PairKey key, std::int64_t count) = 0;
-    // Takes out the best pair; null if its count would be below `lowest`. At most `wanted` are still to be merged.
-    virtual Slot* pop(std::int64_t lowest, std::uint64_t wanted) = 0;
-    // True if the next pop has to look for a level or sort, which is what finding the maximum costs.
-    virtual bool between_levels() const = 0;
-    // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
-    virtual PairKey upcoming(std::size_t ahead) const = 0;
-    virtual void clear() = 0;
-};
-
 // Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
 // much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
 // once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
 // those still true are sorted by the tie-break, as many as are wanted, and merged from the best down. What is born with just
 // that count goes into a heap beside them, and the better of both comes out: to insert it would move all behind it.
 template <class Position>
-class BucketQueue final : public Queue<Position> {
+class Queue {
   public:
     using Table = PairTable<Position>;
     using Slot = typename Table::Slot;
 
-    BucketQueue(Table& table, const Tokens& tokens, Tallies& tallies)
+    Queue(Table& table, const Tokens& tokens, Tallies& tallies)
         : table_(table), tokens_(tokens), tallies_(tallies) {}
 
-    void push(PairKey key, std::int64_t count) override {
+    void push(PairKey key, std::int64_t count) {
         tallies_.queue_pushes += 1;
         place(key, count);
     }
 
-    Slot* pop(std::int64_t lowest, std::uint64_t wanted) override {
+    // Takes out the best pair; null if its count would be below `lowest`. At most `wanted` are still to be merged.
+    Slot* pop(std::int64_t lowest, std::uint64_t wanted) {
         for (;;) {
             if (level_count_ >= lowest) {
                 while (!level_.empty() || !born_.empty()) {
@@ -64,12 +49,14 @@ class BucketQueue final : public Queue<Position> {
         }
     }
 
-    bool between_levels() const override { return !sorted_ && (born_.empty() || !level_.empty()); }
-    PairKey upcoming(std::size_t ahead) const override {
+    // True if the next pop has to look for a level or sort, which is what finding the maximum costs.
+    bool between_levels() const { return !sorted_ && (born_.empty() || !level_.empty()); }
+    // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
+    PairKey upcoming(std::size_t ahead) const {
         return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
     }
 
-    void clear() override {
+    void clear() {
         level_.clear();
         sorted_ = 0;
         born_.clear();
@@ -199,62 +186,6 @@ class BucketQueue final : public Queue<Position> {
     std::int64_t level_count_ = 0;
     std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
     std::vector<Heavy> heavy_;
-};
-
-// A lazily corrected binary heap, every comparison by count and tie-break: what the bucket queue is held against.
-template <class Position>
-class HeapQueue final : public Queue<Position> {
-  public:
-    using Table = PairTable<Position>;
-    using Slot = typename Table::Slot;
-
-    HeapQueue(Table& table, const Tokens& tokens, Tallies& tallies)
-        : table_(table), tokens_(tokens), tallies_(tallies) {}
-
-    void push(PairKey key, std::int64_t count) override {
-        tallies_.queue_pushes += 1;
-        place(key, count);
-    }
-
-    Slot* pop(std::int64_t lowest, std::uint64_t) override {
-        while (!entries_.empty() && entries_.front().count >= lowest) {
-            std::pop_heap(entries_.begin(), entries_.end(), order());
-            const Entry top = entries_.back();
-            entries_.pop_back();
-            Slot* slot = table_.find(top.key);
-            if (!slot) continue;
-            if (slot->count == top.count) return slot;
-            tallies_.queue_moves += 1;
-            place(top.key, slot->count);
-        }
-        return nullptr;
-    }
-
-    bool between_levels() const override { return true; }
-    PairKey upcoming(std::size_t) const override { return 0; }
-    void clear() override { entries_.clear(); }
-
-  private:
-    struct Entry {
-        std::int64_t count;
-        PairKey key;
-    };
-
-    auto order() const {
-        return [this](const Entry& one, const Entry& other) {
-            return one.count != other.count ? one.count < other.count : tokens_.before(other.key, one.key);
-        };
-    }
-
-    void place(PairKey key, std::int64_t count) {
-        entries_.push_back({count, key});
-        std::push_heap(entries_.begin(), entries_.end(), order());
-    }
-
-    Table& table_;
-    const Tokens& tokens_;
-    Tallies& tallies_;
-    std::vector<Entry> entries_;
 };
 
 }  // namespace flat

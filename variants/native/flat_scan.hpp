@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
 #include "flat_memory.hpp"
 #include "flat_pairs.hpp"
+#include "flat_text.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {

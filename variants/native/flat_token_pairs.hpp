@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "flat_job.hpp"
-#include "flat_layout.hpp"
 #include "flat_memory.hpp"
 #include "flat_pair_table.hpp"
 #include "flat_pairs.hpp"
 #include "flat_parallel.hpp"
 #include "flat_refusals.hpp"
+#include "flat_text.hpp"
 #include "flat_threshold.hpp"
 #include "flat_tokens.hpp"
 

@@ -1,4 +1,4 @@
-// What a compiled trainer is given, what it answers, and how it reports on the way: plain values, no state of the process.
+// Inputs, results and progress reports shared by all compiled trainers: plain values, no global state.
 #pragma once
 
 #include <chrono>
@@ -27,10 +27,17 @@ struct Merge {
 
 enum Phase : int { convert, init, copy, max, update, phase_count };
 
-// What has been learned up to now, and the seconds of each phase.
+// How much of some work there was, by the name that the meter has for it.
+struct Tally {
+    const char* name;
+    std::uint64_t number;
+};
+
+// What has been learned up to now, the seconds of each phase, and in the end the work.
 struct Training {
     std::vector<Merge> merges;
     double seconds[phase_count] = {};
+    std::vector<Tally> work;
 };
 
 // Input that cannot be trained on; becomes ValueError.

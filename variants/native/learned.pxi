@@ -1,5 +1,7 @@
 """What the doors of compiled trainers share: the columns in, the merges out, and the meter asked on the way."""
 
+import time
+
 from variants.contract import Merges
 
 include "columns.pxi"
@@ -15,9 +17,14 @@ cdef extern from "job.hpp" namespace "native" nogil:
     cdef enum Phase:
         convert, init, copy, max, update, phase_count
 
+    cdef cppclass Tally:
+        const char* name
+        uint64_t number
+
     cdef cppclass Training:
         vector[Merge] merges
         double* seconds
+        vector[Tally] work
 
     ctypedef flag (*Report)(void* context, const Training& so_far)
 
@@ -51,6 +58,19 @@ cdef class Learned:
             if answer.seconds[<int> phase] > self.given[<int> phase]:
                 self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
                 self.given[<int> phase] = answer.seconds[<int> phase]
+
+
+    cdef finish(self, const Training& answer):
+        """The merges, when C++ has ended; raises what Python raised meanwhile."""
+        cdef size_t number
+        if self.raised is not None:
+            raise self.raised
+        begun = time.perf_counter()
+        self.take(answer)
+        self.meter.add("convert", time.perf_counter() - begun)
+        for number in range(answer.work.size()):
+            self.meter.tally(answer.work[number].name.decode(), answer.work[number].number)
+        return self.merges
 
 
 cdef flag report(void* context, const Training& so_far) noexcept nogil:

@@ -1,0 +1,329 @@
+// The text: every word of two bytes or more, end to end in one array of token ids, so ordered that the weight of a
+// position is found without knowing its word.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "flat_job.hpp"
+#include "flat_memory.hpp"
+#include "flat_parallel.hpp"
+
+namespace flat {
+
+// The words of one weight that are long enough to hold a pair.
+struct WeightClass {
+    std::uint64_t weight;
+    std::uint64_t words;
+    std::uint64_t positions;   // their bytes and one separator each
+};
+
+// Weights in descending order, and which class a weight belongs to.
+class WeightClasses {
+  public:
+    // Reads the whole table once, and refuses what is not one.
+    WeightClasses(const Words& words, Watch& watch) {
+        std::vector<WeightClass> light(1);   // by weight
+        std::vector<WeightClass> heavy;
+        for (std::size_t word = 0; word < words.number; ++word) {
+            const std::int64_t length = words.offsets[word + 1] - words.offsets[word];
+            const std::uint64_t weight = words.counts[word];
+            watch.worked(1, convert);
+            if (length < 2 || !weight) continue;
+            count_adjacent(weight, static_cast<std::uint64_t>(length) - 1);
+            const std::uint64_t positions = static_cast<std::uint64_t>(length) + 1;
+            if (weight < light_weights) {
+                if (weight >= light.size()) light.resize(weight + 1);
+                light[weight].words += 1;
+                light[weight].positions += positions;
+            } else {
+                heavy.push_back({weight, 1, positions});
+            }
+        }
+        std::sort(heavy.begin(), heavy.end(), [](auto& one, auto& other) { return one.weight > other.weight; });
+        for (const WeightClass& word : heavy) {
+            if (classes_.empty() || classes_.back().weight != word.weight) classes_.push_back({word.weight, 0, 0});
+            classes_.back().words += word.words;
+            classes_.back().positions += word.positions;
+        }
+        heavy_classes_ = classes_.size();
+        class_of_light_.resize(light.size());
+        for (std::uint64_t weight = light.size(); weight-- > 1;) {
+            if (!light[weight].words) continue;
+            class_of_light_[weight] = static_cast<std::uint32_t>(classes_.size());
+            classes_.push_back({weight, light[weight].words, light[weight].positions});
+        }
+        for (const WeightClass& one : classes_) {
+            words_ += one.words;
+            positions_ += one.positions;
+        }
+    }
+
+    std::size_t class_of(std::uint64_t weight) const {
+        if (weight < light_weights) return class_of_light_[weight];
+        const auto heavier = [](const WeightClass& one, std::uint64_t than) { return one.weight > than; };
+        return static_cast<std::size_t>(
+            std::lower_bound(classes_.begin(), classes_.begin() + static_cast<std::ptrdiff_t>(heavy_classes_), weight,
+                             heavier) -
+            classes_.begin());
+    }
+
+    const std::vector<WeightClass>& classes() const { return classes_; }
+    // Cuts the classes into parts of about the same length.
+    std::vector<std::size_t> shares(std::size_t parts) const {
+        return equal_shares(classes_.size(), parts, [&](std::size_t one) { return classes_[one].positions; });
+    }
+    std::uint64_t words() const { return words_; }
+    std::uint64_t positions() const { return positions_; }   // without any filling up
+
+  private:
+    static constexpr std::uint64_t light_weights = 65536;
+
+    void count_adjacent(std::uint64_t weight, std::uint64_t pairs) {
+        constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;
+        if (weight > most || pairs > (most - adjacent_) / weight)
+            throw Refused("the words hold more than 2**63 - 1 adjacent positions by weight; divide the counts");
+        adjacent_ += weight * pairs;
+    }
+
+    std::vector<WeightClass> classes_;
+    std::vector<std::uint32_t> class_of_light_;
+    std::size_t heavy_classes_ = 0;
+    std::uint64_t words_ = 0, positions_ = 0, adjacent_ = 0;
+};
+
+// A word in eight bytes: as many bits of its beginning as are sorted by, above its number in the table. Half the size of
+// the two apart, and nothing is left to compare: words that begin alike stay in the order given.
+class WordPacking {
+  public:
+    explicit WordPacking(std::size_t words) {
+        while (number_bits_ < 63 && words > std::uint64_t{1} << number_bits_) ++number_bits_;
+    }
+
+    std::uint64_t packed(const std::uint8_t* bytes, std::uint64_t length, std::uint64_t number) const {
+        return prefix(bytes, length) >> number_bits_ << number_bits_ | number;
+    }
+    std::uint64_t number(std::uint64_t word) const { return word & ((std::uint64_t{1} << number_bits_) - 1); }
+
+    // Sorts by beginning, of which the highest `sorted_bits` bits count where words are many.
+    void sort(std::uint64_t* words, std::size_t number, Array<std::uint64_t>& scratch) const {
+        if (number < many) {
+            std::sort(words, words + number);
+            return;
+        }
+        if (scratch.size() < number) scratch = Array<std::uint64_t>(number);
+        const unsigned lowest = std::max(number_bits_, 64 - sorted_bits);
+        std::vector<std::size_t> counts(digits * digit_values);
+        for (std::size_t word = 0; word < number; ++word)
+            for (unsigned place = 0; place < digits; ++place)
+                ++counts[place * digit_values + digit(words[word], lowest, place)];
+        std::uint64_t* from = words;
+        std::uint64_t* to = scratch.data();
+        for (unsigned place = 0; place < digits; ++place) {
+            std::size_t* const next = counts.data() + place * digit_values;
+            if (next[digit(words[0], lowest, place)] == number) continue;   // all alike here
+            std::size_t begin = 0;
+            for (unsigned value = 0; value < digit_values; ++value) begin += std::exchange(next[value], begin);
+            for (std::size_t word = 0; word < number; ++word) to[next[digit(from[word], lowest, place)]++] = from[word];
+            std::swap(from, to);
+        }
+        if (from != words) std::copy_n(from, number, words);
+    }
+
+  private:
+    static constexpr std::size_t many = 2048;   // from here on, digit by digit from the last to the first is faster
+    static constexpr unsigned digit_bits = 11, digits = 4, sorted_bits = digits * digit_bits;
+    static constexpr unsigned digit_values = 1u << digit_bits;
+
+    // The place-th digit above the bit `lowest`, the last digit first.
+    static unsigned digit(std::uint64_t word, unsigned lowest, unsigned place) {
+        const unsigned shift = lowest + place * digit_bits;
+        return shift < 64 ? static_cast<unsigned>(word >> shift & (digit_values - 1)) : 0;
+    }
+
+    unsigned number_bits_ = 1;
+};
+
+// Heavy words before light ones, and inside a class by their first bytes, four to seven of them, so that words that begin
+// alike, and are therefore merged alike, stand together and share lines of the cache.
+class WordOrder {
+  public:
+    WordOrder(const Words& words, const WeightClasses& classes, bool lexicographic, std::size_t parts, Watch& watch)
+        : packing_(words.number), ordered_(classes.words()), begins_(classes.classes().size() + 1) {
+        for (std::size_t one = 0; one + 1 < begins_.size(); ++one)
+            begins_[one + 1] = begins_[one] + classes.classes()[one].words;
+        std::vector<std::size_t> next(begins_);
+        for (std::size_t word = 0; word < words.number; ++word) {
+            const std::uint64_t length = static_cast<std::uint64_t>(words.offsets[word + 1] - words.offsets[word]);
+            watch.worked(1, convert);
+            if (length < 2 || !words.counts[word]) continue;
+            const std::uint8_t* const bytes = words.bytes + words.offsets[word];
+            ordered_[next[classes.class_of(words.counts[word])]++] =
+                lexicographic ? packing_.packed(bytes, length, word) : word;
+        }
+        if (!lexicographic) return;
+        const std::vector<std::size_t> cuts = classes.shares(parts);
+        in_parallel(parts, [&](std::size_t part) {
+            Array<std::uint64_t> scratch;
+            for (std::size_t one = cuts[part]; one < cuts[part + 1]; ++one) {
+                packing_.sort(ordered_.data() + begins_[one], begins_[one + 1] - begins_[one], scratch);
+                if (part + 1 == parts) watch.worked(8 * classes.classes()[one].words, convert);
+            }
+        });
+    }
+
+    // The places of a class's words.
+    std::size_t begin(std::size_t one) const { return begins_[one]; }
+    std::size_t end(std::size_t one) const { return begins_[one + 1]; }
+    std::size_t size() const { return ordered_.size(); }
+    std::size_t operator[](std::size_t place) const { return packing_.number(ordered_[place]); }
+
+  private:
+    WordPacking packing_;
+    Array<std::uint64_t> ordered_;
+    std::vector<std::size_t> begins_;   // of the classes
+};
+
+// Where a token stands, its first and its last position hold its id; what its inner positions hold is never asked.
+// Blocks of 2**shift positions share a weight: a class is filled up with separators to whole blocks.
+template <class Symbol>
+struct Text {
+    Array<Symbol> symbols;
+    Array<std::int64_t> weights;   // of the blocks
+    unsigned shift = 0;
+    std::size_t begin = 0;   // the first word; before it stands at least one separator, and one after the last word
+
+    std::int64_t weight_at(std::size_t position) const { return weights[position >> shift]; }
+    // Into the second cache and no nearer: of misses that end in the first only a few can be under way at once, and what is
+    // asked for is so far ahead that a look into the second is soon enough.
+    static void prefetch(const Symbol* symbol) { __builtin_prefetch(symbol, 0, 2); }
+    void prefetch_weight(std::size_t position) const { __builtin_prefetch(weights.data() + (position >> shift)); }
+    std::size_t size() const { return symbols.size(); }
+    std::size_t bytes() const { return symbols.size() * sizeof(Symbol) + weights.size() * sizeof(std::int64_t); }
+};
+
+// Blocks are no larger.
+constexpr unsigned block_shift = 6;
+
+// The block size that costs the least memory, filling up and weights together.
+inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t bytes_per_symbol) {
+    unsigned best = 0;
+    std::uint64_t least = UINT64_MAX;
+    for (unsigned shift = 0; shift <= block_shift; ++shift) {
+        std::uint64_t blocks = 1;
+        for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+        const std::uint64_t bytes = blocks * ((std::uint64_t{bytes_per_symbol} << shift) + sizeof(std::int64_t));
+        if (bytes <= least) {
+            least = bytes;
+            best = shift;
+        }
+    }
+    return best;
+}
+
+// Positions that a text of these words takes with blocks of 2**shift.
+inline std::uint64_t positions_needed(const std::vector<WeightClass>& classes, unsigned shift) {
+    std::uint64_t blocks = 1;
+    for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+    return blocks << shift;
+}
+
+// Writes words one after the other into a part of a text.
+template <class Symbol>
+class TextWriter {
+  public:
+    TextWriter(const Words& words, Text<Symbol>& text, std::size_t begin, std::size_t end)
+        : words_(words), text_(text), next_(begin), end_(end), closed_(begin >> text.shift) {}
+
+    void word(std::size_t number) {
+        const std::uint8_t* const bytes = words_.bytes + words_.offsets[number];
+        const std::size_t length = static_cast<std::size_t>(words_.offsets[number + 1] - words_.offsets[number]);
+        Symbol* const to = text_.symbols.data() + next_;
+        // Most words are short: copied as one piece of a fixed length, whose rest the next word overwrites.
+        const bool room = bytes + piece <= words_.bytes + words_.size && next_ + piece <= end_;
+        const auto copy = [=](std::size_t number_of_bytes) {
+            for (std::size_t place = 0; place < number_of_bytes; ++place)
+                to[place] = static_cast<Symbol>(bytes[place] + first_byte);
+        };
+        length <= piece && room ? copy(piece) : copy(length);
+        to[length] = static_cast<Symbol>(separator);
+        next_ += length + 1;
+    }
+
+    // Ends a run of words of one weight: fills up the block and notes the weight of all blocks since the last call.
+    void close(std::uint64_t weight) {
+        while (next_ & ((std::size_t{1} << text_.shift) - 1)) text_.symbols[next_++] = static_cast<Symbol>(separator);
+        while (closed_ < next_ >> text_.shift) text_.weights[closed_++] = static_cast<std::int64_t>(weight);
+    }
+
+  private:
+    static constexpr std::size_t piece = 16;
+
+    const Words& words_;
+    Text<Symbol>& text_;
+    std::size_t next_, end_;
+    std::size_t closed_;   // blocks whose weight is noted
+};
+
+template <class Symbol>
+Text<Symbol> empty_text(std::size_t positions, unsigned shift) {
+    Text<Symbol> text;
+    text.shift = shift;
+    text.begin = std::size_t{1} << shift;
+    text.symbols = Array<Symbol>(positions);
+    text.weights = Array<std::int64_t>(positions >> shift);
+    std::fill_n(text.symbols.data(), text.begin, static_cast<Symbol>(separator));
+    text.weights[0] = 0;
+    return text;
+}
+
+// Lays the words out as they are given, every position with a weight of its own.
+template <class Symbol>
+Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, Watch& watch) {
+    Text<Symbol> text = empty_text<Symbol>(1 + classes.positions(), 0);
+    TextWriter<Symbol> writer(words, text, text.begin, text.size());
+    for (std::size_t word = 0; word < words.number; ++word) {
+        const std::int64_t length = words.offsets[word + 1] - words.offsets[word];
+        if (length < 2 || !words.counts[word]) continue;
+        writer.word(word);
+        writer.close(words.counts[word]);
+        watch.worked(static_cast<std::uint64_t>(length), convert);
+    }
+    return text;
+}
+
+// Whether sorting earns its time. In a text that the processor's cache holds, near and far are the same; and of long words
+// too little is merged that stands at their beginning.
+inline bool worth_sorting(const WeightClasses& classes, const Options& options) {
+    return classes.positions() >= options.part && classes.positions() < 16 * classes.words();
+}
+
+// Lays the words out by weight; every part of the classes knows where it begins.
+template <class Symbol>
+Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options,
+                     std::size_t parts, Watch& watch) {
+    const WordOrder order(words, classes, worth_sorting(classes, options), parts, watch);
+    Text<Symbol> text = empty_text<Symbol>(positions_needed(classes.classes(), shift), shift);
+    std::vector<std::size_t> begins{text.begin};
+    for (const WeightClass& one : classes.classes())
+        begins.push_back(begins.back() + ((((one.positions - 1) >> shift) + 1) << shift));
+    const std::vector<std::size_t> cuts = classes.shares(parts);
+    in_parallel(parts, [&](std::size_t part) {
+        TextWriter<Symbol> writer(words, text, begins[cuts[part]], begins[cuts[part + 1]]);
+        for (std::size_t one = cuts[part]; one < cuts[part + 1]; ++one) {
+            for (std::size_t place = order.begin(one); place < order.end(one); ++place) {
+                // Two steps ahead of the copying: where the word's bytes are, and the bytes.
+                if (place + 32 < order.size()) __builtin_prefetch(words.offsets + order[place + 32]);
+                if (place + 16 < order.size()) __builtin_prefetch(words.bytes + words.offsets[order[place + 16]]);
+                writer.word(order[place]);
+            }
+            writer.close(classes.classes()[one].weight);
+            if (part + 1 == parts) watch.worked(classes.classes()[one].positions, convert);
+        }
+    });
+    return text;
+}
+
+}  // namespace flat
