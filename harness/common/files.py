@@ -195,20 +195,18 @@ def hold(path: Path) -> bool:
         if entry in _held and os.path.samestat(_held[entry][1], entry.stat()):
             return True
         descriptor = os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # a remover holds it for a moment only
+        opened = os.fstat(descriptor)
+        if not os.path.samestat(opened, entry.stat()):
+            raise FileNotFoundError
     except OSError:
         return False
-    fcntl.flock(descriptor, fcntl.LOCK_SH)  # a remover holds it for a moment only
-    opened = os.fstat(descriptor)
-    with contextlib.suppress(OSError):
-        if os.path.samestat(opened, entry.stat()):
-            if entry in _held or len(_held) >= MOST_HELD:
-                os.close(_held.pop(entry if entry in _held else next(iter(_held)))[0])
-            _held[entry] = descriptor, opened
-            if entry.is_dir():  # a file's times are part of its cached digest's key
-                os.utime(entry)
-            return True
-    os.close(descriptor)
-    return False
+    if entry in _held or len(_held) >= MOST_HELD:
+        os.close(_held.pop(entry if entry in _held else next(iter(_held)))[0])
+    _held[entry] = descriptor, opened
+    if entry.is_dir():  # a file's times are part of its cached digest's key
+        os.utime(entry)
+    return True
 
 
 def entries(kind: str) -> list[Entry]:
@@ -297,8 +295,7 @@ def temporary_folder() -> Iterator[Path]:
     owner = os.open(made / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         fcntl.flock(owner, fcntl.LOCK_EX)
-        folder = made.with_name(made.name[1:])
-        made.rename(folder)  # now that it has an owner
+        folder = made.rename(made.with_name(made.name[1:]))  # now that it has an owner
         try:
             yield folder
         finally:
@@ -309,13 +306,23 @@ def temporary_folder() -> Iterator[Path]:
 
 @functools.cache
 def remove_abandoned() -> None:
-    """Remove the folders whose owners are gone, which the kernel has unlocked; once per process."""
-    for owner in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{OWNER}"):
+    """Remove the folders whose owners are gone, which the kernel has unlocked; once per process.
+
+    A hidden folder is being made, unless it is old; one without an owner is removed only if it is empty.
+    """
+    top = Path(tempfile.gettempdir())
+    for folder in [*top.glob(f"{TEMPORARY}*"), *top.glob(f".{TEMPORARY}*")]:
         with contextlib.suppress(OSError):  # another user's, or just being removed
-            descriptor = os.open(owner, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            if folder.name.startswith(".") and time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS:
+                continue
+            try:
+                descriptor = os.open(folder / OWNER, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except FileNotFoundError:
+                folder.rmdir()
+                continue
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(owner.parent)
+                remove_tree(folder)
             finally:
                 os.close(descriptor)
 
@@ -323,7 +330,8 @@ def remove_abandoned() -> None:
 def remove_tree(top: Path) -> None:
     """Remove a folder whatever is in it: folders without rights, links, thousands of nested folders.
 
-    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit.
+    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit. The file that
+    locks a temporary folder goes last, so that a killed removal is finished by the next command.
     """
     try:
         if not stat.S_ISDIR(top.lstat().st_mode):
@@ -345,8 +353,9 @@ def remove_tree(top: Path) -> None:
                     number += 1
                 os.replace(entry.path, moved)  # noqa: PTH105
                 folders.append(moved)
-            else:
+            elif folder != top or entry.name != OWNER:
                 os.unlink(entry.path)  # noqa: PTH108
         if folder != top:
             folder.rmdir()
+    (top / OWNER).unlink(missing_ok=True)
     top.rmdir()
