@@ -93,7 +93,7 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     os.mkfifo(tmp_path / "pipe")
     for sentence, paths in (
-        ("there is no file", [tmp_path / "nonesuch", tmp_path / "lost"]),
+        ("not found; set data.path=FILE", [tmp_path / "nonesuch", tmp_path / "lost"]),
         ("cannot read", [tmp_path / "circle", book / "inside", tmp_path / ("x" * 5000)]),
         ("is not a plain file", [tmp_path / "pipe", Path("/dev/null")]),
     ):
@@ -174,10 +174,10 @@ def test_slice_starts_with_a_document_and_ends_within_the_bytes(book: Path, opti
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"skip": "70"}, "data.skip=70 leaves nothing of a book, (中文).txt: no document begins"),
+        ({"skip": "70"}, "data.skip=70 leaves nothing of a book, (中文).txt: no document starts"),
         ({"skip": "1MB"}, "data.skip=1000000 leaves nothing of "),
         ({"skip": "9", "bytes": "0"}, "data.bytes=0 is nothing; write a size"),
-        ({"documents": 0}, "data.documents=0; it is a number of documents, 1 or more"),
+        ({"documents": 0}, "data.documents must be 1 or more, got 0"),
         ({"documents": -1}, "1 or more"),
         ({"bytes": "x"}, "not a size"),
     ],

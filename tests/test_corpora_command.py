@@ -104,7 +104,7 @@ def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cach
         assert all([name, f"{value:,}"] in listed for name, value in known["source"].items() if isinstance(value, int))
     code, shown, _ = ran(capsys, "info", "big_txt")
     assert code == OK
-    assert f"{cache_folder}/corpora/big.txt, once python -m harness.corpora fetch big_txt has put it there" in shown
+    assert f"{cache_folder}/corpora/big.txt, after python -m harness.corpora fetch big_txt" in shown
 
 
 @pytest.mark.parametrize("subcommand", ["info", "fetch", "verify", "path"])
@@ -183,4 +183,4 @@ def test_a_fetch_by_name(
     (cache_folder / "corpora" / "known.txt").unlink()
     code, _, told = ran(capsys, "fetch", "known")
     assert code == UNMEASURED
-    assert "answers 404 Not Found; it is no longer there" in told
+    assert "answers 404 Not Found; the file has moved or is gone" in told

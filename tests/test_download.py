@@ -74,7 +74,7 @@ def test_a_truncated_body_is_resumed_where_it_ended(server: Server, tmp_path: Pa
 def test_stalled_connection_is_resumed_or_given_up(server: Server, tmp_path: Path) -> None:
     sentence = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3, patience=SOON_TIRED)
     assert "did not arrive whole (no byte came for too long)" in sentence
-    assert "1000 bytes of it are kept, run the same command again to resume" in sentence
+    assert "1000 bytes have arrived, run the same command again to resume" in sentence
     assert get(server, tmp_path, stall_after(1000), patience=SOON_TIRED) == CONTENT
     assert server.ranges()[-2:] == ["bytes=1000-", "bytes=2000-"]
 

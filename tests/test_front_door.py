@@ -227,7 +227,7 @@ def test_little_text_is_little_work_and_no_fault(harness: FrontDoor, content: by
 @pytest.mark.slow
 def test_a_missing_file_or_a_pipe_for_one_is_refused(harness: FrontDoor) -> None:
     os.mkfifo(harness.folder / "pipe")
-    assert "there is no file missing.txt" in harness("data.path=missing.txt", SMALL).refused()
+    assert "missing.txt not found" in harness("data.path=missing.txt", SMALL).refused()
     assert "not a plain file" in harness("data.path=pipe", SMALL).refused()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("measured_once")
     [
         ("text.txt", b"plain text, \xe4\xb8\x80", ""),
         ("text.txt", b"", ""),
-        ("mark.txt", b"\xef\xbb\xbfplain", "begins with a byte order mark"),
+        ("mark.txt", b"\xef\xbb\xbfplain", "starts with a byte order mark"),
         ("wide.txt", "plain text".encode("utf-16-le"), "may be UTF-16; iconv"),
         ("rows.CSV", b"id,text\n1,low", "is read as plain text, with its headings"),
     ],

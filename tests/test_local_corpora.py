@@ -117,7 +117,7 @@ def test_separator_of_several_files() -> None:
     assert text_of("texts/*.txt", separator="", special_tokens=()) == "ab"
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
     sentence = refusal_of("texts/*.txt", ())
-    assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens=[] names none;")
+    assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens is empty;")
     assert "data.separator=TEXT" in sentence
     assert "not UTF-8" in refusal_of("texts/*.txt", separator="\udce9")
     assert "data.column=text, but texts is plain text" in refusal_of("texts", column="text")
@@ -126,15 +126,15 @@ def test_separator_of_several_files() -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("[]", "data.path=[] names no file"),
+        ("[]", "data.path=[] is empty"),
         ("", "data.path is empty"),
-        ("[texts/a.txt,nonesuch]", "there is no file nonesuch"),
+        ("[texts/a.txt,nonesuch]", "nonesuch not found"),
         ("[texts/a.txt,-]", "set data.path=- alone"),
-        ("texts/*.pdf", "there is no file texts/*.pdf, and none that matches it"),
-        ("texts/a*/*", "none that matches"),
-        ("['a]", "cannot tell the texts in data.path=['a]"),
-        ("empty", "there are no files in empty"),
-        ("nonesuch/", "there is no file nonesuch"),
+        ("texts/*.pdf", "texts/*.pdf not found, and no file matches it"),
+        ("texts/a*/*", "no file matches"),
+        ("['a]", "cannot split data.path=['a]"),
+        ("empty", "empty has no files"),
+        ("nonesuch/", "nonesuch not found"),
     ],
 )
 @pytest.mark.usefixtures("texts")
@@ -151,7 +151,7 @@ def test_what_is_no_plain_file_is_left_out_of_a_folder_and_refused_in_a_list(tex
     (texts / "z.txt").symlink_to("a.txt")
     assert text_of("texts") == f"a{END}b{END}d{END}c{END}a{END}"
     assert "pipe it into data.path=-" in refusal_of("[texts/a.txt,texts/pipe]")
-    assert "there is no file texts/lost" in refusal_of("[texts/a.txt,texts/lost]")
+    assert "texts/lost not found" in refusal_of("[texts/a.txt,texts/lost]")
 
 
 def test_a_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,13 +88,15 @@ def test_a_source_distribution_is_read_without_running_it(index: Server, tmp_pat
 def test_a_version_that_is_gone_is_said(index: Server, cache_folder: Path) -> None:
     index.script[:] = [page("known-2.0-py3-none-any.whl")]
     told = refusal_of(package("wheel", "*.py"), cache_folder)
-    assert told.startswith("known==1.0 cannot be had (No matching distribution found for known==1.0); look whether")
+    assert told.startswith(
+        "known==1.0 cannot be downloaded (No matching distribution found for known==1.0); check that"
+    )
 
 
 def test_a_package_without_such_files_is_refused(index: Server, tmp_path: Path, cache_folder: Path) -> None:
     place = wheel(tmp_path, a_txt=b"no")
     index.content, index.script[:] = place.read_bytes(), [page(place.name)]
-    assert "no file is called *.py there" in refusal_of(package("wheel", "*.py"), cache_folder)
+    assert "no file matches *.py" in refusal_of(package("wheel", "*.py"), cache_folder)
 
 
 def debian_package(folder: Path) -> Path:
@@ -152,8 +154,12 @@ def test_files_of_a_debian_package_are_joined(
 @pytest.mark.parametrize(
     ("client", "source", "told"),
     [
-        (from_debian, {"packages": ["known"], "version": "1"}, "apt-get is not here; fetch this on Debian or Ubuntu"),
-        (from_npm, {"package": "known", "version": "1"}, "npm is not here; fetch this on a machine with Node.js"),
+        (
+            from_debian,
+            {"packages": ["known"], "version": "1"},
+            "apt-get is not installed; fetch this on Debian",
+        ),
+        (from_npm, {"package": "known", "version": "1"}, "npm is not installed; fetch this on a machine with Node.js"),
     ],
 )
 def test_a_client_that_is_not_here_is_named(
@@ -173,10 +179,10 @@ def test_a_client_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{line}" >&2\necho "W: more" >&2\nexit 1\n')
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(Refusal, match=r"known=1 cannot be had \(Version '1' for 'known' was not found\); it"):
+    with pytest.raises(Refusal, match=r"known=1 cannot be downloaded \(Version '1' for 'known' was not found\); it"):
         from_debian({"packages": ["known"], "version": "1", "needs": "more"}, tmp_path)
-    with pytest.raises(Refusal, match=r"known@1 cannot be had \(404\); look whether that version is still there"):
+    with pytest.raises(Refusal, match=r"known@1 cannot be downloaded \(404\); check that the version still exists"):
         from_npm({"package": "known", "version": "1"}, tmp_path)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    with pytest.raises(Refusal, match=r"known==1 cannot be had \(it does not say why\)"):
+    with pytest.raises(Refusal, match=r"known==1 cannot be downloaded \(no reason given\)"):
         from_package_index({"package": "known", "version": "1"}, tmp_path)

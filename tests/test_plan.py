@@ -205,7 +205,7 @@ def test_a_counter_may_be_named_by_its_target(book: str) -> None:
         ("limits.wall", float("nan"), "limits.wall=nan is not a time"),
         ("limits.wall", float("inf"), "limits.wall=inf is not a time"),
         ("limits.memory", "much", "limits.memory=much is not a size"),
-        ("data.documents", 0, "data.documents=0"),
+        ("data.documents", 0, "data.documents must be 1 or more"),
         ("data.bytes", "0", "data.bytes=0 is nothing"),
         ("data.skip", "-1", "data.skip=-1 is not a size"),
         ("save", "", "save is empty"),
@@ -328,7 +328,7 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
     ("content", "told"),
     [
         ("name: [", "broken.yaml is not YAML"),
-        ("- a\n- b\n", "broken.yaml is no mapping"),
+        ("- a\n- b\n", "broken.yaml is not a mapping"),
         ("name: other\n_target_: a:b\n", "needs `name: broken`"),
         ("name: broken\n", "and `_target_: package.module:function`"),
     ],

@@ -346,7 +346,7 @@ def test_a_fact_of_a_card_that_does_not_hold_ends_the_matter(tmp_path: Path, fac
     told = (
         f"data=text.txt: its card says 7 {fact.replace('_', '-')}, counted were {FACTS[fact]}; it is another text, or "
     )
-    assert reasons_not_counted(run) == {f"{told}mend the card: data.facts.{fact}={FACTS[fact]}"}
+    assert reasons_not_counted(run) == {f"{told}fix the card: data.facts.{fact}={FACTS[fact]}"}
 
 
 def test_facts_are_of_the_pattern_that_cards_speak_of(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def failing() -> Iterator[str]:
         (["ab c"], {"pattern": r"\w+"}, Refusal, "item 1: the pattern leaves out 'ab c'"),
         (["a"], {"pattern": "("}, Refusal, "pattern '\\(' is not a regular expression"),
         (["README.md"], {}, Refusal, "is a file, but strings in a list are documents; pass pathlib.Path objects"),
-        ("nowhere.txt", {}, Refusal, "there is no file nowhere.txt"),
+        ("nowhere.txt", {}, Refusal, "nowhere.txt not found"),
         (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
         ({"a": 1.5}, {}, TypeError, "'a': 1.5 is not a word"),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
@@ -290,7 +290,7 @@ def test_commands_train_cut_and_find_unused_tokens(tmp_path: Path, capsys: pytes
     ("arguments", "code", "answer"),
     [
         (["train", "README.md", "--vocab-size", "many", "--save", "{}/s"], USAGE, "write it like 32k or 32000"),
-        (["train", "nowhere.txt", "--vocab-size", "300", "--save", "{}/s"], UNMEASURED, "there is no file nowhere.txt"),
+        (["train", "nowhere.txt", "--vocab-size", "300", "--save", "{}/s"], UNMEASURED, "nowhere.txt not found"),
         (["cut", "{}", "--vocab-size", "100", "--output", "{}/c"], USAGE, "no room for 256 bytes"),
         (["cut", "{}", "--vocab-size", "300,9k", "--output", "{}/c"], USAGE, "it has only 459 tokens"),
     ],

@@ -112,15 +112,15 @@ def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("1 61\n-3 62\n", "line 2: it has the negative count -3; counts are 1 or more"),
-        (f"{LARGEST + 1} 61\n", f"line 1: it has the count {LARGEST + 1}, more than 2**63 - 1; divide the counts"),
+        ("1 61\n-3 62\n", "line 2: negative count -3; counts must be 0 or more"),
+        (f"{LARGEST + 1} 61\n", f"line 1: count {LARGEST + 1} is more than 2**63 - 1; divide the counts"),
         ("9" * 5000 + " 61\n", "more than 2**63 - 1; divide the counts"),
-        ("1 61\n\n", "line 2: it is not a count, a blank and a word in hexadecimal digits"),
+        ("1 61\n\n", "line 2: expected a count, a blank and a word in hexadecimal digits"),
         ("1 \n", "line 1: a word of no bytes cannot be counted; remove it"),
-        ("1 6\n", "line 1: it is not a count"),
-        ("1.5 61\n", "line 1: it is not a count"),
-        ("low 5\n", "line 1: it is not a count"),
-        ("1 61 62\n", "line 1: it is not a count"),
+        ("1 6\n", "line 1: expected a count"),
+        ("1.5 61\n", "line 1: expected a count"),
+        ("low 5\n", "line 1: expected a count"),
+        ("1 61 62\n", "line 1: expected a count"),
         (f"{LARGEST} 616263\n", "adjacent positions by weight, more than 2**63 - 1; divide the counts"),
         (f"{LARGEST} 6162\n1 6364\n", f"hold {LARGEST + 1} adjacent positions by weight"),
         (f"{LARGEST} 61\n1 61\n", "more than 2**63 - 1; divide the counts"),
@@ -137,13 +137,13 @@ def test_lines_that_are_no_words_are_refused_with_their_place(tmp_path: Path, co
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, "word 2: its word is NULL"),
-        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, "word 2: its count is NULL"),
+        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, "word 2: word is NULL"),
+        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, "word 2: count is NULL"),
         ({"word": pa.array([b"a", b""]), "count": pa.array([1, 2])}, "word 2: a word of no bytes"),
-        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, -2])}, "word 2: it has the negative count -2"),
+        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, -2])}, "word 2: negative count -2"),
         (
             {"word": pa.array([b"a"]), "count": pa.array([2**63], pa.uint64())},
-            "word 1: it has the count 9223372036854775808",
+            "word 1: count 9223372036854775808",
         ),
         (
             {"word": pa.array([b"a"]), "count": pa.array([1.0])},
@@ -175,7 +175,7 @@ def test_unreadable_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
     path = as_text(tmp_path / "t", [(b"low", 1)])
     for slicing in ("bytes", "skip", "documents"):
-        with pytest.raises(Refusal, match=rf"so there is no text for data\.{slicing} to cut") as refused:
+        with pytest.raises(Refusal, match=rf"not a text that data\.{slicing} can cut") as refused:
             prepare(card_of(path, **{slicing: 1}), [])
     with pytest.raises(Refusal, match="its table has words 1, its card says 2") as refused:
         prepare(card_of(path, facts={"words": 2}), [])

@@ -1,4 +1,4 @@
-"""What every room needs: refusals, the registry of cards, units, sheets, files written whole, comparisons of times.
+"""Shared by every package: refusals, the registry of cards, units, sheets, whole files, comparisons of times.
 
-In: plain values. Out: sentences, cards, cells of text, ratios with their intervals. It knows nothing of measuring.
+In: plain values. Out: messages, cards, cells of text, ratios with their intervals.
 """

@@ -1,4 +1,4 @@
-"""What may be said on the command line and in conf/: names and types, checked by Hydra when it composes."""
+"""The options of the command line and conf/: names and types, checked by Hydra when it composes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class VariantConfig:
 
 @dataclass
 class CountingConfig:
-    """A word counter: conf/counting/NAME.yaml; `own` stands for the one that the variant names.
+    """A word counter: conf/counting/NAME.yaml; `own` means the one that the variant names.
 
-    `memory` is the most that a table of words may take before it is spilled to disk. With an `engine` words are counted
-    by its workers before anything is measured.
+    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine` count before anything is
+    measured.
     """
 
     name: str = MISSING
@@ -47,10 +47,7 @@ class CountingConfig:
 
 @dataclass
 class DataConfig:
-    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens.
-
-    A card's path may be a list.
-    """
+    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens."""
 
     name: str = MISSING
     about: str = ""
@@ -70,7 +67,7 @@ class DataConfig:
 
 @dataclass
 class PatternConfig:
-    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, partial that it may skip text."""
+    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, a partial one may skip text."""
 
     name: str = MISSING
     regex: str | None = None
@@ -79,9 +76,9 @@ class PatternConfig:
 
 @dataclass
 class MeasureConfig:
-    """How often and for what cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine.
+    """How cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine.
 
-    With a `precision`, the share within which ratios are wanted, there are from `repeat` to `most` blocks.
+    With a `precision`, the wanted width of ratios, there are from `repeat` to `most` blocks.
     """
 
     name: str = MISSING
@@ -96,7 +93,7 @@ class MeasureConfig:
 
 @dataclass
 class LimitsConfig:
-    """What one measured process may take: seconds of wall time, memory of its whole group."""
+    """The limits of one measured process: seconds of wall time, memory of its whole group."""
 
     wall: float | None = None
     memory: str | None = None
@@ -150,7 +147,7 @@ CARDS_OWN = ("data.source", "data.facts")
 
 
 def keys_beside(key: str, data: str = "") -> list[str]:
-    """The overrides that there are where `key` was looked for, of a run on this data set.
+    """The existing overrides beside an unknown `key`, of a run on this data set.
 
     >>> keys_beside("limits.wal")
     ['limits.wall', 'limits.memory']
@@ -160,7 +157,7 @@ def keys_beside(key: str, data: str = "") -> list[str]:
     schema = OmegaConf.structured(HarnessConfig)
     above, _, _ = key.rpartition(".")
     section = OmegaConf.select(schema, above) if above else schema
-    if above in CARDS_OWN:  # the schema lets a card say what it will there
+    if above in CARDS_OWN:  # the schema allows any key of a card there
         names = registry.cards("data").get(data, {}).get(above.removeprefix("data."), {})
         return [f"{above}.{name}" for name in names if name not in ("kind", "generator")]
     if not isinstance(section, DictConfig):
@@ -169,16 +166,16 @@ def keys_beside(key: str, data: str = "") -> list[str]:
 
 
 MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
-"""What says a command that may choose, or show, a variant that it does not name."""
+"""Arguments that may choose, or show, a variant that they do not name."""
 
-_told: dict[str, dict[str, Any]] = {}
-"""The variants that Hydra has been told, as they were: a process that composes often tells each once."""
+_registered: dict[str, dict[str, Any]] = {}
+"""The variants that Hydra knows, as they were: a process that composes often registers each once."""
 
 
 def register(arguments: Sequence[str]) -> None:
-    """Tell Hydra the schema, and the variants that have no file: presets of families, and what packages announce.
+    """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
 
-    Of these only what the arguments may mean: telling it all takes longer than composing.
+    Only variants that the arguments may name are registered: all of them take longer than composing.
     """
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
@@ -187,13 +184,13 @@ def register(arguments: Sequence[str]) -> None:
     without_a_file = registry.presets()
     for name, card in registry.announced().items():
         if name not in variants:
-            known = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
-            without_a_file[name] = known
-    said = " ".join(arguments)
-    everything = MORE_THAN_NAMED.search(said) is not None
+            node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
+            without_a_file[name] = node
+    command = " ".join(arguments)
+    everything = MORE_THAN_NAMED.search(command) is not None
     for name, node in without_a_file.items():
-        if not everything and name not in said:
+        if not everything and name not in command:
             continue
-        if _told.get(name) != node or f"{name}.yaml" not in store.repo.get("variant", {}):
+        if _registered.get(name) != node or f"{name}.yaml" not in store.repo.get("variant", {}):
             store.store(group="variant", name=name, node=node)
-            _told[name] = node
+            _registered[name] = node

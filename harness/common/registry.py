@@ -1,8 +1,7 @@
-"""The registry: one YAML file for each variant and counter, read where they lie, plus what other packages announce.
+"""The registry: one YAML file for each variant and counter, and what other packages announce.
 
-`conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ in a line each; there
-is no other list. A package announces a trainer of its own by an entry point in the group `harness.variants` whose value
-is `package.module:function`.
+`conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ in a line each. A
+package announces a trainer by an entry point in the group `harness.variants` whose value is `package.module:function`.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from harness.common.errors import Refusal
+from harness.common.units import one_line
 from harness.worker import calling
 
 MOST_NAMES = 50
-"""So many names are listed for who has mistaken one; of more only the likely one is named."""
+"""An unknown name is answered with at most so many existing ones, else with the closest."""
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"
 """The tag of other people's trainers."""
 COMPILED = "compiled"
-"""The tag of the counter that counts unless another is named."""
+"""The tag of the default counter."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CounterCard:
 
 @functools.cache
 def conf_folder() -> Path:
-    """Where the configuration lies: inside an installed package, or beside the packages in a checkout."""
+    """The configuration: inside an installed package, or beside the packages in a checkout."""
     here = Path(__file__).resolve().parent.parent
     for folder in (here / "conf", here.parent / "conf"):
         if (folder / "config.yaml").is_file():
@@ -74,9 +74,9 @@ def conf_folder() -> Path:
 
 
 class Cards(Mapping[str, dict[str, Any]]):
-    """The cards of one configuration group, by name: a file is read when its card is asked for, and only then.
+    """The cards of one folder of conf/, by name, with the presets of families; each is read when it is used.
 
-    The presets of families are among the variants. Raises Refusal for a card that cannot be read.
+    Raises Refusal for a card that cannot be read.
     """
 
     def __init__(self, group: str) -> None:
@@ -94,50 +94,50 @@ class Cards(Mapping[str, dict[str, Any]]):
 
 
 def cards(group: str) -> Cards:
-    """The cards of one configuration group: `variant`, `data`, `pattern` and so on, as the folders of conf/."""
+    """The cards of a folder of conf/: `variant`, `data`, `pattern` and so on."""
     return Cards(group)
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The cards of all families of variants, by name: what a preset does not say is as in its family's `defaults`.
+    """The cards of all families of variants, by name; keys that a preset omits are its family's `defaults`.
 
-    Raises Refusal for a name that is taken, or a file that is no family.
+    Raises Refusal for a name that is taken, or an invalid file.
     """
     conf = conf or conf_folder()
-    found: dict[str, dict[str, Any]] = {}
+    cards: dict[str, dict[str, Any]] = {}
     for file in sorted((conf / "family").glob("*.yaml")):
         for name, card in _presets(file, file.stat().st_mtime_ns).items():
-            if name in found or (conf / "variant" / f"{name}.yaml").exists():
+            if name in cards or (conf / "variant" / f"{name}.yaml").exists():
                 raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
-            found[name] = card
-    return found
+            cards[name] = card
+    return cards
 
 
 @functools.cache
 def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
     family = _read(file)
-    defaults, listed = family.get("defaults"), family.get("presets")
-    if not isinstance(defaults, dict) or not isinstance(listed, dict):
-        raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what is other in them")
-    cards = {name: {"name": name, **defaults, **(own or {})} for name, own in listed.items()}
+    defaults, presets = family.get("defaults"), family.get("presets")
+    if not isinstance(defaults, dict) or not isinstance(presets, dict):
+        raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what differs in them")
+    cards = {name: {"name": name, **defaults, **(own or {})} for name, own in presets.items()}
     for name, card in cards.items():
-        card["params"] = {**defaults.get("params", {}), **((listed[name] or {}).get("params") or {})}
+        card["params"] = {**defaults.get("params", {}), **((presets[name] or {}).get("params") or {})}
     return cards
 
 
 @functools.cache
 def variants() -> dict[str, VariantCard]:
     """Every variant by name: by the series' parts and then by rank, outside trainers and other packages' last."""
-    found = [_variant(name, card) for name, card in cards("variant").items()]
-    found.sort(key=lambda card: (OUTSIDE in card.tags, card.part is None, card.part or 0, card.rank, card.name))
-    listed = {card.name: card for card in found}
-    return listed | {name: card for name, card in announced().items() if name not in listed}
+    own = [_variant(name, card) for name, card in cards("variant").items()]
+    own.sort(key=lambda card: (OUTSIDE in card.tags, card.part is None, card.part or 0, card.rank, card.name))
+    by_name = {card.name: card for card in own}
+    return by_name | {name: card for name, card in announced().items() if name not in by_name}
 
 
 def variant(name: str) -> VariantCard | None:
-    """One variant, without a look at the cards of the others; None if none is called so."""
-    known = cards("variant")
-    return _variant(name, known[name]) if name in known else announced().get(name)
+    """The variant of this name or None; the cards of the others are not read."""
+    own = cards("variant")
+    return _variant(name, own[name]) if name in own else announced().get(name)
 
 
 def announced() -> dict[str, VariantCard]:
@@ -149,7 +149,7 @@ def announced() -> dict[str, VariantCard]:
 
 
 def variant_at(conf: Path, name: str) -> VariantCard | None:
-    """A variant as another checkout's configuration describes it; None if that has no such variant."""
+    """A variant of another checkout's configuration, or None."""
     file = conf / "variant" / f"{name}.yaml"
     card = _read(file) if file.is_file() else presets(conf).get(name)
     return _variant(name, card) if card is not None else None
@@ -159,14 +159,14 @@ def variant_at(conf: Path, name: str) -> VariantCard | None:
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""
     return {
-        name: CounterCard(name, card["_target_"], **_described(card))
+        name: CounterCard(name, card["_target_"], **_description(card))
         for name, card in cards("counting").items()
         if card.get("_target_") is not None
     }
 
 
 def counter_targets() -> set[str]:
-    """The functions that count in the counters of ours."""
+    """The functions behind all counters."""
     return {card.target for card in counters().values()}
 
 
@@ -182,7 +182,7 @@ def definition_counter() -> Callable[..., Any]:
 
 
 def default_counter() -> CounterCard:
-    """The counter for variants whose card names none."""
+    """The counter of variants whose card names none."""
     return next(card for card in counters().values() if COMPILED in card.tags)
 
 
@@ -191,37 +191,35 @@ def select(names: Iterable[str]) -> list[VariantCard]:
 
     Raises Refusal for a name that is none of these, with what exists.
     """
-    listed = variants()
+    existing = variants()
     chosen: dict[str, VariantCard] = {}
     for name in names:
-        if name in listed:
-            chosen[name] = listed[name]
-            continue
-        if ":" in name:
-            chosen[name] = VariantCard(name, name, "named by its target", tags=("external",))
-            continue
-        matching = {card.name: card for card in listed.values() if name == "all" or name in card.tags}
+        if name in existing:
+            matching = {name: existing[name]}
+        elif ":" in name:
+            matching = {name: VariantCard(name, name, "named by its target", tags=("external",))}
+        else:
+            matching = {card.name: card for card in existing.values() if name == "all" or name in card.tags}
         if not matching:
-            tags = sorted({tag for card in listed.values() for tag in card.tags})
-            raise Refusal(unknown("variant", name, [*listed, "all", *tags]))
+            tags = sorted({tag for card in existing.values() for tag in card.tags})
+            raise Refusal(unknown("variant", name, [*existing, "all", *tags]))
         chosen.update(matching)
     return list(chosen.values())
 
 
 def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
-    """The answer to a name that does not exist: the likely one, then all there are, unless these fill the screen."""
+    """The answer to a name that does not exist: the closest one, then all there are, unless these fill the screen."""
     existing = list(existing)
     close = difflib.get_close_matches(name, existing, 1)
-    if close and len(existing) > MOST_NAMES:
-        return (
-            f"unknown {kind} {name!r}; did you mean {close[0]}? python -m harness --help has all {len(existing)} names"
-        )
-    meant = f" did you mean {close[0]}?" if close else ""
-    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
+    hint = f" did you mean {close[0]}?" if close else ""
+    many = close and len(existing) > MOST_NAMES
+    names = f"python -m harness --help has all {len(existing)} names"
+    rest = names if many else f"there are: {', '.join(existing) or 'none'}"
+    return f"unknown {kind} {name!r};{hint} {rest}"
 
 
 def looks_like_a_file(name: str) -> bool:
-    """Whether a name that no card has was meant as a file's: names of cards have neither a slash nor a suffix.
+    """Whether a name that no card has is a file's: names of cards have neither a slash nor a suffix.
 
     >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
     [True, True, False, False]
@@ -229,12 +227,12 @@ def looks_like_a_file(name: str) -> bool:
     return "/" in name or bool(Path(name).suffix)
 
 
-def not_importable(target: str, said: str) -> Refusal:
-    return Refusal(f"cannot import {target!r} ({said}); a target is written package.module:function")
+def not_importable(target: str, why: str) -> Refusal:
+    return Refusal(f"cannot import {target!r} ({why}); a target is written package.module:function")
 
 
 def resolve(target: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names. Raises Refusal if there is none."""
+    """The function `package.module:function`. Raises Refusal if it does not exist."""
     try:
         function = calling.resolve(target)
     except Exception as error:  # a module that is being imported may raise anything
@@ -257,26 +255,22 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
     try:
         card = yaml.load(file.read_text("utf-8"), Loader=loader)
     except Exception as error:  # of PyYAML's or of decoding
-        raise Refusal(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+        raise Refusal(f"{file} is not YAML: {one_line(str(error))}") from error
     if not isinstance(card, dict):
-        raise Refusal(f"{file} is no mapping of names to values")
+        raise Refusal(f"{file} is not a mapping of names to values")
     return card
 
 
 def _variant(name: str, card: dict[str, Any]) -> VariantCard:
     if card.get("name") != name or not card.get("_target_"):
         raise Refusal(f"the card of {name} needs `name: {name}` and `_target_: package.module:function`")
-    further = {key: card[key] for key in ("part", "rank", "family", "counting") if key in card}
-    return VariantCard(name, card["_target_"], **_described(card), **further)
+    optional = {key: card[key] for key in ("part", "rank", "family", "counting") if key in card}
+    return VariantCard(name, card["_target_"], **_description(card), **optional)
 
 
-def _described(card: dict[str, Any]) -> dict[str, Any]:
-    """What every card may say of itself, or leave out."""
-    return {
-        "about": card.get("about", ""),
-        "tags": tuple(card.get("tags") or ()),
-        "params": card.get("params") or {},
-    }
+def _description(card: dict[str, Any]) -> dict[str, Any]:
+    tags, params = tuple(card.get("tags") or ()), card.get("params") or {}
+    return {"about": card.get("about", ""), "tags": tags, "params": params}
 
 
 # Checks of a user's values
@@ -300,12 +294,12 @@ def check_type(name: str, value: Any, default: Any) -> None:
     raise Refusal(f"{name}={value!r} is {type(value).__name__}; it takes {wanted.__name__}, by default {default!r}")
 
 
-# One of several: in quotes of either kind, or as it is, without a comma and not beginning with a quote.
+# One of several: in quotes of either kind, or without a comma and not starting with a quote.
 LISTED = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|((?!['"\s])[^,]*?|))\s*(,|\Z)""")
 
 
 def split_list(value: str, name: str) -> list[str]:
-    """The texts in `[a,b]`, `['a,b','c']` or plain `a`, the value called `name`. Raises Refusal if it cannot tell."""
+    """The texts in `[a,b]`, `['a,b','c']` or plain `a`; `name` is for the Refusal of an invalid list."""
     if not (value.startswith("[") and value.endswith("]")):
         return [value]
     inner = value[1:-1]
@@ -314,12 +308,11 @@ def split_list(value: str, name: str) -> list[str]:
     texts: list[str] = []
     position, more = 0, ","
     while more:
-        found = LISTED.match(inner, position)
-        if found is None or (found[3] or "").count("[") != (found[3] or "").count("]"):
+        match = LISTED.match(inner, position)
+        if match is None or (match[3] or "").count("[") != (match[3] or "").count("]"):
             raise Refusal(
-                f"cannot tell the texts in {name}={value}; write [A,B], in quotes of either kind what holds a comma, a "
-                "quote or a single bracket"
+                f"cannot split {name}={value}; write [A,B], and quote texts with a comma, a quote or a single bracket"
             )
-        texts.append(next(text for text in found.groups() if text is not None))
-        position, more = found.end(), found[4]
+        texts.append(next(text for text in match.groups() if text is not None))
+        position, more = match.end(), match[4]
     return texts

@@ -12,7 +12,7 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 
 class BytesRead(int):
-    """A progress in bytes of a file, told by one whose work is otherwise counted in merges."""
+    """Progress in bytes of a file, reported by a trainer whose work is otherwise counted in merges."""
 
 
 def count_text(number: int) -> str:
@@ -25,7 +25,7 @@ def count_text(number: int) -> str:
 
 
 def counted_text(number: int, noun: str) -> str:
-    """So many of something whose plural ends in s.
+    """A count with its noun, whose plural ends in s.
 
     >>> counted_text(1, "thread"), counted_text(0, "thread"), counted_text(1200, "pre-token")
     ('1 thread', '0 threads', '1,200 pre-tokens')
@@ -49,7 +49,7 @@ def bytes_text(size: int) -> str:
 
 
 def rate_text(per_second: float) -> str:
-    """A rate to three digits, or whole where it has more.
+    """A rate to three digits, whole if it has more.
 
     >>> [rate_text(rate) for rate in (0.25, 22.31, 485.6, 12345.6)]
     ['0.25', '22.3', '486', '12,346']
@@ -99,27 +99,21 @@ def instructions_text(number: int) -> str:
 
 
 def duration_text(seconds: float, rounded: Callable[[float], float] = lambda units: units) -> str:
-    """A long time in the unit in which it is easiest to imagine, to two or three digits.
+    """A long time in a readable unit, to two or three digits.
 
     >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
     ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
     >>> duration_text(40_700, floor_to_tenth)
     '11.3 h'
     """
-    scale, unit = next(
-        (
-            (scale, unit)
-            for scale, unit, least in ((86400, "d", 172_800), (3600, "h", 7200), (60, "min", 120))
-            if seconds >= least
-        ),
-        (1, "s"),
-    )
+    units_of_time = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    scale, unit = next((pair for pair in units_of_time if seconds >= 2 * pair[0]), (1, "s"))
     units = rounded(seconds / scale)
     return f"{units:.0f} {unit}" if unit == "min" or units >= 20 else f"{units:.1f} {unit}"
 
 
 def floor_to_tenth(number: float) -> float:
-    """Rounded down, for what is said to be the least; to whole numbers where it is shown in whole ones.
+    """Round down what is shown as a minimum, to whole numbers if it is shown in whole ones.
 
     >>> floor_to_tenth(9.18), floor_to_tenth(83.9)
     (9.1, 83)
@@ -133,25 +127,25 @@ def _three_digits(number: float) -> str:
 
 
 def decimals_for(totals: Iterable[float]) -> int:
-    """How many decimals a table's seconds get, the same in every row: four digits of the smallest total, 3 at most.
+    """The decimals of a table's seconds, the same in every row: four digits of the smallest total, at most 3.
 
-    Microseconds only where all totals are short, so that one tiny corpus does not widen everybody's figures.
+    Microseconds only if all totals are short, so that one tiny corpus does not widen all figures.
 
     >>> [decimals_for([total, 3000.0]) for total in (0.002, 2.454, 34.3, 343.0, 2187.0)], decimals_for([])
     ([3, 3, 2, 1, 0], 3)
     >>> decimals_for([0.0021, 0.045])
     6
     """
-    known = sorted(totals)
-    if not known or known[-1] < 0.1:
-        return 6 if known else 3
-    return next((decimals for limit, decimals in ((10, 3), (100, 2), (1000, 1)) if known[0] < limit), 0)
+    ordered = sorted(totals)
+    if not ordered or ordered[-1] < 0.1:
+        return 6 if ordered else 3
+    return next((decimals for limit, decimals in ((10, 3), (100, 2), (1000, 1)) if ordered[0] < limit), 0)
 
 
 def seconds_texts(seconds: Sequence[float], decimals: int) -> tuple[str, list[str]]:
     """The sum and its parts, rounded so that the parts as written still add up to the sum as written.
 
-    Each part is rounded down; what is then missing goes to the parts that lost most, one last digit each.
+    Each part is rounded down; the missing digits go to the parts that lost most, one each.
 
     >>> seconds_texts([0.0004, 0.0004, 1.2003], 3)
     ('1.201', ['0.001', '0.000', '1.200'])
@@ -187,35 +181,22 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-FACTORS = {
-    "": 1,
-    "B": 1,
-    "K": 10**3,
-    "KB": 10**3,
-    "M": 10**6,
-    "MB": 10**6,
-    "G": 10**9,
-    "GB": 10**9,
-    "T": 10**12,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
+FACTORS = {"": 1, "B": 1}
+for power, letter in enumerate("KMGT", 1):
+    FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}
 
 
 def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
-    """The number of bytes that `text` says, at least `smallest`; `name` is what the message calls it.
+    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`.
 
     >>> parse_bytes("64MB", "data.bytes"), parse_bytes("1.5 GiB", "limits.memory"), parse_bytes("1TB", "--bytes")
     (64000000, 1610612736, 1000000000000)
     """
-    found = re.fullmatch(r"\s*([0-9][0-9_]{0,30}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
-    factor = FACTORS.get(found[2].upper()) if found else None
-    if found is None or factor is None:
+    match = re.fullmatch(r"\s*([0-9][0-9_]{0,30}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
+    factor = FACTORS.get(match[2].upper()) if match else None
+    if match is None or factor is None:
         raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
-    size = int(float(found[1].replace("_", "")) * factor) if "." in found[1] else int(found[1]) * factor
+    size = int(float(match[1].replace("_", "")) * factor) if "." in match[1] else int(match[1]) * factor
     if size < smallest:
         raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
     return size

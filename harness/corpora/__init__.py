@@ -1,8 +1,7 @@
-"""Data sets: from a card to one plain file on this machine, its digest known, its slice cut.
+"""Data sets: from a card to one plain file on this machine, verified and sliced.
 
-A card (conf/data/NAME.yaml) says what a corpus is, where it comes from and what is known of it. Whatever the source,
-the rest of the harness sees a file. The checksum of a card holds wherever the file is. Nothing is downloaded by a run,
-only by `python -m harness.corpora fetch NAME`.
+A card (conf/data/NAME.yaml) gives a corpus its source and facts. The checksum of a card holds wherever the file is.
+A run downloads nothing; `python -m harness.corpora fetch NAME` does.
 
 In: a card of conf/data/, or what data.path names. Out: a CorpusFile: path, digest, size, and where its members are.
 """
@@ -23,8 +22,7 @@ __all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
 def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
     """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`, `documents` select.
 
-    Raises Refusal if it is not there (with where it is expected and how to get it), cannot be read, or differs from the
-    checksum on its card.
+    Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from its card.
     """
     card = with_changes_named(card)
     name, own = card["name"], card["source"].get("kind") == "path"

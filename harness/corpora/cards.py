@@ -1,4 +1,4 @@
-"""What a data card says: where its file is, or how it is made, and whether the file is what the card describes."""
+"""Data cards: where the file of a card is, or how it is made, and whether it is what the card describes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ NEEDED = {
     "debian": ("packages", "version", "files", "file"),
     "npm": ("package", "version", "files", "file"),
 }
-"""The kinds of source that harness.corpora.fetch downloads, and what a card must say of each."""
+"""The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
 
 
 def cards() -> dict[str, Card]:
-    """Every data card by name, complete. Raises Refusal for one that does not say where its file comes from."""
+    """Every data card by name, complete. Raises Refusal for one with an invalid source."""
     return {name: complete(name, card) for name, card in registry.cards("data").items()}
 
 
 def card_of(name: str) -> Card:
-    """The card of this name, whatever is wrong with others. Raises Refusal if there is none, with those there are."""
+    """The card of this name, even if others are invalid. Raises Refusal, with the existing names, if it is missing."""
     existing = registry.cards("data")
     if name not in existing:
         raise Refusal(registry.unknown("data set", name, existing))
@@ -52,7 +52,7 @@ def card_of(name: str) -> Card:
 
 
 def complete(name: str, partial: Card) -> Card:
-    """A card with defaults for what it leaves out. Raises Refusal if it does not say where its file comes from."""
+    """A card with defaults for the keys that it omits. Raises Refusal for an invalid source."""
     from harness.common.configuration import DataConfig  # late: Hydra is slow to import, and counting needs none
 
     card = {**dataclasses.asdict(DataConfig()), "name": name, **partial}
@@ -64,36 +64,35 @@ def complete(name: str, partial: Card) -> Card:
 
 
 def find(card: Card) -> Path:
-    """The file that a card describes, generated if it is not there. Raises Refusal if it cannot be had."""
+    """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
     check_source(card)
-    kind = card["source"]["kind"]
-    if kind not in FIND:
+    if card["source"]["kind"] not in FIND:
         raise Refusal(f"data={card['name']} needs data.path=FILE")
-    return FIND[kind](card)
+    return FIND[card["source"]["kind"]](card)
 
 
 def check_source(card: Card) -> None:
-    """Raises Refusal for a card that does not say enough about its source."""
+    """Raises Refusal for a card with an invalid or incomplete source."""
     source, place = card["source"], f"the card of {card['name']}"
     if not isinstance(source, Mapping):
-        raise Refusal(f"{place}: source is {source!r}; it is a mapping that begins with its kind")
+        raise Refusal(f"{place}: source is {source!r}; it must be a mapping with a kind")
     kind, kinds = source.get("kind"), [*FIND, *YOURS]
     if kind not in kinds:
         raise Refusal(f"{place}: {registry.unknown('kind of source', str(kind), kinds)}")
     for key, name in (("file", source.get("file")), ("name", card["name"])) if kind in NEEDED else ():
         if name is not None and (Path(str(name)).name != str(name) or name in (".", "..")):
-            raise Refusal(f"{place}: {key} is {name!r}; it is a plain name, for the cache's own folder")
+            raise Refusal(f"{place}: {key} is {name!r}; it must be a plain file name")
     if any(key not in source for key in NEEDED.get(kind, ())):
         raise Refusal(f"{place}: a source of kind {kind} needs {', '.join(NEEDED[kind])}")
 
 
 def fetched_place(card: Card) -> Path:
-    """Where the file of a card that is fetched is, or will be."""
+    """Where `fetch` puts the file of a card."""
     return files.cache_folder("corpora").joinpath(card["source"]["file"])
 
 
 def fetched(card: Card) -> Path:
-    """The file that `python -m harness.corpora fetch` has put in the cache."""
+    """The file that `fetch` has put in the cache."""
     path, name = fetched_place(card), card["name"]
     if not path.exists():
         raise Refusal(
@@ -105,7 +104,7 @@ def fetched(card: Card) -> Path:
 
 
 def generated_text(card: Card) -> Path:
-    """The generated text of a card, made if missing or damaged. Raises Refusal if its digest is not the card's."""
+    """The generated text of a card, made if missing or damaged. Raises Refusal if it differs from the card."""
     place = generated_place(card)
     text, digest = place / "text.txt", place / "sha256"
     try:
@@ -136,11 +135,11 @@ FIND: dict[str, Callable[[Card], Path]] = {
     "site_packages": lambda _: packages.site_packages(),
     GENERATOR: generated_text,
 }
-"""For each kind of source that needs no file of the user's, the function that finds or makes the file."""
+"""Functions that find or make the file of a source, for each kind but the user's own files."""
 
 
 def state(card: Card) -> str:
-    """Whether the file is on this machine: yes, no, on use (made when a run needs it), or yours."""
+    """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
     kind = card["source"]["kind"]
     if kind in NEEDED:
         return "yes" if fetched_place(card).exists() else "no"
@@ -148,21 +147,20 @@ def state(card: Card) -> str:
 
 
 def place_text(card: Card) -> str:
-    """Where the file of a card is or will be, for people."""
-    here = state(card)
-    if here == "yours":
-        return "yours, data.path=FILE"
-    if here == "on use":
-        return f"made here when it is used; python -m harness.corpora path {card['name']} says where it is"
-    fetch = f", once python -m harness.corpora fetch {card['name']} has put it there" if here == "no" else ""
-    return f"{fetched_place(card)}{fetch}"
+    """Where the file of a card is or will be, in words."""
+    command = "python -m harness.corpora {} " + card["name"]
+    if card["source"]["kind"] in NEEDED:
+        return str(fetched_place(card)) + (f", after {command.format('fetch')}" if state(card) == "no" else "")
+    if card["source"]["kind"] in FIND:
+        return f"made here when it is used; {command.format('path')} prints its place"
+    return "yours, data.path=FILE"
 
 
 # Generated sets
 
 
 def with_changes_named(card: Card) -> Card:
-    """The card; or, if generator parameters were overridden, a card named by them and without facts."""
+    """The card; with overridden generator parameters, a card named by them and without facts."""
     source, original = card["source"], registry.cards("data").get(card["name"], {}).get("source", {})
     changed = [f"{name}={value}" for name, value in source.items() if original.get(name) != value]
     if source.get("kind") != GENERATOR or not changed:
@@ -171,7 +169,7 @@ def with_changes_named(card: Card) -> Card:
 
 
 def parameters_of(card: Card) -> dict[str, Any] | None:
-    """The parameters of a generated set, for its record; None for any other."""
+    """The parameters of a generated set, for its record, or None."""
     return {name: card["source"][name] for name in card["source"] if name != "kind"} if is_generated(card) else None
 
 
@@ -198,19 +196,19 @@ def generated_place(card: Card) -> Path:
 
 
 def check_generator_room(place: Path, card: Card) -> None:
-    """Raises Refusal if there is no room for what the card's generator will make."""
+    """Raises Refusal if the cache has no room for what the card's generator makes."""
     number, unit = _generators().size_of(card["source"])
     needed = number if unit == "bytes" else card["facts"].get("bytes", 0) + BYTES_PER_TABLE_WORD * number
     check_room(place.parent, needed, card["name"])
 
 
 def check_generated(card: Card, sha256: str) -> None:
-    """Raises Refusal if what was generated just now is not what the card says."""
+    """Raises Refusal if what was just generated differs from the card."""
     expected = card["facts"].get("sha256", sha256)
     if sha256 != expected:
         raise Refusal(
-            f"data={card['name']}: its generator made what has sha256 {sha256}, its card says {expected}; that is a "
-            "fault of the generator on this machine, please report it",
+            f"data={card['name']}: its generator made sha256 {sha256}, its card says {expected}; that is a fault "
+            "of the generator on this machine, please report it",
             UNMEASURED,
         )
 
@@ -251,20 +249,19 @@ def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
 def counted_otherwise(
     file: CorpusFile, pattern_name: str, manifest: Mapping[str, Any], documents: int | None
 ) -> str | None:
-    """A sentence if the counts differ from the card's; None if they agree, or the card's hold for another pattern."""
-    if pattern_name != COUNTED_WITH:
-        return None
-    return disagreement(file.name, file.facts, {**manifest, "documents": documents})
+    """A sentence if the counts differ from the card's, which hold for one pattern; else None."""
+    counted = {**manifest, "documents": documents}
+    return disagreement(file.name, file.facts, counted) if pattern_name == COUNTED_WITH else None
 
 
 def disagreement(name: str, facts: Mapping[str, int], counted: Mapping[str, Any]) -> str | None:
     """
     >>> print(disagreement("owt", {"words": 2, "documents": 7}, {"words": 3, "documents": 7}))
-    data=owt: its card says 2 words, counted were 3; it is another text, or mend the card: data.facts.words=3
+    data=owt: its card says 2 words, counted were 3; it is another text, or fix the card: data.facts.words=3
     """
     wrong = {fact: counted[fact] for fact in facts if counted.get(fact) not in (None, facts[fact])}
     if not wrong:
         return None
     texts = ", ".join(f"{facts[fact]} {fact.replace('_', '-')}, counted were {counted[fact]}" for fact in wrong)
     overrides = " ".join(f"data.facts.{fact}={number}" for fact, number in wrong.items())
-    return f"data={name}: its card says {texts}; it is another text, or mend the card: {overrides}"
+    return f"data={name}: its card says {texts}; it is another text, or fix the card: {overrides}"

@@ -378,7 +378,7 @@ def workers(settings: Settings, folder: str) -> Iterator[Run]:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise Refusal(
-                f"there is no scheduler at {address} ({one_line(error)}); set counting.params.scheduler=tcp://HOST:PORT"
+                f"no scheduler answers at {address} ({one_line(error)}); set counting.params.scheduler=tcp://HOST:PORT"
                 " of a running one, or omit it for workers on this machine",
                 UNMEASURED,
             ) from error

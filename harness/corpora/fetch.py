@@ -1,7 +1,7 @@
 """A data set, from its card to one verified file in the cache.
 
-What arrives is kept in a folder of its own until the corpus is complete and is what its card describes; then it is
-renamed into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
+Downloads stay in a folder of their own until the corpus is complete and is what its card describes; then it is renamed
+into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SLACK_BYTES = 1 << 20
 """How much longer than its text a compressed file may be, if the text does not compress."""
 TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
-GONE = "it is no longer there; look for its new address and change the card, or set data.path=FILE"
+GONE = "the file has moved or is gone; put its new address on the card, or set data.path=FILE"
 HINTS = {
     401: "it requires a login; for Hugging Face set HF_TOKEN",
     403: "it is not available from here, or needs a token (HF_TOKEN for Hugging Face)",
@@ -118,8 +118,8 @@ def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[st
         shutil.rmtree(folder)
         text = " and ".join(f"{fact_text(fact, facts[fact])} where it says {card['facts'][fact]}" for fact in wrong)
         raise Refusal(
-            f"what was fetched for {card['name']} is not what its card describes: it has {text}; nothing was kept, "
-            "and if it is the same again, its source has changed",
+            f"what was fetched for {card['name']} is not what its card describes: it has {text}; it was "
+            "discarded, and if the next fetch ends so too, its source has changed",
             UNMEASURED,
         )
     with made.open("rb") as file:
@@ -163,7 +163,9 @@ def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Pa
             download(address, path, show, reserve=reserve, patience=patience, longest=longest)
         if digest is not None and (found := fresh_digest_of(path)) != digest:
             path.unlink()
-            raise Refusal(f"{address.url} has sha256 {found}, its card says {digest}; nothing was kept", UNMEASURED)
+            raise Refusal(
+                f"{address.url} has sha256 {found}, not {digest} as on its card; it was discarded", UNMEASURED
+            )
     if plain:
         return paths[0]
     with files.placing(whole) as temporary, temporary.open("wb") as file:
@@ -300,7 +302,7 @@ def download(
                 ) from broken
             if fruitless >= patience.fruitless_attempts:
                 raise Refusal(
-                    f"{address.url} did not arrive whole ({broken}); {partial.length} bytes of it are kept, run the "
+                    f"{address.url} did not arrive whole ({broken}); {partial.length} bytes have arrived, run the "
                     "same command again to resume",
                     UNMEASURED,
                 ) from broken
@@ -378,7 +380,7 @@ def check_length(address: Address, partial: Partial, length: int, longest: int |
         partial.discard()
         raise Refusal(
             f"{address.url} has more than the {longest} bytes that its card allows; its source has changed, and "
-            "nothing was kept",
+            "the download was discarded",
             UNMEASURED,
         )
 

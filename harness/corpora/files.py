@@ -1,4 +1,4 @@
-"""A corpus as one plain file on this machine: readable, its digest known, a slice of it cut, its members known."""
+"""A corpus as one plain file on this machine: its digest, its members, and slices of it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Damaged(Refusal):
 class CorpusFile:
     """A corpus on this machine: the name on its card, one plain file, its size and digest.
 
-    `parts` say where the text comes from if it is not read in place. `facts` are what the card says of its words, to be
-    compared with the counts; a slice has none. A word table has a folder, the bytes of its words, and the digest of
-    words and counts.
+    `parts` locate the text in its sources if it is not read in place. `facts` are the card's counts of words; a slice
+    has none. The path of a word table is a folder; `bytes` are those of its words, `sha256` is that of words
+    and counts.
     """
 
     name: str
@@ -96,7 +96,7 @@ def check_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except FileNotFoundError:
-        raise Refusal(f"there is no file {path}; set data.path=FILE with one that exists", UNMEASURED) from None
+        raise Refusal(f"{path} not found; set data.path=FILE with a file that exists", UNMEASURED) from None
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
 
@@ -104,7 +104,7 @@ def check_readable(path: Path) -> None:
 def hold_or_refuse(path: Path, name: str) -> None:
     """Keep it in the cache while this process lives. Raises Refusal if it is gone already."""
     if not files.hold(path):
-        raise Refusal(f"{name} was removed from the cache meanwhile; run the same again", UNMEASURED)
+        raise Refusal(f"{name} was removed from the cache in the meantime; run the same again", UNMEASURED)
 
 
 def digest_of(path: Path) -> str:
@@ -151,31 +151,29 @@ def state_of(path: Path) -> str:
 
 
 def hints(path: Path, name: str) -> tuple[str, ...]:
-    """A sentence for each thing that its user probably did not intend, with the remedy."""
+    """A sentence for each property of a file that its user probably did not intend, with the remedy."""
     with path.open("rb") as file:
         head = file.read(4096)
-    messages = []
-    if head.startswith(b"\xef\xbb\xbf"):
-        messages.append(
-            f"{name} begins with a byte order mark, which is trained on; tail -c +4 gives the text without it"
-        )
-    if head and head.count(0) >= ZERO_SHARE * len(head):
-        messages.append(f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it")
-    if name.lower().endswith(SPREADSHEETS):
-        messages.append(
-            f"{name} is read as plain text, with its headings, separators and quotes; to train on one column, write "
-            "that as text or Parquet (data.column=NAME) first"
-        )
-    return tuple(messages)
+    hints = {
+        f"{name} starts with a byte order mark, which is trained on; tail -c +4 gives the text without it": (
+            head.startswith(b"\xef\xbb\xbf")
+        ),
+        f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it": (
+            bool(head) and head.count(0) >= ZERO_SHARE * len(head)
+        ),
+        f"{name} is read as plain text, with its headings, separators and quotes; to train on one column, write that "
+        "as text or Parquet (data.column=NAME) first": name.lower().endswith(SPREADSHEETS),
+    }
+    return tuple(sentence for sentence, applies in hints.items() if applies)
 
 
 # Slices
 
 
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
-    """The slice that data.skip, data.bytes and data.documents ask for, as a file of its own; the whole if none does.
+    """The slice that data.skip, data.bytes and data.documents select, as a file of its own; without them the whole.
 
-    A slice begins at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
+    A slice starts at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
     last document, or else the last line, that ends in the last tenth of them; or else with a character. An empty slice
     is refused.
     """
@@ -188,7 +186,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
         "documents": documents,
     }
     if documents is not None and documents < 1:
-        raise Refusal(f"data.documents={documents}; it is a number of documents, 1 or more")
+        raise Refusal(f"data.documents must be 1 or more, got {documents}")
     key = hashlib.sha256(json.dumps([SLICING_RULE, whole.sha256, limits, list(special_tokens)]).encode()).hexdigest()
     folder = files.cache_folder("slices") / key
     if not folder.is_dir():
@@ -220,7 +218,7 @@ def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special
 def bounds(
     content: mmap.mmap | bytes, special_tokens: Sequence[str], skip: int, bytes: int | None, documents: int | None
 ) -> tuple[int, int]:
-    """Where a slice begins and ends.
+    """Where a slice starts and stops.
 
     >>> bounds(b"one<|>two<|>three<|>", ["<|>"], 2, 6, None)
     (6, 12)
@@ -234,13 +232,12 @@ def bounds(
     if bytes is not None and start + bytes < stop:
         stop = nearby_end(content, tokens, start, start + bytes)
     if documents is not None and special is not None:
-        begun, number = start, 0
-        for found in special.finditer(content, start, stop):
-            number += bool(content[begun : found.start()].strip())  # as in the counts: a blank one is none
-            begun = found.end()
+        first, number = start, 0
+        for match in special.finditer(content, start, stop):
+            number += bool(content[first : match.start()].strip())  # as in the counts, without blank ones
+            first = match.end()
             if number == documents:
-                stop = found.end()
-                break
+                return start, first
     return start, stop
 
 
@@ -268,23 +265,23 @@ def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None
     """The first document's end at `position` or later; text that holds no special token at all is cut anywhere."""
     if special is None:
         return character_start(content, position)
-    for found in special.finditer(content, max(0, position - longest)):
-        if found.end() >= position:
-            return found.end()
+    for match in special.finditer(content, max(0, position - longest)):
+        if match.end() >= position:
+            return match.end()
     return len(content) if special.search(content) else character_start(content, position)
 
 
 def nothing_left(whole: CorpusFile, start: int, limits: Mapping[str, Any]) -> str:
     if start == whole.bytes:
         return (
-            f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document begins from there on to its "
-            f"end at byte {whole.bytes}; skip less"
+            f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts between there and its end "
+            f"at byte {whole.bytes}; skip less"
         )
-    return f"data.bytes={limits['bytes']} is less than one character of {whole.name}; ask for more"
+    return f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
 
 
 def character_start(content: mmap.mmap | bytes, position: int) -> int:
-    """The start of the UTF-8 character that `position` falls into; bytes that are none may be cut anywhere."""
+    """The start of the UTF-8 character at `position`; invalid bytes may be cut anywhere."""
     for start in range(position, max(position - 4, -1), -1):
         if start == len(content) or content[start] & 0xC0 != 0x80:
             return start

@@ -1,4 +1,4 @@
-"""What data.path names: a file, several, a folder, a pattern of names, standard input; and the one plain file of it.
+"""data.path: a file, several, a folder, a pattern of names, standard input; all become one plain file.
 
 An existing file or folder wins over every other reading of the same text, so that a file may be called `[a].txt`.
 """
@@ -43,7 +43,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
         return "stdin", *spooled()
     members = members_of(path)
     if not members:
-        raise Refusal("data.path=[] names no file; set data.path=[A,B]")
+        raise Refusal("data.path=[] is empty; set data.path=[A,B]")
     for member in members:
         check_readable(member)
     tables = [member for member in members if kind_of(member)]
@@ -70,9 +70,9 @@ def members_of(path: Any) -> list[Path]:
     if not text:
         raise Refusal("data.path is empty; set data.path=FILE")
     if text == STANDARD_INPUT:
-        raise Refusal("standard input is a corpus of its own; set data.path=- alone, or ./- for a file called so")
+        raise Refusal("standard input cannot be joined with files; set data.path=- alone, or ./- for a file named -")
     if is_url(text) and not os.path.lexists(text):
-        raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or fetch it first")
+        raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or download it first")
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
         return files_below(Path(text))
     if is_list(text):
@@ -84,21 +84,21 @@ def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise Refusal(f"cannot read {error.filename} ({reason(error)})", UNMEASURED) from error
 
-    found = []
+    files = []
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (Path(place, name) for name in names if not name.startswith("."))
-        found += [path for path in paths if path.is_file()]
-    if not found:
-        raise Refusal(f"there are no files in {folder}; set data.path=FILE with one that exists", UNMEASURED)
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+        files += [path for path in paths if path.is_file()]
+    if not files:
+        raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
+    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def matching(pattern: str) -> list[Path]:
-    found = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
-    if not found:
-        raise Refusal(f"there is no file {pattern}, and none that matches it as a pattern", UNMEASURED)
-    return [Path(path) for path in found]
+    paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    if not paths:
+        raise Refusal(f"{pattern} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
+    return [Path(path) for path in paths]
 
 
 def separator_of(card: Mapping[str, Any], special_tokens: Sequence[str], number: int) -> str:
@@ -113,7 +113,7 @@ def separator_of(card: Mapping[str, Any], special_tokens: Sequence[str], number:
         return special_tokens[0]
     what = f"these {number} files" if number > 1 else "its rows"
     raise Refusal(
-        f"{what} are joined by the first special token, and special_tokens=[] names none; name one, or set "
+        f"{what} are joined by the first special token, and special_tokens is empty; add one, or set "
         "data.separator=TEXT (which may be empty)"
     )
 
@@ -160,14 +160,13 @@ class Recipe:
 
     def key(self) -> str:
         states = [[str(member), state_of(member)] for member in self.members]
-        listed = json.dumps([states, self.separator, self.column])
-        return hashlib.sha256(listed.encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps([states, self.separator, self.column]).encode()).hexdigest()[:32]
 
 
 def assemble(recipe: Recipe, name: str) -> tuple[Path, tuple[Part, ...]]:
     """The one file of a recipe and its parts, made again if a member has changed.
 
-    Raises Refusal, and leaves nothing, if a member cannot be read or changes in the meantime, or if there is no room.
+    Raises Refusal, and leaves nothing, if a member cannot be read or changes in the meantime, or the cache has no room.
     """
     folder = files.cache_folder("assembled") / recipe.key()
     if not folder.exists():
@@ -235,7 +234,7 @@ def spooled() -> tuple[Path, tuple[Part, ...]]:
     It is in the cache, where there is room for corpora, and not with temporary files, which may be in memory.
     """
     if sys.stdin is None or sys.stdin.isatty():
-        raise Refusal("data.path=- reads standard input, and nothing is piped into it; say COMMAND | ... data.path=-")
+        raise Refusal("data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-")
     folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("spool")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text = folder / "standard input"

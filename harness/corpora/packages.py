@@ -50,7 +50,7 @@ def from_package_index(source: Source, folder: Path) -> None:
         command = [sys.executable, "-m", "pip", "download", "--only-binary=:all:", *options, requirement]
     else:
         command = [sys.executable, "-m", __name__, str(folder), "download", "--no-binary=:all:", *options, requirement]
-    run(command, requirement, "look whether that version is still there (python -m pip index versions NAME)", folder)
+    run(command, requirement, "check that the version still exists (python -m pip index versions NAME)", folder)
 
 
 def pip_without_building(folder: Path, arguments: list[str]) -> None:
@@ -96,7 +96,7 @@ def from_npm(source: Source, folder: Path) -> None:
     package = f"{source['package']}@{source['version']}"
     require("npm", where="a machine with Node.js")
     command = ["npm", "pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder), package]
-    run(command, package, f"look whether that version is still there (npm view {source['package']} versions)", folder)
+    run(command, package, f"check that the version still exists (npm view {source['package']} versions)", folder)
 
 
 CLIENTS: dict[str, Callable[[Source, Path], None]] = {
@@ -109,7 +109,7 @@ CLIENTS: dict[str, Callable[[Source, Path], None]] = {
 def require(*programs: str, where: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
-            raise Refusal(f"{program} is not here; fetch this on {where}, or set data.path=FILE", UNMEASURED)
+            raise Refusal(f"{program} is not installed; fetch this on {where}, or set data.path=FILE", UNMEASURED)
 
 
 def run(command: Sequence[str], requirement: str, advice: str, folder: Path) -> None:
@@ -126,7 +126,7 @@ def run(command: Sequence[str], requirement: str, advice: str, folder: Path) -> 
         errors="replace",
     )
     if done.returncode:
-        raise Refusal(f"{requirement} cannot be had ({last_error(done.stderr)}); {advice}", UNMEASURED)
+        raise Refusal(f"{requirement} cannot be downloaded ({last_error(done.stderr)}); {advice}", UNMEASURED)
 
 
 def last_error(stderr: str) -> str:
@@ -136,7 +136,7 @@ def last_error(stderr: str) -> str:
     'Unable to locate package doc-rfc'
     """
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    line = ([line for line in lines if line.startswith(ERRORS)] or lines or ["it does not say why"])[-1]
+    line = ([line for line in lines if line.startswith(ERRORS)] or lines or ["no reason given"])[-1]
     for mark in ERRORS:
         line = line.removeprefix(mark)
     return one_line(line).rstrip(".")
@@ -158,17 +158,17 @@ def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
     `inside` names a tar file among them, whose files are given instead. Raises Refusal for a damaged archive.
     """
     try:
-        with contextlib.closing(outer_members(archive)) as found:
+        with contextlib.closing(outer_members(archive)) as listed:
             if inside is None:
-                yield from found
+                yield from listed
                 return
-            for member in found:
+            for member in listed:
                 if member.name == inside:
                     yield from tar_members(member.content)
                     return
     except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
         raise Damaged(f"{archive} is damaged ({error}); fetch it again") from error
-    raise Refusal(f"there is no {inside} in {archive.name}; the card is meant for another version", UNMEASURED)
+    raise Refusal(f"{inside} not found in {archive.name}; the card is for another version", UNMEASURED)
 
 
 def outer_members(archive: Path) -> Generator[Member, None, None]:
@@ -280,7 +280,7 @@ def join(members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int
                     show(file.tell())
         if not pieces:
             patterns = " or ".join(rule.files)
-            raise Refusal(f"no file is called {patterns} there; the card is meant for another version", UNMEASURED)
+            raise Refusal(f"no file matches {patterns}; the card is for another version", UNMEASURED)
         if spool == temporary:
             return
         with spool.open("rb") as source, temporary.open("wb") as target:
@@ -299,7 +299,7 @@ def text_of(member: Member, rule: Rule) -> bytes:
         if not packed:
             raise
         raise Refusal(
-            f"{member.name} cannot be unpacked ({error}); the package itself is at fault", UNMEASURED
+            f"{member.name} cannot be unpacked ({error}); the package is damaged at its source", UNMEASURED
         ) from error
     text = TAKE[rule.take](plain)
     return text if rule.lines is None else matching_lines(text, rule.lines)
@@ -319,7 +319,7 @@ def standard_library() -> Path:
 
 @functools.cache
 def site_packages() -> Path:
-    """The modules installed for the running Python, likewise."""
+    """The modules installed for the running Python, in the same way."""
     return python_files("site_packages", Path(sysconfig.get_paths()["purelib"]), WITHOUT_SOURCE)
 
 

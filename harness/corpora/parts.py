@@ -132,16 +132,16 @@ def members_behind(url: str) -> list[Member]:
             infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
     except Exception as error:  # whatever the libraries of all the services raise
         raise Refusal(unreadable(url, error), UNMEASURED) from error
-    found = []
+    listed = []
     for name, info in sorted(infos.items()):
         below = name.removeprefix(path).strip("/") if name != path else ""
         if info["type"] == "file" and not any(part.startswith(".") for part in below.split("/")):
             if info.get("size") is None:
                 raise Refusal(f"{url} does not report its size; fetch it and set data.path=FILE", UNMEASURED)
-            found.append(Member(system.unstrip_protocol(name), info["size"], identity(info)))
-    if not found:
-        raise Refusal(f"there is no file at {url}; set data.path=URL with one that exists", UNMEASURED)
-    return found
+            listed.append(Member(system.unstrip_protocol(name), info["size"], identity(info)))
+    if not listed:
+        raise Refusal(f"{url} not found; set data.path=URL with one that exists", UNMEASURED)
+    return listed
 
 
 def identity(info: Mapping[str, Any]) -> str:
@@ -165,7 +165,7 @@ def unreadable(place: str, error: BaseException) -> str:
         return f"{place} cannot be read in parts, as its server sends no ranges; fetch it and set data.path=FILE"
     if isinstance(error, FileNotFoundError):
         where = "" if is_url(place) else f" on {socket.gethostname()}"
-        return f"there is nothing at {place}{where}; set data.path to what exists on every worker"
+        return f"{place} not found{where}; set data.path to what exists on every worker"
     if isinstance(error, PermissionError) or "Credential" in kind:
         return f"{place}: access denied ({kind}: {one_line(error)}); set other credentials or ask for access"
     return f"cannot read {place} ({kind}: {one_line(error)})"

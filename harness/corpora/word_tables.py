@@ -42,11 +42,11 @@ LINE = re.compile(rb"(-?[0-9]+) ((?:[0-9a-fA-F]{2})*)\r?\n?")
 
 
 def table_of(card: Card) -> CorpusFile:
-    """The table of a card as a word store. Raises Refusal if it cannot be had or differs from the card."""
+    """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the card."""
     name = card["name"]
     for slicing in ("bytes", "skip", "documents"):
         if card[slicing] is not None:
-            raise Refusal(f"data={name} is a table of words, so there is no text for data.{slicing} to cut")
+            raise Refusal(f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it")
     if card["path"] is not None:
         path = Path(card["path"])
         check_readable(path)
@@ -58,12 +58,12 @@ def table_of(card: Card) -> CorpusFile:
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
     word_counts, manifest = word_store.read(folder)
-    found = {**manifest, "bytes": len(word_counts.data)}
+    actual = {**manifest, "bytes": len(word_counts.data)}
     for fact, expected in card["facts"].items():
-        if found[fact] != expected:
+        if actual[fact] != expected:
             raise Refusal(
-                f"data={name}: its table has {fact} {found[fact]}, its card says {expected}; it is another table, "
-                "use it as one of its own with data=words",
+                f"data={name}: its table has {fact} {actual[fact]}, its card says {expected}; use another "
+                "table with data=words",
                 UNMEASURED,
             )
     return CorpusFile(name, folder, len(word_counts.data), manifest["sha256"], table=True)
@@ -141,15 +141,15 @@ def from_text(path: Path) -> Iterator[WordBlock]:
             for line in lines:
                 number += 1
                 place = f"{path}, line {number}"
-                found = LINE.fullmatch(line)
-                if found is None:
+                match = LINE.fullmatch(line)
+                if match is None:
                     raise Refusal(
-                        f"{place}: it is not a count, a blank and a word in hexadecimal digits (2 6c6f77), and the "
-                        "file is not Parquet",
+                        f"{place}: expected a count, a blank and a word in hexadecimal digits (2 6c6f77), or a "
+                        "file in Parquet",
                         UNMEASURED,
                     )
-                words.append(bytes.fromhex(found[2].decode()))
-                counts.append(checked_count(place, int(found[1][:40])))
+                words.append(bytes.fromhex(match[2].decode()))
+                counts.append(checked_count(place, int(match[1][:40])))
                 if not words[-1]:
                     raise empty_word(place)
             lengths = np.array([len(word) for word in words], dtype=np.int64)
@@ -187,7 +187,7 @@ def block_of(place: str, done: int, words: Any, counts: Any, pa: Any) -> WordBlo
     for name, column in (("word", words), ("count", counts)):
         if column.null_count:
             missing = done + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
-            raise Refusal(f"{place} {missing}: its {name} is NULL; remove the row or set a value", UNMEASURED)
+            raise Refusal(f"{place} {missing}: {name} is NULL; remove the row or set a value", UNMEASURED)
     words = words.cast(pa.large_binary())
     bounds = np.frombuffer(words.buffers()[1], dtype=np.int64)[words.offset : words.offset + len(words) + 1]
     lengths = np.diff(bounds)
@@ -202,9 +202,9 @@ def block_of(place: str, done: int, words: Any, counts: Any, pa: Any) -> WordBlo
 
 def checked_count(place: str, count: int) -> int:
     if count < 0:
-        raise Refusal(f"{place}: it has the negative count {count}; counts are 1 or more", UNMEASURED)
+        raise Refusal(f"{place}: negative count {count}; counts must be 0 or more", UNMEASURED)
     if count > LARGEST_COUNT:
-        raise Refusal(f"{place}: it has the count {count}, more than 2**63 - 1; divide the counts", UNMEASURED)
+        raise Refusal(f"{place}: count {count} is more than 2**63 - 1; divide the counts", UNMEASURED)
     return count
 
 
