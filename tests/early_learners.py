@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 import time
@@ -30,12 +31,23 @@ def work(seconds: float) -> None:
         sum(range(1000))
 
 
+def hear_of_the_job(importer: Any) -> dict[str, Any]:
+    """Say that the import is over, take the job, and put it back for whoever is to read it."""
+    importer.channel.say(b"imported")
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(importer.control, 1)
+    reading, writing = os.pipe()
+    os.write(writing, line)
+    importer.control = reading
+    return dict(json.loads(line))
+
+
 IMPORTER = importer()
-if IMPORTER is not None and "impatient" in IMPORTER.job["target"] and IMPORTER.job["kind"] == "train":
-    IMPORTER.channel.say(b"imported")  # so it is told the rest, and goes on being imported
-    IMPORTER.told.wait()
-    work(0.1)
 FOUND = dict(IMPORTER.job) if IMPORTER is not None else {}
+if IMPORTER is not None and "impatient" in IMPORTER.job["target"]:
+    FOUND.update(hear_of_the_job(IMPORTER))
+    work(0.1)
 EARLY = (
     honest(word_store.read(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
 )
@@ -48,14 +60,6 @@ def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG
 
 
 impatient = train
-
-
-def late(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return honest(word_counts, num_merges)
-
-
-def peeping(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return honest(word_counts, num_merges)
 
 
 class Described:
@@ -71,24 +75,3 @@ class Described:
 
 
 described = Described()
-
-
-def __getattr__(name: str) -> Any:
-    """Works when it is looked up."""
-    if name != "looked_up":
-        raise AttributeError(name)
-    if FOUND.get("kind") == "train":
-        work(1.0)
-    return honest
-
-
-def command_of_the_harness() -> str:
-    """That of the guard's parent, in which the job stands in words."""
-    guard = Path(f"/proc/{os.getppid()}/stat").read_text()
-    return Path(f"/proc/{guard.rpartition(')')[2].split()[1]}/cmdline").read_text()
-
-
-if "late" in str(FOUND.get("target")) and FOUND["kind"] == "train":
-    work(1.0)  # on something that it found elsewhere
-if "peeping" in str(FOUND.get("target")) and FOUND["kind"] == "train" and command_of_the_harness():
-    work(0.2)

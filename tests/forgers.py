@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 from unruly import returning
 
 from harness.measure.guard import SET_DEATH_SIGNAL
-from harness.worker import account
 from harness.worker.merges_bytes import merges_from_bytes, packed, unpacked
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
@@ -121,7 +120,7 @@ def figures(**others: Any) -> dict[str, Any]:
         "last_phase": "",
         "takes_threads": None,
         "interpreter": "CPython 3.99",
-        **dict.fromkeys(["total", "cpu_seconds"], 0.001),
+        "total": 0.001,
         **dict.fromkeys(["laps", "peak_rss_bytes", "peak_private_bytes"], 1),
         **others,
     }
@@ -161,27 +160,13 @@ def halts_its_guard(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
-def has_its_guard_halted_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    guard = os.getppid()
-    halting, halted = os.pipe()
-    if os.fork() == 0:
-        os.setsid()
-        os.kill(guard, signal.SIGSTOP)
-        os.write(halted, b".")
-        while True:
-            os.kill(guard, signal.SIGSTOP)
-            time.sleep(0.001)
-    os.read(halting, 1)  # on a busy machine the call could be over before the child begins
-    return honest(word_counts, num_merges)
-
-
 def ends_its_guard(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Who tells what it took is gone, and the answer tells less."""
     ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, 0, 0, 0, 0)
     work(0.1)
     merges = honest(word_counts, num_merges)
     (job_folder() / "merges").write_bytes(packed(merges))
-    answer = figures(merges_done=len(merges), total=0.1, cpu_seconds=0.001)
+    answer = figures(merges_done=len(merges), total=0.1)
     (job_folder() / "answer.json").write_text(json.dumps(answer))
     os.kill(os.getppid(), signal.SIGKILL)
     os._exit(0)
@@ -318,8 +303,7 @@ def hides_its_memory(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     wait_to_be_looked_at()
     del held
     Path("/proc/self/clear_refs").write_text("5")
-    account.memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}
-    sys.modules["__main__"].memory_status = account.memory_status  # type: ignore[attr-defined]
+    sys.modules["__main__"].memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}  # type: ignore[attr-defined]
     return honest(word_counts, num_merges)
 
 
@@ -445,3 +429,16 @@ def locks_its_folder(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     (job_folder() / "locked" / "file").write_text("kept")
     (job_folder() / "locked").chmod(0)
     os._exit(0)
+
+
+def works_behind_its_call(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Goes on working while its answer is written."""
+    dumps = json.dumps
+
+    def work_first(answer: dict[str, Any]) -> str:
+        json.dumps = dumps
+        work(0.4)
+        return dumps(answer)
+
+    json.dumps = work_first  # type: ignore[assignment]
+    return honest(word_counts, num_merges)

@@ -39,22 +39,22 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
     return run.records()[-1]
 
 
-def test_the_call_is_what_lies_between_the_marks_without_the_thread_that_listens(tmp_path: Path) -> None:
-    for name, total in {"7.1-01": 5, "7.2-01": 300, "7.2-02": 40, "7.2-03": 2, "7-01": 6, "7": 0}.items():
+def test_the_call_is_between_the_marks(tmp_path: Path) -> None:
+    for name, total in {"7.1": 5, "7.2": 302, "7": 6}.items():
         account(tmp_path, name, total)
     assert count_of_call(tmp_path) == 302
 
 
 def test_several_processes_or_no_marks_are_no_count(tmp_path: Path) -> None:
-    account(tmp_path, "7-01", 6)
+    account(tmp_path, "7", 6)
     with pytest.raises(ValueError, match="has not seen the call begin once"):
         count_of_call(tmp_path)
-    account(tmp_path, "7.1-01", 5)
-    account(tmp_path, "7.2-01", 300)
-    account(tmp_path, "7.3-01", 20)
+    account(tmp_path, "7.1", 5)
+    account(tmp_path, "7.2", 300)
+    account(tmp_path, "7.3", 20)
     with pytest.raises(ValueError, match="a trainer cannot call ctermid"):
         count_of_call(tmp_path)
-    account(tmp_path, "8-01", 6)
+    account(tmp_path, "8", 6)
     with pytest.raises(ValueError, match="several processes"):
         count_of_call(tmp_path)
 
@@ -119,7 +119,7 @@ def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, s
     output = Path(tempfile.mkdtemp(dir=folder), "output")
     answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)
     assert answer["status"] == "ok", answer
-    (account_of_call,) = output.glob("callgrind.*.2-01")
+    (account_of_call,) = output.glob("callgrind.*.2")
     return answer["instructions"]["count"], account_of_call.read_text()
 
 

@@ -11,7 +11,7 @@ import pytest
 from workbench import cells
 
 from harness.common.errors import Refusal
-from harness.measure import page_cache, process
+from harness.measure import process, sandbox
 from harness.runs.cells import train_job
 from harness.runs.fields import FIELD, cell_of, differences
 from harness.runs.reproduction import overrides_of
@@ -35,25 +35,25 @@ def is_memory(path: Path) -> bool:
 def test_a_file_is_dropped_from_memory(read_before: Path) -> None:
     if is_memory(read_before):
         pytest.skip("the tests' folder is in memory")
-    assert page_cache.bytes_in_memory(str(read_before)) >= read_before.stat().st_size
-    page_cache.drop(str(read_before))
-    assert page_cache.bytes_in_memory(str(read_before)) == 0
+    assert sandbox.bytes_in_memory(str(read_before)) >= read_before.stat().st_size
+    sandbox.drop(str(read_before))
+    assert sandbox.bytes_in_memory(str(read_before)) == 0
     with read_before.open("rb") as file:
         assert file.read(1) == b"a"
-    assert page_cache.bytes_in_memory(str(read_before)) > 0
+    assert sandbox.bytes_in_memory(str(read_before)) > 0
 
 
 def test_what_the_kernel_keeps_is_no_cold_cache(read_before: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "posix_fadvise", lambda *_: None)
-    monkeypatch.setattr(page_cache, "SECONDS_BETWEEN_TRIES", 0)
+    monkeypatch.setattr(sandbox, "SECONDS_BETWEEN_TRIES", 0)
     with pytest.raises(Refusal, match=r"corpus\.txt stays in memory"):
-        page_cache.drop(str(read_before))
+        sandbox.drop(str(read_before))
 
 
 def test_where_it_cannot_be_had_it_is_refused(read_before: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Refusal, match="needs Linux"):
-        page_cache.drop(str(read_before))
+        sandbox.drop(str(read_before))
 
 
 @pytest.mark.parametrize("asked", ["warm", "cold"])

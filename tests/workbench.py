@@ -15,7 +15,7 @@ import pytest
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Attended, Limits, OnProgress
+from harness.measure.process import Limits, OnProgress, Supervision
 from harness.runs import running
 from harness.runs.cells import CountCell, Reading, TrainCell, cells_of
 from harness.runs.command_line import compose
@@ -121,18 +121,18 @@ class LimitsInWaiting:
 
 def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
     """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
-    attend = Attended.attend
+    attend = Supervision.attend
 
-    def patiently(attended: Attended, limits: Limits, on_progress: OnProgress) -> None:
+    def patiently(supervision: Supervision, limits: Limits, on_progress: OnProgress) -> None:
         waiting: Any = LimitsInWaiting(limits, until)
 
         def seen(done: int) -> None:
             waiting.merges = done
             on_progress(done)
 
-        attend(attended, waiting, seen)
+        attend(supervision, waiting, seen)
 
-    monkeypatch.setattr(Attended, "attend", patiently)
+    monkeypatch.setattr(Supervision, "attend", patiently)
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:

@@ -18,7 +18,7 @@ from harness.common.comparison import MOST_PRESSURE
 from harness.common.units import bytes_text, share_text
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.environment import usable_cores
-from harness.measure.warm_memory import seconds_to_touch
+from harness.measure.sandbox import touch
 
 GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
 SECONDS_OF_STEAL = 0.5
@@ -249,16 +249,21 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
 
 def free_memory(machine: Machine) -> Iterator[Finding]:
     """What a virtual machine has given back to its host takes long to touch for the first time."""
-    seconds = seconds_to_touch(BYTES_TO_TOUCH) if machine.root == Path("/") else None
-    if seconds is None:
+    if machine.root != Path("/"):
         yield Finding("free memory", UNKNOWN, "cannot be tried")
         return
-    found, again = seconds
+    found, again = seconds_to_touch(), seconds_to_touch()
     per_gigabyte = [seconds * 1e9 / BYTES_TO_TOUCH for seconds in (found, again)]
     what = f"{per_gigabyte[0]:.2f} s to touch a gigabyte, {per_gigabyte[1]:.2f} s when it has just been freed"
     slow = found > TIMES_AS_LONG * again
     advice = "the harness makes ready what a call may need; a clock of your own has to do so as well"
     yield Finding("free memory", DISTURBS if slow else GOOD, what, advice if slow else "")
+
+
+def seconds_to_touch() -> float:
+    started = time.perf_counter()
+    touch(BYTES_TO_TOUCH)
+    return time.perf_counter() - started
 
 
 def clock(machine: Machine) -> Iterator[Finding]:

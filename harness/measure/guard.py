@@ -1,15 +1,13 @@
 """The guard of one measured process: its parent, the clock beside its call, and the end of all it started.
 
-Run as a script, small and of one thread, so that nothing of the harness delays its clock. What the measured process
-starts, and lets go of, becomes the guard's own child (Linux's child subreaper), so that it can be found and ended, and
-its CPU time is accounted. When the harness is gone, however it ended, the guard ends everything and removes the folder.
+Run as a script of one thread and few imports, so nothing of the harness delays its clock. It adopts what the measured
+process lets go of (Linux's child subreaper), so that all of it can be found and ended, and its CPU time accounted. If
+the harness is gone, however it ended, the guard ends everything and removes the folder.
 
 Arguments: the descriptors of the measured process's standard input and of both ends of its channel, its folder, the
-control group's file or nothing, and the command. On descriptor 0 is the harness. It is told `started PID` or `failed
-ERRNO`, then each line of the measured process behind two numbers, then `gone STATUS CPU_SECONDS`. It says `go`, to
-answer the measured process, and `finish`. The numbers are the nanosecond at which a line was heard, and for how many
-nanoseconds who was to hear had to wait for a processor before, as the kernel tells: the guard, or
-after `go` the process.
+command. On descriptor 0 is the harness. The guard tells it `started PID` or `failed ERRNO`, each line of the measured
+process behind the nanosecond at which it was heard and the nanoseconds that the guard had waited for a processor, and
+`gone STATUS CPU_SECONDS`. The harness says `go` to answer the measured process, and `finish`.
 """
 
 from __future__ import annotations
@@ -18,31 +16,32 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 
 SET_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
 MOST_IN_A_LINE = 200
 SECONDS_TO_END = 3.0
-ANSWERED = (b"ready", b"imported", b"begin", b"end")
+ANSWERED = (b"imported", b"begin", b"end")
 BEGUN = b"begun"
 HARNESS = 0
 
 
 class Guard:
-    """What is going on: the measured process, what it said last, whether it is gone."""
+    """The measured process, what it said last, and whether it is gone."""
 
     def __init__(self, channel: int, leader: int) -> None:
         self.channel = channel
         self.leader = leader
         self.heard = b""
-        self.leader_cpu: float | None = None
+        self.is_gone = False
         self.waited = 0
         self.went: tuple[int, int] | None = None
         self.listening = [HARNESS, channel]
 
     def attend(self, woken: int) -> bool:
-        """Pass on what is said, until the harness says that it is over; False if it is gone instead."""
+        """Pass on what is said; return True if the harness says that it is over, False if it is gone."""
         while True:
             self.waited = waited_ns("self")
             ready = select.select([*self.listening, woken], [], [])[0]
@@ -53,21 +52,17 @@ class Guard:
                 os.read(woken, 4096)
                 self.reap()
             if HARNESS in ready:
-                said = os.read(HARNESS, 4096)
-                if not said:
+                lines = read(HARNESS).split(b"\n")
+                if b"finish" in lines:
+                    return True
+                if lines == [b""]:
                     return False
-                for line in said.split(b"\n"):
-                    if line == b"finish":
-                        return True
-                    if line == b"go":
-                        self.go()
+                if b"go" in lines:
+                    self.go()
 
     def hear(self, now: int) -> None:
         """Pass on what the measured process said; of a flood the last progress, and each moment once."""
-        try:
-            block = os.read(self.channel, 65536)
-        except OSError:
-            block = b""
+        block = read(self.channel)
         if not block:
             self.listening.remove(self.channel)  # it is about to be gone, or a trainer meddled
             return
@@ -77,14 +72,14 @@ class Guard:
             at, waited = self.went
             tell(b"%d %d %b" % (now, min(now - at, waited_ns(str(self.leader)) - waited), BEGUN))
             self.went = None
-        told = {line.partition(b" ")[0]: line for line in lines if len(line) < MOST_IN_A_LINE}
+        moments = {line.partition(b" ")[0]: line for line in lines if len(line) < MOST_IN_A_LINE}
         progress = [line for line in lines if line.removesuffix(b" bytes").isdigit() and len(line) < 25][-1:]
         waited = waited_ns("self") - self.waited
-        for line in progress + [told[moment] for moment in ANSWERED if moment in told]:
+        for line in progress + [moments[name] for name in ANSWERED if name in moments]:
             tell(b"%d %d %b" % (now, waited, line))
 
     def go(self) -> None:
-        """Answer the measured process; the clock is read before, so that nothing of its call is missed."""
+        """Answer the measured process; the clock is read before, so nothing of its call is missed."""
         waited = waited_ns(str(self.leader))
         self.went = time.perf_counter_ns(), waited
         tell(b"%d 0 went" % self.went[0])
@@ -92,21 +87,29 @@ class Guard:
             os.write(self.channel, b".")
 
     def reap(self) -> None:
-        """Take the accounts of those that have ended: the measured process, and what became the guard's own."""
+        """Take the accounts of those that have ended: the measured process, and orphans."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 ended, status, usage = os.wait4(-1, os.WNOHANG)
                 if ended == 0:
                     return
                 if ended == self.leader:
-                    self.leader_cpu = usage.ru_utime + usage.ru_stime
+                    self.is_gone = True
                     if self.channel in self.listening:
                         self.hear(time.perf_counter_ns())
-                    tell(b"gone %d %.9f" % (status, self.leader_cpu))
+                    tell(b"gone %d %.9f" % (status, usage.ru_utime + usage.ru_stime))
+
+
+def read(descriptor: int) -> bytes:
+    """Return what is to be read; nothing if the other end is gone, also with something unread."""
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""
 
 
 def waited_ns(process: str) -> int:
-    """For how long a process has been ready to run without running; 0 where nothing tells."""
+    """Return for how long a process has been ready to run without running; 0 if the system does not say."""
     try:
         with open(f"/proc/{process}/schedstat", "rb") as file:  # noqa: PTH123
             return int(file.read().split()[1])
@@ -120,7 +123,7 @@ def tell(line: bytes) -> None:
 
 
 def system_call_prctl(option: int, value: int) -> None:
-    """Linux's prctl; nothing elsewhere."""
+    """Call Linux's prctl; do nothing elsewhere."""
     if sys.platform == "linux":
         import ctypes
 
@@ -128,43 +131,27 @@ def system_call_prctl(option: int, value: int) -> None:
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def start(command: list[str], standard_input: int, channel: int, group: str) -> int:
+def start(command: list[str], standard_input: int, channel: int) -> subprocess.Popen[bytes]:
     """Start the measured process in a session of its own; it dies with the guard."""
-    reading, writing = os.pipe()
     guard = os.getpid()
-    process = os.fork()
-    if process == 0:
-        try:
-            os.setsid()
-            if group:
-                with contextlib.suppress(OSError), open(group, "wb", buffering=0) as members:  # noqa: PTH123
-                    members.write(b"0")
-            system_call_prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
-            if os.getppid() != guard:
-                os._exit(1)
-            os.dup2(standard_input, 0)
-            os.set_inheritable(channel, True)
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, [])
-            os.execvp(command[0], command)
-        except OSError as error:
-            os.write(writing, b"%d" % (error.errno or 0))
-        finally:
-            os._exit(127)
-    os.close(writing)
-    failure = os.read(reading, 16)
-    os.close(reading)
-    if failure:
-        os.waitpid(process, 0)
-        tell(b"failed " + failure)
+
+    def die_with_the_guard() -> None:
+        system_call_prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != guard:
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+    try:
+        return subprocess.Popen(
+            command, stdin=standard_input, pass_fds=[channel], start_new_session=True, preexec_fn=die_with_the_guard
+        )
+    except OSError as error:
+        tell(b"failed %d" % (error.errno or 0))
         sys.exit(0)
-    return process
 
 
 def end_all() -> None:
-    """End every descendant. Halted first, for what forks can outrun who only kills; the orphans of each come here."""
+    """End every descendant. They are halted first, for what forks can outrun who only kills."""
     halted: set[int] = set()
     while fresh := descendants() - halted:
         for number in fresh:
@@ -185,9 +172,9 @@ def send(number: int, what: signal.Signals) -> None:
 
 
 def descendants() -> set[int]:
-    """The numbers of all processes below this one; where there is no /proc, none beside the measured process.
+    """Return the numbers of all living processes below this one; none if there is no /proc.
 
-    One that has ended is none of them, but its children are: for a moment they are still said to be below it.
+    A process that has ended is not one of them, but its children are: for a moment they still name it as parent.
     """
     parents, ended = {}, set()
     with contextlib.suppress(OSError):
@@ -198,29 +185,30 @@ def descendants() -> set[int]:
                     parents[int(name)] = int(fields[1])
                     if fields[0] in (b"Z", b"X"):
                         ended.add(int(name))
-    found = {number for number, parent in parents.items() if parent == os.getpid()}
-    while more := {number for number, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - ended
+    below = {number for number, parent in parents.items() if parent == os.getpid()}
+    while more := {number for number, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below - ended
 
 
 def main() -> None:
     standard_input, channel, theirs = map(int, sys.argv[1:4])
-    folder, group, *command = sys.argv[4:]
+    folder, *command = sys.argv[4:]
     woken, waking = os.pipe()
     for descriptor in (woken, waking):
         os.set_blocking(descriptor, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
     system_call_prctl(SET_CHILD_SUBREAPER, 1)
-    leader = start(command, standard_input, theirs, group)
+    process = start(command, standard_input, theirs)  # named as long as the guard lives: else Python waits for it
+    leader = process.pid
     os.close(standard_input)
     os.close(theirs)
     os.set_blocking(channel, False)  # a process that the measured one left may hold the other end, and say nothing
     guard = Guard(channel, leader)
     tell(b"started %d" % leader)
     finished = guard.attend(woken)
-    if guard.leader_cpu is None:
+    if not guard.is_gone:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
     end_all()

@@ -1,4 +1,4 @@
-"""A guard and the process that it guards, from the harness's side: started, spoken to, heard, ended."""
+"""A measured process from the harness's side: started below a guard, spoken to, heard, watched and ended."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.measure.control_group import ControlGroup
-from harness.measure.private import PrivateFolders
-from harness.measure.processes import seen_process
+import psutil
 
 GUARD = str(Path(__file__).resolve().with_name("guard.py"))
+SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_SPEAK = 3.0
+SECONDS_TO_END = 3.0
 SECONDS_TO_CLEAR_UP = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
-HALTED = (b"T", b"t")
+SHARE_OF_TIME_FOR_SHARES = 0.02
+"""Asking for shares of memory may take this part of the time: while the kernel answers, a process cannot map memory."""
 
 
 @dataclass
-class Guarded:
-    """A guard, its measured process, and the lines between: what the guard tells, and what the process is told."""
+class GuardedProcess:
+    """A guard, its measured process and all that this has started; a context that ends everything."""
 
-    process: subprocess.Popen[bytes]
-    told: socket.socket
+    guard: subprocess.Popen[bytes]
+    heard: socket.socket
     speaking: int
     channel: int
+    stderr: BinaryIO
     leader: int | None = None
     failure: str | None = None
     exit_code: int | None = None
     cpu_seconds: float = 0.0
-    is_gone: bool = False
+    is_guard_gone: bool = False
     """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
+    members: list[psutil.Process] = field(default_factory=list)
+    peak_bytes: int = 0
+    several: bool = False
+    _spent: dict[psutil.Process, float] = field(default_factory=dict)
+    _shares_again_at: float = 0.0
     _rest: bytes = b""
 
     @classmethod
@@ -48,16 +55,15 @@ class Guarded:
         cls,
         command: Sequence[str],
         environment: Mapping[str, str],
-        private: PrivateFolders,
-        group: ControlGroup,
+        folder: Path,
         stderr: BinaryIO,
         passed: tuple[int, ...] = (),
-    ) -> Guarded:
-        """Start a guard and its process, which also gets the descriptors `passed`."""
+    ) -> GuardedProcess:
+        """Start a guard and its process, which also gets the descriptors `passed`; the guard may remove `folder`."""
         ours, guards = socket.socketpair()
         near, far = socket.socketpair()
         hearing, speaking = os.pipe()
-        arguments = [hearing, near.fileno(), far.fileno(), private.path, group.members or "", *command]
+        arguments = [hearing, near.fileno(), far.fileno(), folder, *command]
         try:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", GUARD, *map(str, arguments)],
@@ -78,38 +84,49 @@ class Guarded:
             for side in (guards, near, far):
                 side.close()
             os.close(hearing)
-        os.set_blocking(speaking, True)
-        guarded = cls(process, ours, speaking, channel)
-        while guarded.leader is None and guarded.failure is None and guarded.exit_code is None:
-            for line in guarded.lines():
-                guarded.take(line)
-        return guarded
+        os.set_blocking(speaking, False)
+        started = cls(process, ours, speaking, channel, stderr)
+        while started.leader is None and started.failure is None and started.exit_code is None:
+            for line in started.lines():
+                started.take(line)
+        return started
 
-    def __enter__(self) -> Guarded:
+    def __enter__(self) -> GuardedProcess:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wait until the guard has ended everything; it ends all by itself when the line to it is cut."""
-        self.told.close()
+        """Wait until the guard has ended everything; it does so if the line to it is cut."""
+        self.heard.close()
         os.close(self.speaking)
-        self.go_on()
+        self.guard.send_signal(signal.SIGCONT)
         try:
-            self.process.wait(SECONDS_TO_CLEAR_UP)
+            self.guard.wait(SECONDS_TO_CLEAR_UP)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.guard.kill()
+            self.guard.wait()
+
+    def wait(self, seconds: float) -> Iterator[bytes]:
+        """Yield what the measured process says within so many seconds, each line behind the guard's two numbers."""
+        if select.select([self.heard], [], [], max(0.0, seconds))[0]:
+            for line in self.lines():
+                if line[:1].isdigit():
+                    yield line
+                else:
+                    self.take(line)
 
     def lines(self) -> list[bytes]:
-        """What the guard has told; none when it is gone, which takes its process with it."""
-        block = self.told.recv(65536)
+        """Return what the guard tells; nothing if it is gone, which takes its process with it."""
+        block = b""
+        with contextlib.suppress(ConnectionError):
+            block = self.heard.recv(65536)
         if not block:
-            self.is_gone = True
+            self.is_guard_gone = True
             self.exit_code = -signal.SIGKILL if self.exit_code is None else self.exit_code
         *lines, self._rest = (self._rest + block).split(b"\n")
         return lines
 
     def take(self, line: bytes) -> None:
-        """Note how the process began or ended."""
+        """Note how the process started or ended."""
         what, *figures = line.split(b" ")
         if what == b"started":
             self.leader = int(figures[0])
@@ -119,48 +136,137 @@ class Guarded:
             self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
             self.cpu_seconds = float(figures[1])
 
-    def is_halted(self) -> bool:
-        """Whether somebody has halted the guard: it is in a session of its own, where no key of a terminal does."""
-        seen = seen_process(self.process.pid)
-        return seen is not None and seen.state in HALTED
-
-    def go_on(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGCONT)
+    def is_guard_halted(self) -> bool:
+        """Return whether somebody has halted the guard: its session is its own, so no key of a terminal does."""
+        with contextlib.suppress(psutil.Error):
+            return bool(psutil.Process(self.guard.pid).status() == psutil.STATUS_STOPPED)
+        return False
 
     def say(self, line: bytes) -> None:
+        """Tell the guard something."""
         with contextlib.suppress(OSError):  # it is gone, which is noticed where it is listened to
-            self.told.send(line + b"\n")
+            self.heard.send(line + b"\n")
 
-    def speak(self, line: bytes) -> None:
-        """To the measured process; one that does not listen hears as much as a pipe holds."""
-        os.set_blocking(self.speaking, False)
-        give_up = time.perf_counter() + SECONDS_TO_SPEAK
-        while line and time.perf_counter() < give_up:
-            with contextlib.suppress(BlockingIOError):
-                line = line[os.write(self.speaking, line) :]
-                continue
-            if self.exit_code is not None:
-                return
-            select.select([], [self.speaking], [], 0.01)
+    def speak(self, line: str) -> None:
+        """Tell the measured process a line; one that does not listen hears as much as a pipe holds."""
+        left, give_up = line.encode() + b"\n", time.perf_counter() + SECONDS_TO_SPEAK
+        with contextlib.suppress(BrokenPipeError):
+            while left and time.perf_counter() < give_up:
+                if select.select([], [self.speaking], [], SECONDS_BETWEEN_LOOKS)[1]:
+                    left = left[os.write(self.speaking, left) :]
+
+    def look(self, memory_bytes: int | None = None) -> bool:
+        """Look at all processes, and cut what they print; return whether they hold more memory than a limit."""
+        self.find_members()
+        if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
+            end = self.tail().encode()
+            self.stderr.truncate(0)
+            self.stderr.write(end)
+        return self.weigh(memory_bytes)
+
+    def find_members(self) -> None:
+        """Find the processes below the guard, and note what each has used: some end without an account."""
+        with contextlib.suppress(psutil.Error):
+            self.members = psutil.Process(self.guard.pid).children(recursive=True)
+        for member in self.members:
+            if member.pid != self.leader:
+                with contextlib.suppress(psutil.Error):
+                    self._spent[member] = sum(member.cpu_times()[:2])
+
+    def weigh(self, limit: int | None) -> bool:
+        """Note the memory that the processes hold together; return whether that is over the limit.
+
+        Pages that several processes share are divided among them, which takes the kernel long to count. Counting them
+        for each process is quick and gives no less, so it will do within the limit if shares were counted of late.
+        """
+        held = [size for size in map(resident_bytes, self.members) if size]
+        total = sum(held)
+        if len(held) > 1:
+            self.several = True
+            now = time.perf_counter()
+            if now < self._shares_again_at and (limit is None or total <= limit):
+                return False
+            total = sum(map(shared_out_bytes, self.members))
+            self._shares_again_at = now + (time.perf_counter() - now) / SHARE_OF_TIME_FOR_SHARES
+        self.peak_bytes = max(self.peak_bytes, total)
+        return limit is not None and total > limit
+
+    def cpu(self) -> Cpu:
+        """Return what the kernel says that all processes have used."""
+        self.find_members()
+        leader, of_children = cpu_seconds(self.leader)
+        _, of_orphans = cpu_seconds(self.guard.pid)
+        living = sum(sum(cpu_seconds(member.pid)) for member in self.members if member.pid != self.leader)
+        whole = leader + of_children
+        return Cpu(whole, whole + living + of_orphans, leader + sum(self._spent.values()))
+
+    def kill(self) -> None:
+        """End the measured process and what it started, as far as the harness sees it; take its account."""
+        assert self.leader is not None
+        if self.exit_code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, signal.SIGKILL)
+        give_up = time.perf_counter() + SECONDS_TO_END
+        while self.exit_code is None and time.perf_counter() < give_up:
+            if self.is_guard_halted():  # then it cannot end them itself
+                self.kill_members()
+                self.guard.send_signal(signal.SIGCONT)
+            list(self.wait(SECONDS_BETWEEN_LOOKS))
+        if self.is_guard_gone:
+            self.kill_members()
+        self.say(b"finish")
+
+    def kill_members(self) -> None:
+        if not self.is_guard_gone:
+            self.find_members()  # else those that were seen last
+        for member in self.members:
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+
+    def tail(self) -> str:
+        """Return the end of what was printed; through the open file, for its name may be gone."""
+        size = os.fstat(self.stderr.fileno()).st_size
+        length = min(size, STDERR_TAIL_BYTES)
+        return os.pread(self.stderr.fileno(), length, size - length).decode(errors="replace")
 
 
-def tell(guarded: Guarded, line: str) -> None:
-    """Send the measured process a line; one that is gone by now needs none."""
-    with contextlib.suppress(BrokenPipeError):
-        guarded.speak(line.encode() + b"\n")
+@dataclass(frozen=True)
+class Cpu:
+    """CPU seconds up to a moment: of the measured process with its children that ended, and of all it started.
+
+    `seen` is what each process was seen to have used: a child that nobody waits for is in no account.
+    """
+
+    leader: float
+    tree: float
+    seen: float
+
+    def tree_since(self, before: Cpu) -> float:
+        return max(self.tree - before.tree, self.seen - before.seen)
 
 
-def tail(file: BinaryIO) -> str:
-    """The end of what was printed, however much that was; through the open file, for its name may be gone."""
-    size = os.fstat(file.fileno()).st_size
-    kept = min(size, STDERR_TAIL_BYTES)
-    return os.pread(file.fileno(), kept, size - kept).decode(errors="replace")
+def cpu_seconds(process: int | None) -> tuple[float, float]:
+    """Return the CPU seconds of a process, to the nanosecond on Linux, and of its children that it waited for."""
+    try:
+        times = psutil.Process(process).cpu_times()
+    except psutil.Error:
+        return 0.0, 0.0
+    own, of_children = times.user + times.system, times.children_user + times.children_system
+    if sys.platform == "linux" and process is not None:
+        with contextlib.suppress(OSError):
+            own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
+    return own, of_children
 
 
-def shorten(file: BinaryIO) -> None:
-    """Keep the end of what was printed, where it would fill the disk."""
-    if os.fstat(file.fileno()).st_size > MOST_STDERR_BYTES:
-        end = tail(file).encode()
-        file.truncate(0)
-        file.write(end)
+def resident_bytes(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
+
+
+def shared_out_bytes(process: psutil.Process) -> int:
+    """Return the memory of a process, of pages that it shares only its part."""
+    with contextlib.suppress(psutil.Error):
+        memory = process.memory_full_info()
+        return int(getattr(memory, "pss", memory.uss))
+    return 0

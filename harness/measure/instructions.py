@@ -25,8 +25,6 @@ from harness.measure.process import NO_VARIABLES, Answer, Limits, OnProgress, me
 MARKED_FUNCTION = "ctermid"
 OF_THE_CALL = 2
 """The place of the call's account: the first is that of everything before."""
-WATCHING_THREAD = 2
-"""The worker's second thread, which only listens."""
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
 # The C library has functions for every generation of processors; without these features all take the same ones.
@@ -96,28 +94,22 @@ def command(valgrind: str, output: Path) -> list[str]:
         f"--log-file={folder}/valgrind.log",
         f"--callgrind-out-file={folder}/callgrind.%p",
         f"--dump-before={MARKED_FUNCTION}",
-        "--separate-threads=yes",
         "--compress-pos=yes",
         "--dump-line=no",
     ]
 
 
 def count_of_call(output: Path) -> int:
-    """The instructions between the marks, of every thread but the one that listens. Raises ValueError if unknown."""
-    accounts = [
-        (path, match["process"], int(match["part"] or 0), int(match["thread"] or 0))
-        for path in output.glob("callgrind.*")
-        if (match := re.fullmatch(r"callgrind\.(?P<process>\d+)(\.(?P<part>\d+))?(-(?P<thread>\d+))?", path.name))
-    ]
-    if len({process for _, process, _, _ in accounts}) > 1:
+    """Return the instructions between the marks. Raises ValueError if callgrind has not seen them, or is not alone."""
+    accounts = [path.name.split(".")[1:] for path in output.glob("callgrind.*")]
+    if len({process for process, *_ in accounts}) > 1:
         raise ValueError("it ran in several processes, and instructions are counted of one")
-    if max((part for _, _, part, _ in accounts), default=0) != OF_THE_CALL:
+    parts = {int(part[0]): process for process, *part in accounts if part}
+    if max(parts, default=0) != OF_THE_CALL:
         raise ValueError(
             f"callgrind has not seen the call begin once and end once; a trainer cannot call {MARKED_FUNCTION}"
         )
-    return sum(
-        total_of(path) for path, _, part, thread in accounts if part == OF_THE_CALL and thread != WATCHING_THREAD
-    )
+    return total_of(output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}")
 
 
 def total_of(path: Path) -> int:

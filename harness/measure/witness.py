@@ -1,314 +1,166 @@
-"""The two witnesses of a call: the guard's clock and the kernel's account, read where the call begins and ends.
+"""The account of a measured process: the guard's clock and the kernel's figures, taken where its call starts and ends.
 
-The measured process tells both moments and waits while they are noted. What it later says of itself must fit: neither
-more nor less time than passed, neither more nor less CPU time than the kernel gave it, none spent behind the clock, and
-before it no more than importing and being told the job take.
+The process says both moments and waits while they are noted. Its own clock must agree with the guard's, its phases must
+fit into its total, and between receiving its job and starting the call, and after the call, it may use next to no CPU
+time. Its CPU time and that of all it started is the kernel's word alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from harness.measure import disturbance
-from harness.measure.processes import Account, JobProcesses
+from harness.measure.guarded import Cpu, GuardedProcess
 
-# The worker's clock is the guard's, and runs inside of what the guard sees.
 CLOCK_TOLERANCE_SECONDS = 0.005
-# What waking up takes at either end. What is missing beyond that is added to the total.
+"""The worker's clock is the guard's, and runs inside of what the guard sees."""
+SECONDS_TO_NOTICE, SHARE_TO_NOTICE = 0.25, 0.02
+"""The guard may see a call last so much longer, on a busy machine. It counts what it cannot explain, in any case."""
 SECONDS_TO_WAKE = 0.0005
-# The kernel counts some CPU time in ticks.
-CPU_TOLERANCE_SECONDS = 0.05
-# From the moment that the one says something until the other has noted it, on a machine that has nothing else to do.
-SECONDS_TO_NOTICE = 0.03
-WITHOUT_AN_ACCOUNT_OF_WAITING = 0.25
-SHARE_THAT_MAY_DIFFER = 0.02
-# Writing the answer, and giving memory back.
-CPU_SECONDS_TO_ANSWER = 0.1
-CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE = 1e-6
-CPU_SECONDS_TO_WRITE_A_BYTE = 4e-9
-CPU_SECONDS_TO_GIVE_BACK_A_BYTE = 1e-9
-# A trainer that reads the file says afterwards how it was fed.
-CPU_SECONDS_TO_TELL_OF_FEEDING = 0.5
-# Starting and importing may cost this much more than in an empty job: caches are cold, and processors shared.
-TIMES_AN_EMPTY_JOB = 2.0
-CPU_SECONDS_BEYOND = 0.25
-CPU_SECONDS_BEYOND_FOR_A_SHORT_CALL = 0.05
-# What lies between knowing the job and the call: mapping the words, reading the merges that are inherited.
-CPU_SECONDS_TO_TAKE_UP_A_JOB = 0.02
-CPU_SECONDS_TO_INHERIT_A_BYTE = 2e-7
+SECONDS_TO_TAKE_UP_A_JOB, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
+"""The CPU time allowed between receiving the job and starting the call, and for each byte of merges inherited."""
+SECONDS_TO_ANSWER, SECONDS_TO_FREE_A_BYTE, SECONDS_TO_WRITE_A_BYTE = 0.1, 1e-9, 4e-9
+"""The CPU time allowed after the call, for each byte of memory held, and for each byte of a counter's words."""
+SECONDS_TO_TELL_OF_FEEDING = 0.5
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The guard's clock, the kernel's account and the disturbance of the machine at one moment."""
+
+    at: float
+    cpu: Cpu
+    disturbance: disturbance.Totals
 
 
 @dataclass
-class Moment(Account):
-    """What the witnesses say at one moment."""
+class ProcessAccount:
+    """The moments of one process; of a moment that a trainer repeats, the first start and the last end count."""
 
-    at: float
-    disturbance: disturbance.Totals
+    process: GuardedProcess
+    inherited_bytes: int = 0
+    started_at: float = field(default_factory=time.perf_counter)
+    received: Moment | None = None
+    begun: Moment | None = None
+    call_started_at: float | None = None
+    waited_to_begin: float | None = None
+    ended: Moment | None = None
+    waited_to_end: float = 0.0
+    held_bytes: int = 0
+    closed_at: float = 0.0
 
-    @property
-    def tree_cpu_seconds(self) -> float:
-        """Of all that was started for the job up to now."""
-        return max((self.cpu_seconds or 0.0) + self.others_cpu_seconds, self.group_cpu_seconds or 0.0)
-
-
-class Before(NamedTuple):
-    """The CPU time of a process until it imported what it measures, and of that import."""
-
-    starting: float = 0.0
-    importing: float = 0.0
-
-    def disagreement(self, alone: Before, beyond: Before) -> str | None:
-        """What took over twice as long as in an empty job, and `beyond`; None if neither did."""
-        if self.importing > TIMES_AN_EMPTY_JOB * alone.importing + beyond.importing:
-            spent = f"it used {self.importing:.3f} s of CPU time before its call"
-            return f"{spent}, and importing it takes {alone.importing:.3f} s"
-        if self.starting > TIMES_AN_EMPTY_JOB * alone.starting + beyond.starting:
-            spent = f"it used {self.starting:.3f} s of CPU time before it was imported"
-            return f"{spent}, and starting takes {alone.starting:.3f} s"
-        return None
-
-
-class Witness:
-    """Watches one process from its start to its end."""
-
-    def __init__(self, process: int) -> None:
-        self.process = process
-        self.started = time.perf_counter()
-        self.loaded: Moment | None = None
-        self.told: Moment | None = None
-        self.begun: Moment | None = None
-        self.inherited_bytes = 0
-        self.going = False
-        self.waited_to_begin: float | None = None
-        self.waited_to_hear = 0.0
-        self.ended: Moment | None = None
-        self.closed = self.started
-        self.whole_cpu_seconds = 0.0
-        self.held_bytes = 0
-        """The most memory that its processes were seen to hold."""
-        self.most_bytes = 0
-        """The same, or what the kernel says was the most that the process itself held."""
-
-    def ready(self, processes: JobProcesses) -> None:
-        """The process is about to import what it measures; only the first time counts."""
-        if self.loaded is None:
-            self.loaded = self.moment(processes)
-
-    def imported(self, processes: JobProcesses) -> bool:
-        """The process says that it has imported its code, and is to be told its job; whether for the first time."""
-        if self.told is not None:
+    def receive(self) -> bool:
+        """Note that the process is about to get its job; return False if it has it."""
+        if self.received is not None:
             return False
-        self.told = self.moment(processes)
+        self.received = self.moment()
         return True
 
-    def begin(self, processes: JobProcesses) -> None:
-        """The call begins; only the first time counts, for a trainer can say so as well."""
+    def begin(self) -> None:
         if self.begun is None:
-            self.begun = self.moment(processes)
+            self.begun = self.moment()
 
     def went(self, at: float) -> None:
-        """The process was told to go on; after it asked to begin, that is where its call starts."""
-        if self.begun is not None and not self.going:
-            self.begun.at, self.going = at, True
+        """Note when the process was told to go on; after it said that its call starts, that is the start."""
+        if self.begun is not None and self.call_started_at is None:
+            self.call_started_at = at
 
     def has_begun(self, waited: float) -> None:
-        """The process is running again, after it has `waited` for a processor."""
-        if self.going and self.waited_to_begin is None:
+        """Note for how long the process then waited for a processor."""
+        if self.call_started_at is not None and self.waited_to_begin is None:
             self.waited_to_begin = waited
 
-    def end(self, processes: JobProcesses, at: float, waited: float) -> None:
-        """The call has ended, and the guard had `waited` for a processor when it heard; the last time counts."""
-        self.ended = self.moment(processes)
-        self.ended.at = at
-        self.waited_to_hear = waited
-        processes.weigh(None)
-        self.held_bytes = processes.peak_bytes
-        self.most_bytes = max(self.held_bytes, most_bytes_of(self.process))
+    def end(self, at: float, waited: float) -> None:
+        """Note that the call has ended; the guard had `waited` for a processor when it heard."""
+        self.ended, self.waited_to_end = self.moment(at), waited
+        self.process.weigh(None)
+        self.held_bytes = max(self.process.peak_bytes, most_bytes_of(self.process.leader))
 
-    def close(self, cpu_seconds: float) -> None:
-        """The process is gone, the kernel's account of it complete."""
-        self.whole_cpu_seconds = cpu_seconds
-        self.closed = time.perf_counter()
-
-    def moment(self, processes: JobProcesses) -> Moment:
-        return Moment(disturbance=disturbance.totals(), **vars(processes.account()), at=time.perf_counter())
+    def moment(self, at: float | None = None) -> Moment:
+        return Moment(time.perf_counter() if at is None else at, self.process.cpu(), disturbance.totals())
 
     @property
-    def before_cpu_seconds(self) -> float:
-        """The CPU time of importing: until the process was told its job, or its end where that came before."""
-        if self.loaded is not None and self.told is None:
-            return max(0.0, self.whole_cpu_seconds - (self.loaded.cpu_seconds or 0.0))
-        return cpu_of_tree(self.loaded, self.told) or 0.0
-
-    @property
-    def before(self) -> Before:
-        """What went before the job was told: Python's start, with whatever a `.pth` file has it run, and the import."""
-        return Before(self.loaded.tree_cpu_seconds if self.loaded is not None else 0.0, self.before_cpu_seconds)
-
-    def work_before_the_call(self, in_empty_jobs: Iterable[Before]) -> str | None:
-        """Whether the process worked before it was told its job, beyond what the same takes in an empty job.
-
-        `in_empty_jobs` is the most that is known, and each next one is asked for only while there is doubt: an honest
-        trainer is not to suffer for an empty job that was quick. A short call may have little more than itself in its
-        import, or all of its work would fit there.
-        """
-        call = cpu_of_tree(self.begun, self.ended)
-        short = max(CPU_SECONDS_BEYOND_FOR_A_SHORT_CALL, self.whole_cpu_seconds if call is None else call)
-        beyond = Before(CPU_SECONDS_BEYOND, min(CPU_SECONDS_BEYOND, short))
-        told = None
-        for alone in in_empty_jobs:
-            told = self.before.disagreement(alone, beyond)
-            if told is None:
-                break
-        return told
-
-    def correct(self, answer: dict[str, Any]) -> None:
-        """Set right what can be: the CPU time is the whole tree's, and the total no less than the guard saw.
-
-        What either had to wait for a processor at the ends of the call is taken off. A rest that nobody can explain is
-        counted, so that a trainer that turns its clock back gains nothing.
-        """
-        seen = self.record()["witness"]
-        answer["cpu_seconds"] = max(answer["cpu_seconds"], seen["cpu_seconds"])
-        least = seen["wall_seconds"] - (self.waited_to_begin or 0.0) - self.waited_to_hear
-        if answer["total"] < least - SECONDS_TO_WAKE:
-            answer["total"] = least
+    def import_cpu_seconds(self) -> float:
+        return self.process.cpu_seconds if self.received is None else self.received.cpu.tree
 
     def record(self) -> dict[str, Any]:
-        """The keys `witness` and `disturbance` of an answer."""
+        """Return the keys `witness` and `disturbance` of an answer; without the latter if the call was not seen."""
+        before = {"import_cpu_seconds": self.import_cpu_seconds}
+        start = self.started_at if self.call_started_at is None else self.call_started_at
         if self.begun is None or self.ended is None:
-            lasted = self.closed - (self.begun.at if self.begun else self.started)
-            whole = {"wall_seconds": lasted, "cpu_seconds": self.whole_cpu_seconds, "whole_process": True}
-            return {"witness": {**whole, "import_cpu_seconds": self.before_cpu_seconds}}
-        cpu = cpu_of_tree(self.begun, self.ended)
+            whole = {"wall_seconds": self.closed_at - start, "cpu_seconds": self.process.cpu_seconds}
+            return {"witness": {**whole, "whole_process": True, **before}}
+        call = {"wall_seconds": self.ended.at - start, "cpu_seconds": self.ended.cpu.tree_since(self.begun.cpu)}
         return {
-            "witness": {
-                "wall_seconds": self.ended.at - self.begun.at,
-                "cpu_seconds": cpu if cpu is not None else self.whole_cpu_seconds,
-                "whole_process": cpu is None,
-                "import_cpu_seconds": self.before_cpu_seconds,
-            },
+            "witness": {**call, "whole_process": False, **before},
             "disturbance": disturbance.difference(self.begun.disturbance, self.ended.disturbance),
         }
 
-    def cpu_of_call(self) -> float | None:
-        """What the kernel gave the process, and those of its children that have ended, while the call went on."""
-        return cpu_of_process(self.begun, self.ended)
+    def check(self, answer: dict[str, Any]) -> str | None:
+        """Set an answer's CPU time and total right; return what contradicts it, None if nothing does.
 
-    def disagreement(self, answer: dict[str, Any]) -> str | None:
-        """What speaks against an answer with a total; None if nothing does."""
+        What the guard or the process had to wait for a processor at the ends of the call is no time of the call. A rest
+        that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
+        """
+        seen = self.record()["witness"]
+        answer["cpu_seconds"] = seen["cpu_seconds"]
         if self.begun is None:
             return None if answer["status"] == "timeout" else "its parent has not heard that its call began"
-        said = self.record()["witness"]
-        return (
-            disagreement_of_phases(answer)
-            or disagreement_of_clocks(answer["total"], said["wall_seconds"], self.unsure_seconds())
-            or disagreement_of_accounts(answer["cpu_seconds"], said["cpu_seconds"], self.cpu_of_call())
-            or self.work_on_the_job_before_the_call()
-            # A call that was stopped has not returned: it goes on while its answer is written.
-            or (None if answer["status"] == "timeout" else self.work_behind_the_clock(answer))
-        )
+        least = seen["wall_seconds"] - (self.waited_to_begin or 0.0) - self.waited_to_end
+        reason = contradiction(answer, seen["wall_seconds"], least) or self.hidden_work(answer)
+        if answer["total"] < least - SECONDS_TO_WAKE:
+            answer["total"] = least
+        return reason
 
-    def work_on_the_job_before_the_call(self) -> str | None:
-        """Whether the process worked between being told its job and its call, beyond what taking it up takes.
-
-        A trainer can say by itself that it has been imported, and so hear of its job while it still is.
-        """
-        spent = cpu_of_tree(self.told, self.begun) or 0.0
-        allowed = CPU_SECONDS_TO_TAKE_UP_A_JOB + CPU_SECONDS_TO_INHERIT_A_BYTE * self.inherited_bytes
-        return f"it used {spent:.3f} s of CPU time when it knew its job, before its call" if spent > allowed else None
-
-    def unsure_seconds(self) -> float:
-        """How much longer than the call the parent may have seen it last, when both had to wait for a processor."""
-        if self.begun is None or self.ended is None:
-            return WITHOUT_AN_ACCOUNT_OF_WAITING
-        waits = [self.begun.waited, self.ended.waited]
-        if waits[0] is None or waits[1] is None:
-            return WITHOUT_AN_ACCOUNT_OF_WAITING
-        stolen = disturbance.difference(self.begun.disturbance, self.ended.disturbance)["steal_seconds"]
-        return SECONDS_TO_NOTICE + waits[1] - waits[0] + (stolen or 0.0)
-
-    def work_behind_the_clock(self, answer: dict[str, Any]) -> str | None:
-        """Whether the process went on working when its call had returned, beyond what an answer takes."""
-        if self.ended is None or self.ended.cpu_seconds is None:
+    def hidden_work(self, answer: dict[str, Any]) -> str | None:
+        """Return how much CPU time the process used outside its call, if that is more than a job takes."""
+        assert self.begun is not None
+        before = 0.0 if self.received is None else self.begun.cpu.tree_since(self.received.cpu)
+        allowed = SECONDS_TO_TAKE_UP_A_JOB + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
+        if before > allowed:
+            return f"{spent(before)} between receiving the job and starting the call; {at_most(allowed)}"
+        if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
             return None
-        behind = self.whole_cpu_seconds - self.ended.cpu_seconds
-        allowed = (
-            CPU_SECONDS_TO_ANSWER
-            + CPU_SECONDS_TO_ANSWER_FOR_EACH_MERGE * (answer.get("merges_done") or 0)
-            + CPU_SECONDS_TO_WRITE_A_BYTE * sum((answer.get("words") or {}).get("sizes", {}).values())
-            + CPU_SECONDS_TO_GIVE_BACK_A_BYTE * self.held_bytes
-            + (CPU_SECONDS_TO_TELL_OF_FEEDING if answer.get("from_file") else 0.0)
-        )
-        return f"it used {behind:.3f} s of CPU time when its call had returned" if behind > allowed else None
+        after = self.process.cpu_seconds - self.ended.cpu.leader
+        words = sum((answer.get("words") or {}).get("sizes", {}).values())
+        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.held_bytes + SECONDS_TO_WRITE_A_BYTE * words
+        allowed += SECONDS_TO_TELL_OF_FEEDING * bool(answer.get("from_file"))
+        return f"{spent(after)} after its call; {at_most(allowed)}" if after > allowed else None
 
 
-def cpu_of_process(first: Moment | None, last: Moment | None) -> float | None:
-    """What the kernel gave the process, and those of its children that have ended, between two moments."""
-    if first is None or last is None or first.cpu_seconds is None or last.cpu_seconds is None:
-        return None
-    return last.cpu_seconds - first.cpu_seconds
+def contradiction(answer: dict[str, Any], wall: float, least: float) -> str | None:
+    """Return what is impossible in an answer whose call its guard saw last `wall` seconds, and `least` at least.
 
-
-def cpu_of_tree(first: Moment | None, last: Moment | None) -> float | None:
-    """What the kernel gave to all that was started for the job between two moments."""
-    own = cpu_of_process(first, last)
-    if own is None or first is None or last is None:
-        return None
-    tree = own + max(0.0, last.others_cpu_seconds - first.others_cpu_seconds)
-    # One that has left the group, and that nobody waited for, is known as it was last seen.
-    seen = last.own_cpu_seconds - first.own_cpu_seconds + last.seen_cpu_seconds - first.seen_cpu_seconds
-    tree = max(tree, seen)
-    if first.group_cpu_seconds is not None and last.group_cpu_seconds is not None:
-        tree = max(tree, last.group_cpu_seconds - first.group_cpu_seconds)
-    return tree
-
-
-def disagreement_of_clocks(total: float, wall: float, unsure: float) -> str | None:
-    """Whether the total is longer than the parent saw the call last, or shorter by more than noticing it can take.
-
-    >>> disagreement_of_clocks(1.0, 1.001, 0.03)
-    >>> disagreement_of_clocks(0.1, 2.0, 0.03)
+    >>> contradiction({"total": 1.0, "seconds": {"init": 0.9}}, 1.001, 1.0)
+    >>> contradiction({"total": 0.1, "seconds": {}}, 2.0, 1.9)
     'its clock shows 0.100 s, its parent saw 2.000 s pass'
-    """
-    if -CLOCK_TOLERANCE_SECONDS <= wall - total <= unsure + SHARE_THAT_MAY_DIFFER * wall:
-        return None
-    return f"its clock shows {total:.3f} s, its parent saw {wall:.3f} s pass"
-
-
-def disagreement_of_accounts(claimed: float, most: float, least: float | None) -> str | None:
-    """Whether the CPU time claimed is more than the kernel gave to all its processes, or less than to itself alone.
-
-    >>> disagreement_of_accounts(1.0, 1.01, 1.0)
-    >>> disagreement_of_accounts(0.0, 1.0, 1.0)
-    'it claims 0.000 s of CPU time, the kernel gave it 1.000 s'
-    """
-    given = None
-    if claimed > most + CPU_TOLERANCE_SECONDS:
-        given = most
-    elif least is not None and claimed < least * (1 - SHARE_THAT_MAY_DIFFER) - CPU_TOLERANCE_SECONDS:
-        given = least
-    return None if given is None else f"it claims {claimed:.3f} s of CPU time, the kernel gave it {given:.3f} s"
-
-
-def disagreement_of_phases(answer: dict[str, Any]) -> str | None:
-    """Whether an answer's own phases do not fit into its total.
-
-    >>> disagreement_of_phases({"total": 1.0, "seconds": {"init": 0.9, "max": 0.9}})
+    >>> contradiction({"total": 1.0, "seconds": {"init": 0.9, "max": 0.9}}, 1.0, 1.0)
     'its phases claim 1.800 s of the 1.000 s there were'
     """
-    total, seconds = answer["total"], answer["seconds"]
-    spent = sum(seconds.values())
-    if spent > total + CLOCK_TOLERANCE_SECONDS or min([0.0, *seconds.values()]) < -CLOCK_TOLERANCE_SECONDS:
-        return f"its phases claim {spent:.3f} s of the {total:.3f} s there were"
+    total, phases = answer["total"], sum(answer["seconds"].values())
+    if phases > total + CLOCK_TOLERANCE_SECONDS:
+        return f"its phases claim {phases:.3f} s of the {total:.3f} s there were"
+    if total > wall + CLOCK_TOLERANCE_SECONDS or total < least - SECONDS_TO_NOTICE - SHARE_TO_NOTICE * wall:
+        return f"its clock shows {total:.3f} s, its parent saw {wall:.3f} s pass"
     return None
 
 
-def most_bytes_of(process: int) -> int:
-    """The most memory that a process has held, as the kernel tells; it can have that forgotten."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", disturbance.content(f"/proc/{process}/status"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+def spent(seconds: float) -> str:
+    return f"{seconds:.3f} s of CPU time"
+
+
+def at_most(seconds: float) -> str:
+    return f"at most {seconds:.3f} s is allowed"
+
+
+def most_bytes_of(process: int | None) -> int:
+    """Return the most memory that a living process has held, by the kernel; 0 if it does not say."""
+    with contextlib.suppress(OSError):
+        match = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+        return int(match[1]) * 1024 if match else 0
+    return 0

@@ -27,6 +27,32 @@ WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
 
 
+class RecordingMeter(Meter):
+    """A meter that also remembers how it was used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.follow_calls = 0
+        self.lengths_at_update: list[int] = []
+
+    def lap(self, phase: str) -> None:
+        super().lap(phase)
+        if phase == "update":
+            self.lengths_at_update.append(len(self.followed))
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        super().follow(merges)
+        self.follow_calls += 1
+
+
+class RefusingMeter(RecordingMeter):
+    """A meter that answers every question whether to go on with no."""
+
+    def progress(self, done: int) -> bool:
+        super().progress(done)
+        return False
+
+
 class Counterexample(Protocol):
     """An input that shows a failure; it can be made small and written as a test."""
 

@@ -20,6 +20,7 @@ from harness.proof.checks import (
     Check,
     CheckFailed,
     CheckSkipped,
+    RecordingMeter,
     Words,
     accepts,
     expect_phases,
@@ -29,7 +30,6 @@ from harness.proof.checks import (
 )
 from harness.proof.counterexamples import WrongFile, shown_by
 from harness.proof.file_cases import FILE_CASES, FileCase
-from harness.worker.meters import RecordingMeter
 from variants.contract import COUNTING_PHASES, Corpus, InvalidText, Meter, Unavailable, WordCounts
 
 Count = Callable[..., Any]

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 import select
-import signal
 import socket
 import sys
 import tempfile
@@ -29,12 +28,9 @@ from harness.common import errors, registry
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.measure.answers import without_answer
-from harness.measure.control_group import ControlGroup
-from harness.measure.guarded import Guarded, shorten, tail
-from harness.measure.page_cache import WARM
-from harness.measure.private import PACKAGES, PrivateFolders
-from harness.measure.process import Limits, import_from, killed_for_memory, measure
-from harness.measure.processes import MARK, JobProcesses
+from harness.measure.guarded import GuardedProcess
+from harness.measure.process import Limits, import_from, killed_for_memory, measure, worker_environment
+from harness.measure.sandbox import WARM, Sandbox
 from harness.proof import IDENTICAL
 from harness.proof.checks import WIDTHS, Check, Outcome, outcome_of, shown
 from harness.proof.counter import counter_checks, random_text
@@ -214,31 +210,27 @@ class Suite:
 
     def __enter__(self) -> Suite:
         with contextlib.ExitStack() as opened:
-            self.stderr = opened.enter_context(tempfile.TemporaryFile(buffering=0))
-            private = opened.enter_context(PrivateFolders())
-            private.give_tables()
-            group = opened.enter_context(ControlGroup())
+            stderr = opened.enter_context(tempfile.TemporaryFile(buffering=0))
+            sandbox = opened.enter_context(Sandbox())
+            sandbox.give_tables()
             self.line, theirs = socket.socketpair()
             opened.callback(self.line.close)
-            usual = [place for place in (str(PACKAGES), os.environ.get("PYTHONPATH")) if place]
-            environment = {**os.environ, **private.environment(), "PYTHONPATH": os.pathsep.join(usual)}
-            environment[MARK] = mark = str(private.path)
             values = [tie_break.value for tie_break in self.request.tie_breaks]
             job = {
                 **asdict(self.request),
                 "tie_breaks": values,
                 "import_from": import_from(),
-                "folder": private.working,
+                "folder": sandbox.working,
             }
             with theirs:
                 os.set_inheritable(theirs.fileno(), True)
                 command = [sys.executable, "-c", CHILD, str(theirs.fileno()), json.dumps(job)]
-                started = Guarded.start(command, environment, private, group, self.stderr, (theirs.fileno(),))
+                environment = worker_environment(sandbox, None)
+                started = GuardedProcess.start(command, environment, sandbox.path, stderr, (theirs.fileno(),))
             self.guarded = opened.enter_context(started)
             if self.guarded.leader is None:
                 raise Refusal(f"the child process cannot be started: {self.guarded.failure}", errors.UNMEASURED)
-            self.processes = JobProcesses(self.guarded.leader, mark, guard=self.guarded.process.pid, group=group)
-            opened.callback(self.end)
+            opened.callback(self.guarded.kill)
             self.out_of_memory_before = killed_for_memory()
             self.lines = self.told()
             self.begin()
@@ -311,7 +303,7 @@ class Suite:
                 if "done" in told:
                     return
                 yield told
-            ready, _, _ = select.select([self.line, self.guarded.told], [], [], SECONDS_BETWEEN_LOOKS)
+            ready, _, _ = select.select([self.line, self.guarded.heard], [], [], SECONDS_BETWEEN_LOOKS)
             block = self.line.recv(1 << 20) if self.line in ready else b""
             came += block
             if ready and not block:  # it has cut its line, or the guard tells of its end
@@ -319,11 +311,9 @@ class Suite:
             self.look(time.monotonic() - since, len(came))
 
     def look(self, seconds: float, waiting: int) -> None:
-        self.processes.look()
-        shorten(self.stderr)
         if waiting > LONGEST_LINE:
             raise BrokeDown(NO_OUTCOME)
-        if self.processes.weigh(MEMORY_BYTES):
+        if self.guarded.look(MEMORY_BYTES):
             raise BrokeDown(f"its processes held over {MEMORY_BYTES >> 30} GiB of memory")
         limit = SECONDS_FOR_A_CHECK if self.checks else SECONDS_FOR_AN_IMPORT
         if seconds > limit:
@@ -332,25 +322,15 @@ class Suite:
     def how_it_ended(self) -> str:
         give_up = time.monotonic() + SECONDS_TO_TELL_OF_ITS_END
         while self.guarded.exit_code is None and (left := give_up - time.monotonic()) > 0:
-            if select.select([self.guarded.told], [], [], left)[0]:
-                for line in self.guarded.lines():
-                    self.guarded.take(line)
+            list(self.guarded.wait(left))
         if self.guarded.exit_code is None:
             return "it closed the line to its judge"
         ran_out = killed_for_memory() > self.out_of_memory_before
         return str(without_answer(self.guarded.exit_code, ran_out)["reason"])
 
-    def end(self) -> None:
-        """End everything that it started."""
-        assert self.guarded.leader is not None
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.guarded.leader, signal.SIGKILL)
-        self.processes.end()
-        self.guarded.say(b"finish")
-
     def printed(self) -> str:
         """The end of what the target has printed."""
-        return tail(self.stderr).strip()
+        return self.guarded.tail().strip()
 
 
 def show(line: str) -> None:

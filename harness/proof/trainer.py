@@ -15,6 +15,8 @@ from harness.proof.checks import (
     Check,
     CheckFailed,
     CheckSkipped,
+    RecordingMeter,
+    RefusingMeter,
     Words,
     accepts,
     expect_merges,
@@ -25,7 +27,6 @@ from harness.proof.checks import (
     to_exhaustion,
 )
 from harness.proof.counterexamples import WrongWords, shown_by
-from harness.worker.meters import RecordingMeter, RefusingMeter
 from variants.contract import GREATEST_BYTES, PHASES, Merge, Meter, TieBreak, WordCounts
 
 Train = Callable[..., Any]

@@ -24,8 +24,8 @@ from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile
 from harness.corpora.cards import is_table
 from harness.measure.environment import memory_bytes
-from harness.measure.page_cache import COLD, WARM
 from harness.measure.process import Answer, Limits
+from harness.measure.sandbox import COLD, WARM
 from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
 from harness.runs.settings import affinity_of, threads_of
 from harness.worker.calling import OWN

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.common.units import bytes_text, count_text, counted_text
-from harness.measure.page_cache import COLD, WARM
+from harness.measure.sandbox import COLD, WARM
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]

@@ -1,9 +1,8 @@
-"""The measured process: reads one job from standard input, calls one counter or trainer, writes one answer.
+"""The measured process: imports a target, reads the job, calls one counter or trainer, writes one answer.
 
-Run as `python -m harness.worker`. It imports the standard library and the job's target, nothing else, so that it is
-small, starts at once and runs under any interpreter. A thread looks after the rest ten times a second: it reports
-progress, keeps the curve, hears what the job is, obeys a request to stop, and ends the whole group of processes when
-the parent is gone.
+Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any interpreter. The job
+is read after the import, so an import cannot know it. A thread looks up ten times a second: it reports progress, keeps
+the curve, obeys a request to stop, and ends the whole process group if the parent is gone.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.worker import word_store
-from harness.worker.account import account, memory_status, since
 from harness.worker.calling import (
     OWN,
+    PhasedMeter,
+    StoppableMeter,
     arguments_for,
     expect_merges,
     expect_word_counts,
@@ -39,53 +39,53 @@ from harness.worker.calling import (
     resolve,
     shortened,
 )
-from harness.worker.channel import BEGIN, BEGUN, END, IMPORTED, READY, Channel
 from harness.worker.merges_bytes import merges_from_bytes, packed
-from harness.worker.meters import PhasedMeter, StoppableMeter
 from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
 
-CURVE_POINTS = 256
+IMPORTED, BEGIN, BEGUN, END = b"imported", b"begin", b"begun", b"end"
+"""What the process tells its parent of itself; the parent answers all of them but BEGUN."""
+SECONDS_FOR_A_REPLY = 5.0
 SECONDS_TO_STOP = 1.0
+SECONDS_BETWEEN_LOOKS = 0.1
+CURVE_POINTS = 256
 CLOCK_ERROR = 1e-4
 LARGEST_TALLY = 2**63
 LONGEST_REASON = 2000
 BACKSTOP_BYTES = 256 << 20
-# Taken before anything of the job is imported, so that nothing it replaces can reach the total.
+COUNTED = {
+    "involuntary_switches": "ru_nivcsw",
+    "voluntary_switches": "ru_nvcsw",
+    "minor_faults": "ru_minflt",
+    "major_faults": "ru_majflt",
+}
+# Taken before the job's code is imported, so nothing it replaces can reach the total.
 clock = time.perf_counter
 HERE = __file__.rpartition(os.sep)[0]
 IMPORTING = importlib.__file__.rpartition(os.sep)[0]
 
 
 def main() -> None:
-    """Start, import the target, be told the rest of the job, call the target, answer."""
+    """Import the target, read the rest of the job, call the target, answer."""
     job = json.loads(read_line(0))
     control = take_standard_streams()
     channel = Channel(job["channel"])
     sys.path[:0] = job["import_from"]
-    os.chdir(job["folder"])  # it may have been started elsewhere
+    os.chdir(job["folder"])
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
     if job.get("affinity") is not None:
         os.sched_setaffinity(0, job["affinity"])
-    measured = Measured(job, channel)
-    threading.Thread(target=measured.watch, args=(control,), daemon=True).start()
-    if job.get("compiled") is not None:
-        sys.pycache_prefix = job["compiled"]
-    channel.witnessed(READY)
+    measured = Measured(job, control, channel)
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # a trainer may have closed it, or put anything in its place
+        with contextlib.suppress(BaseException):  # a trainer may have closed or replaced it
             stream.flush()
-    # Not a plain return: a thread that a trainer left behind must not keep the process alive.
-    os._exit(0)
+    os._exit(0)  # a thread that a trainer left must not keep the process alive
 
 
 def take_standard_streams() -> int:
-    """Move what the parent says out of the trainer's way: it and its children may read and print as they like.
-
-    What is printed goes where standard error goes, there is nothing to read. Returns where the parent is heard now.
-    """
+    """Return a new descriptor of the parent's pipe; the trainer reads nothing, and prints to standard error."""
     control = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -95,14 +95,14 @@ def take_standard_streams() -> int:
 
 
 def set_backstop(limit: int) -> None:
-    """A limit on what grows faster than the parent looks; not RLIMIT_AS, which refuses large mappings."""
+    """Limit what grows faster than the parent looks; RLIMIT_AS would refuse large mappings of files."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def read_line(descriptor: int) -> bytes:
-    """One line, byte by byte: what follows it belongs to the watching thread."""
+    """Return one line, read byte by byte: the next one may be for another reader."""
     line = b""
     while not line.endswith(b"\n"):
         block = os.read(descriptor, 1)
@@ -112,11 +112,36 @@ def read_line(descriptor: int) -> bytes:
     return line
 
 
-class Measured:
-    """One call of a counter or trainer, and what is known of it at any moment."""
+class Channel:
+    """The process's end of a pair of sockets; a trainer that closes or replaces it silences it."""
 
-    def __init__(self, job: dict[str, Any], channel: Channel) -> None:
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        self.file = os.fstat(descriptor)
+
+    def say(self, word: bytes) -> bool:
+        """Tell the parent a word; return False if that is impossible."""
+        with contextlib.suppress(OSError):  # closed, or full because the parent is halted
+            if os.path.samestat(os.fstat(self.descriptor), self.file):
+                return os.write(self.descriptor, word + b"\n") > 0
+        return False
+
+    def witnessed(self, moment: bytes) -> None:
+        """Tell the parent of a moment, and wait until it has read its clock and its accounts."""
+        if self.say(moment):
+            with contextlib.suppress(OSError):
+                select.select([self.descriptor], [], [], SECONDS_FOR_A_REPLY)
+                os.read(self.descriptor, 1)
+
+
+class Measured:
+    """One call of a counter or trainer, and its state at any moment."""
+
+    def __init__(self, job: dict[str, Any], control: int, channel: Channel) -> None:
         self.job = job
+        self.control = control
         self.channel = channel
         self.process, self.parent = os.getpid(), os.getppid()
         self.output = Path(job["output"])
@@ -127,20 +152,18 @@ class Measured:
         self.tie_break: str | None = None
         self.writing = threading.Lock()
         self.begun = False
-        self.told = threading.Event()
-        """Whether the rest of the job has come: what the words are, and what to make of them."""
         self.started = clock()
-        self.before = account()
+        self.before = counted()
 
     def run(self) -> dict[str, Any]:
-        """Call the target; every way it can end is an answer."""
+        """Import and call the target; every way in which that ends is an answer."""
         try:
             target = resolve(self.job["target"])
             prepare(target)
             self.channel.witnessed(IMPORTED)
-            if self.job["kind"] == "import":
-                return {"status": "skipped", "reason": "it was to be imported only"}
-            self.told.wait()
+            self.job.update(json.loads(read_line(self.control)))
+            if not self.job.get("counts_instructions"):  # whatever another thread does would be counted
+                threading.Thread(target=self.watch, daemon=True).start()
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
         except Unavailable as reason:
             return {"status": "skipped", "reason": str(reason)[:LONGEST_REASON] or "it does not say why"}
@@ -159,8 +182,8 @@ class Measured:
         self.begin()
         word_counts = counter(*positional, **keywords)
         self.mark()
-        if self.meter.told:
-            return {**self.figures("threads" in keywords), "status": "stopped"}  # it has not counted all there is
+        if self.meter.refused:
+            return {**self.figures("threads" in keywords), "status": "stopped"}  # it has not counted everything
         expect_word_counts(word_counts)
         answer = self.figures("threads" in keywords, word_store.seal(word_counts))
         answer["words_done"] = len(word_counts)
@@ -168,6 +191,27 @@ class Measured:
         return answer
 
     def train(self, trainer: Any) -> dict[str, Any]:
+        offered = self.offered(trainer)
+        self.from_file = reads_corpus(trainer)
+        if self.from_file and self.job["corpus"] is None:
+            raise Unavailable("it reads text by itself, and here are only words with their counts")
+        given = self.corpus() if self.from_file else word_store.read(Path(self.job["words"]))[0]
+        leading = [given, self.job["num_merges"]]
+        positional, keywords = arguments_for(trainer, leading, self.meter, offered, self.job["params"])
+        self.expect_taken(offered, keywords)
+        self.begin()
+        merges = trainer(*positional, **keywords)
+        self.mark()
+        content = packed_or_refused(merges)  # before the clock is read, so nothing is left to be done after it
+        answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
+        expect_merges(merges)
+        answer.update(packed_merges=content, merges_done=len(merges), feeding=self.feeding())
+        if self.meter.refused and len(merges) < self.job["num_merges"]:
+            answer["status"] = "stopped"
+        return answer
+
+    def offered(self, trainer: Any) -> dict[str, Any]:
+        """Return the keywords that a trainer gets if it takes them."""
         offered = {"threads": self.job["threads"], "min_count": self.job["min_count"]}
         self.tie_break = own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
         if self.job["tie_break"] != OWN:
@@ -175,34 +219,20 @@ class Measured:
         if (extending := self.job.get("extending")) is not None:
             offered["inherited"] = merges_from_bytes(Path(extending["merges"]).read_bytes())
             offered["inheriting"], offered["veto"] = extending["inheriting"], vetoes.named(extending["veto"])
-        self.from_file = reads_corpus(trainer)
-        if self.from_file and self.job["corpus"] is None:
-            raise Unavailable("it reads text by itself, and here are only words with their counts")
-        given = self.corpus() if self.from_file else word_store.read(Path(self.job["words"]))[0]
-        asked = [given, self.job["num_merges"]]
-        positional, keywords = arguments_for(trainer, asked, self.meter, offered, self.job["params"])
-        for name, plain in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
-            if name not in keywords and offered.get(name, plain) != plain:
+        return offered
+
+    def expect_taken(self, offered: dict[str, Any], keywords: dict[str, Any]) -> None:
+        """Raise ValueError or Unavailable if the trainer does not take an option that decides its merges."""
+        for name, default in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
+            if name not in keywords and offered.get(name, default) != default:
                 raise ValueError(
                     f"{self.job['target']} takes no {name}, so it cannot run with another than the default"
                 )
-        if extending is not None and "inherited" not in keywords:
+        if "inherited" in offered and "inherited" not in keywords:
             raise Unavailable(f"{self.job['target']} takes no inherited, so it cannot go on from merges")
-        self.begin()
-        merges = trainer(*positional, **keywords)
-        self.mark()
-        content = packed_or_refused(merges)  # before the clock is read: nothing is left to be done behind it
-        answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
-        expect_merges(merges)
-        answer["packed_merges"] = content
-        answer["merges_done"] = len(merges)
-        answer["feeding"] = self.feeding()
-        if self.meter.told and len(merges) < self.job["num_merges"]:
-            answer["status"] = "stopped"
-        return answer
 
     def feeding(self) -> dict[str, Any] | None:
-        """How a trainer that reads the file says that it is fed."""
+        """Return how a trainer that reads the file is fed, in its own words."""
         if not self.from_file:
             return None
         return feeding_of(resolve(self.job["target"]), self.corpus(), self.job["params"])
@@ -211,8 +241,8 @@ class Measured:
         return Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
 
     def begin(self) -> None:
-        """The clock starts here: importing and mapping are nobody's work."""
-        self.before = account()
+        """Start the clock; importing and mapping are not the trainer's work."""
+        self.before = counted()
         self.channel.witnessed(BEGIN)
         self.started = clock()
         self.channel.say(BEGUN)
@@ -221,24 +251,20 @@ class Measured:
         self.mark()
 
     def mark(self) -> None:
-        """Show a program that counts instructions where the call begins and ends.
-
-        It watches for a function of the C library that nothing else calls.
-        """
+        """Enter a function of the C library that nothing else calls: a program that counts instructions watches it."""
         if self.job.get("counts_instructions"):
             os.ctermid()
 
     def figures(self, takes_threads: bool | None = None, digest: str | None = None) -> dict[str, Any]:
-        """What has been measured up to now. Raises ValueError for seconds or tallies that are no numbers.
+        """Return what has been measured up to now. Raises ValueError for seconds or tallies that are not numbers.
 
-        The parent hears the digest of the merges or words with the end of the call, so that they cannot become others
-        later.
+        The parent gets the digest of the merges or words with the end of the call, so they cannot change later.
         """
         self.meter.settle()
-        spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on meanwhile
+        spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on
         self.end_a_copy()
         end = END if digest is None else b"%b %b" % (END, digest.encode())
-        counted = since(self.before)
+        disturbance = {name: number - self.before[name] for name, number in counted().items()}
         total = clock() - self.started
         self.channel.witnessed(end)
         memory = memory_status()
@@ -257,8 +283,7 @@ class Measured:
             "peak_rss_bytes": memory["VmHWM"],
             "peak_private_bytes": self.peak_private,
             "laps": self.meter.laps,
-            "cpu_seconds": counted.pop("cpu_seconds"),
-            "counted": counted,
+            "counted": disturbance,
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
             "from_file": self.from_file,
@@ -266,12 +291,12 @@ class Measured:
         }
 
     def end_a_copy(self) -> None:
-        """A forked child that comes back from the call is not the process that is measured."""
+        """A forked child that returns from the call is not the measured process."""
         if os.getpid() != self.process:
             os._exit(1)
 
     def write(self, answer: dict[str, Any]) -> None:
-        """Leave the answer, whole, the merges before it; only the first of two threads that want to gets to."""
+        """Write the merges, then the answer; of two threads only the first does."""
         self.end_a_copy()
         self.writing.acquire()
         merges = answer.pop("packed_merges", None)
@@ -283,44 +308,33 @@ class Measured:
 
     def point(self) -> dict[str, Any]:
         merges = len(self.meter.followed)
-        if not self.from_file:  # whose progress is of the bytes that it reads before it merges
+        if not self.from_file:  # whose progress is in bytes while it reads
             merges = merges or self.meter.done
         return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
 
-    def watch(self, control: int) -> None:
-        """Until the process ends: report, sample, and see whether the parent says stop or is gone."""
+    def watch(self) -> None:
+        """Report and sample until the process ends, or the parent says stop or is gone."""
         stop_by = None
-        listening = [control]
-        heard = b""
-        # While instructions are counted it only listens: whenever it looked, the trainer's own count would change.
-        pause = None if self.job.get("counts_instructions") else 0.1
+        listening = [self.control]
         while True:
             try:
-                if select.select(listening, [], [], pause)[0]:
-                    block = os.read(control, 65536)
-                    if not block:
+                if select.select(listening, [], [], SECONDS_BETWEEN_LOOKS)[0]:
+                    if not os.read(self.control, 4096):
                         os.killpg(0, signal.SIGKILL)
-                    *lines, heard = (heard + block).split(b"\n")
-                    for line in lines:
-                        if line == b"stop":
-                            pause = 0.1
-                            self.meter.stopping = True
-                            stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
-                        elif not self.told.is_set():
-                            self.job.update(json.loads(line))
-                            self.told.set()
+                    self.meter.stopping = True
+                    stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
             except OSError:  # a trainer has closed it
-                listening, pause = [], 0.1
+                listening = []
             if os.getppid() != self.parent:
                 os.killpg(0, signal.SIGKILL)
             if stop_by is not None and clock() >= stop_by:
                 self.write(self.stopped())
                 os._exit(0)
-            with contextlib.suppress(Exception):  # what it follows is a trainer's own
+            with contextlib.suppress(Exception):  # what the meter follows is the trainer's own
                 self.sample()
 
     def stopped(self) -> dict[str, Any]:
-        """The answer for a call that goes on, with the merges made so far; one that has not begun has no figures."""
+        """Return the answer for a call that goes on, with the merges made so far; without figures before it begins."""
         if not self.begun:
             return {"status": "stopped", "reason": None}
         answer = {**self.figures(), "status": "stopped"}
@@ -328,7 +342,7 @@ class Measured:
             with contextlib.suppress(Exception):
                 answer["feeding"] = self.feeding()
             merges = snapshot(self.meter.followed)
-            with contextlib.suppress(ValueError):  # it follows something else than merges: then there are none
+            with contextlib.suppress(ValueError):  # the meter follows something else than merges
                 expect_merges(merges)
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))
         return answer
@@ -344,13 +358,33 @@ class Measured:
             del self.curve[1::2]
 
 
+def counted() -> dict[str, int]:
+    """Return context switches and page faults of this process and of its children that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {name: sum(getattr(usage, field) for usage in usages) for name, field in COUNTED.items()}
+
+
+def memory_status() -> dict[str, int]:
+    """Return VmHWM, the peak of this process in bytes, and RssAnon, its memory that is not mapped from files."""
+    figures = {"VmHWM": 0, "RssAnon": 0}
+    try:
+        with open("/proc/self/status") as status:  # noqa: PTH123
+            for line in status:
+                name, _, rest = line.partition(":")
+                if name in figures:
+                    figures[name] = int(rest.split()[0]) * 1024
+    except FileNotFoundError:  # not Linux
+        figures["VmHWM"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return figures
+
+
 def snapshot(followed: Any) -> Any:
-    """What a trainer has appended up to now, which it may append to meanwhile."""
+    """Return a copy of what a trainer has appended up to now."""
     return Merges(followed.ids[:]) if type(followed) is Merges else list(followed)
 
 
 def packed_or_refused(merges: Any) -> bytes:
-    """The merges as bytes. Raises ValueError, which says what is wrong, for what cannot be packed."""
+    """Return the merges as bytes. Raises ValueError, which says what is wrong, if they cannot be packed."""
     try:
         return packed(merges)
     except ValueError:
@@ -359,7 +393,7 @@ def packed_or_refused(merges: Any) -> bytes:
 
 
 def seconds_of(phase: str, spent: float) -> float:
-    """What a phase took; less than nothing only by as much as two clocks may differ."""
+    """Return the seconds of a phase; they are negative only by as much as two clocks may differ."""
     if not -CLOCK_ERROR < spent < math.inf:
         raise ValueError(f"it gave its meter {spent} seconds of {phase}")
     return max(spent, 0.0)
@@ -373,17 +407,17 @@ def tally_of(name: str, number: int) -> int:
 
 
 def place_of(error: BaseException) -> str:
-    """Where in the target's own code it was raised, without folders; nothing where it was raised on the way there."""
+    """Return where in the target's own code an error was raised, without folders; empty if not in its code."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(("<", HERE, IMPORTING))]
     return f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})" if own else ""
 
 
 def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:
-    """The answer for an exception; its traceback goes to standard error, whatever a trainer did to sys.stderr."""
+    """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr is now."""
     with contextlib.suppress(BaseException):  # its own __str__ may raise anything, and standard error be closed
-        told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        os.write(2, told.encode(errors="replace"))
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        os.write(2, text.encode(errors="replace"))
     try:
         message = str(error)
     except BaseException:  # whatever its own __str__ raises

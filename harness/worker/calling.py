@@ -1,4 +1,4 @@
-"""Calling anyone's counter or trainer: found by its name, given the arguments it takes, its merges checked.
+"""Calls of counters and trainers: the target by its name, its arguments, its meter, the form of its result.
 
 Standard library only, and Python 3.9's: it runs in the measured process.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Callable
 
-from variants.contract import GREATEST_BYTES, Merges, Meter, TieBreak, WordCounts
+from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
 OWN = "own"
@@ -152,3 +152,47 @@ def expect_word_counts(word_counts: Any) -> None:
 
 def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+class StoppableMeter(Meter):
+    """A meter that can ask a native trainer to stop: `asked` if it has been consulted, `refused` if it said stop."""
+
+    stopping = False
+    asked = False
+    refused = False
+
+    def progress(self, done: int) -> bool:
+        self.asked = True
+        self.refused = self.refused or self.stopping
+        super().progress(int(done))
+        return not self.stopping
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        len(merges)  # what has no length fails here, in the call that is wrong, and not in the watching thread
+        super().follow(merges)
+
+    def settle(self) -> None:
+        """Finish counting."""
+
+
+class PhasedMeter(StoppableMeter):
+    """A meter whose tallies bear the phase that the next lap ends, as in `update/pair_updates`.
+
+    Tallies after the last lap belong to the whole call: compiled trainers report their counts at the end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: dict[str, int] = {}
+
+    def tally(self, name: str, n: int) -> None:
+        self.pending[name] = self.pending.get(name, 0) + n
+
+    def lap(self, phase: str) -> None:
+        super().lap(phase)
+        self.settle(f"{phase}/")
+
+    def settle(self, before: str = "") -> None:
+        for name, n in self.pending.items():
+            super().tally(f"{before}{name}", n)
+        self.pending = {}

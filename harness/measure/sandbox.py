@@ -1,0 +1,180 @@
+"""What a measured process finds: fresh folders of its own, memory that was just freed, a warm or cold page cache.
+
+What a trainer leaves in its working folder, its home, or where temporary files and caches go is gone when the next one
+starts, so nothing is answered from a file of an earlier run. Who writes elsewhere on purpose is not kept from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import shutil
+import site
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import CACHE_VARIABLE, cache_folder, remove_tree, temporary_folder
+from harness.measure.environment import container
+
+PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
+MAKES_TABLES = "variants.counting.character_classes"
+CHARACTER_CLASSES = "character-classes-*.bin"
+PLACES = {
+    "HOME": "home",
+    "TMPDIR": "tmp",
+    "TMP": "tmp",
+    "TEMP": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_CONFIG_HOME": "config",
+    "XDG_DATA_HOME": "data",
+    "XDG_STATE_HOME": "state",
+    "XDG_RUNTIME_DIR": "runtime",
+    CACHE_VARIABLE: "harness",
+}
+WORKING = "work"
+WARM, COLD = "warm", "cold"
+TRIES, SECONDS_BETWEEN_TRIES = 20, 0.05
+LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
+SHARE_OF_ROOM = 0.25
+
+
+class Sandbox:
+    """Fresh folders, as a context; the working one shows by links what lies in the current folder."""
+
+    def __enter__(self) -> Sandbox:
+        self.opened = temporary_folder()
+        self.path = self.opened.__enter__()
+        for name in {*PLACES.values(), WORKING}:
+            (self.path / name).mkdir(mode=0o700)
+        with contextlib.suppress(OSError):  # one that cannot be listed is not shown
+            for name in os.listdir():  # noqa: PTH208 - names are all that is needed
+                (self.path / WORKING / name).symlink_to(Path.cwd() / name)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.opened.__exit__(None, None, None)
+
+    @property
+    def working(self) -> str:
+        return str(self.path / WORKING)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that name the folders; packages that a user has installed are still found."""
+        places = {variable: str(self.path / name) for variable, name in PLACES.items()}
+        return {**places, "PYTHONUSERBASE": os.environ.get("PYTHONUSERBASE") or site.getuserbase()}
+
+    def give_tables(self) -> None:
+        """Copy the tables of Unicode's classes from the cache, so no process has to make them again."""
+        for table in cache_folder().glob(CHARACTER_CLASSES):
+            with contextlib.suppress(OSError):  # another process is replacing it: the measured one makes its own
+                shutil.copyfile(table, self.path / PLACES[CACHE_VARIABLE] / table.name)
+
+    def keep_tables(self) -> None:
+        """Make tables for the cache if a process had to make its own; what that made is not taken."""
+        made = {path.name for path in (self.path / PLACES[CACHE_VARIABLE]).glob(CHARACTER_CLASSES)}
+        if made - {path.name for path in cache_folder().glob(CHARACTER_CLASSES)}:
+            subprocess.run([sys.executable, "-m", MAKES_TABLES], cwd=PACKAGES, check=False)
+
+
+def leave_only(folder: Path, keep: tuple[str, ...] = ()) -> None:
+    """Remove everything from a folder but plain files, and the folders in `keep`, of which plain files stay."""
+    if folder.is_symlink() or not folder.is_dir():
+        remove_tree(folder)
+        folder.mkdir(parents=True)
+    folder.chmod(0o700)
+    for entry in list(os.scandir(folder)):
+        path = Path(entry.path)
+        if entry.is_file(follow_symlinks=False):
+            continue
+        if entry.is_dir(follow_symlinks=False) and entry.name in keep:
+            leave_only(path)
+        elif entry.is_dir(follow_symlinks=False):
+            remove_tree(path)
+        else:
+            path.unlink()
+
+
+# Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the next touch waits for
+# the host: 2.4 s for a gigabyte on one such machine, 0.1 s if the same memory had just been freed.
+
+
+def touch_memory(job: Mapping[str, Any]) -> None:
+    """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
+    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room()))
+
+
+def touch(size: int) -> None:
+    """Write one byte of each page of so much new memory, and free it."""
+    if size >= mmap.PAGESIZE:
+        with contextlib.suppress(OSError, ValueError), mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE) as memory:
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                with contextlib.suppress(OSError):  # a kernel without them
+                    memory.madvise(mmap.MADV_HUGEPAGE)
+            memory[:: mmap.PAGESIZE] = bytes(-(-size // mmap.PAGESIZE))
+
+
+def room() -> int:
+    """Return how much memory may be touched: nobody shall lack memory because of it."""
+    limit = container()["memory_bytes"]
+    available = psutil.virtual_memory().available
+    return int(SHARE_OF_ROOM * (available if limit is None else min(available, limit)))
+
+
+def bytes_read(job: Mapping[str, Any]) -> int:
+    """Return the bytes of the text or words that a job reads; 0 if they are missing."""
+    corpus = job.get("corpus")
+    path = Path(corpus["path"] if corpus is not None else job["words"])
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+    return 0
+
+
+# A cold page cache: what a process reads comes from the disk, not from memory that an earlier read filled.
+
+
+def drop(path: str) -> None:
+    """Have the kernel forget what it holds of a file, so the next reader waits for the disk; this needs no root.
+
+    Raises Refusal if that cannot be done or confirmed: some file systems are memory, and what is mapped stays.
+    """
+    if not sys.platform.startswith("linux"):
+        raise Refusal("page_cache=cold needs Linux; leave it out here", UNMEASURED)
+    for _ in range(TRIES):
+        with Path(path).open("rb") as file:
+            os.fsync(file.fileno())  # what is not on the disk yet cannot be forgotten
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if not bytes_in_memory(path):
+            return
+        time.sleep(SECONDS_BETWEEN_TRIES)  # another processor may still have pages on a list of its own
+    raise Refusal(
+        f"page_cache=cold: {path} stays in memory, or is not yours to look at; put a copy of your own on a disk (no "
+        "tmpfs), and end what has mapped it",
+        UNMEASURED,
+    )
+
+
+def bytes_in_memory(path: str) -> int:
+    """Return how much of a file the kernel holds, in whole pages; of another user's file it says everything."""
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return 0
+        pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+            start = ctypes.c_char.from_buffer(mapped)
+            address = ctypes.c_void_p(ctypes.addressof(start))
+            failed = ctypes.CDLL(None, use_errno=True).mincore(address, ctypes.c_size_t(size), pages)
+            del start  # a mapping that is pointed to cannot be closed
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+    return sum(page & 1 for page in pages) * mmap.PAGESIZE
