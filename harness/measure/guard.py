@@ -131,8 +131,8 @@ def system_call_prctl(option: int, value: int) -> None:
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def start(command: list[str], standard_input: int, channel: int) -> subprocess.Popen[bytes]:
-    """Start the measured process in a session of its own; it dies with the guard."""
+def start(command: list[str], standard_input: int) -> subprocess.Popen[bytes]:
+    """Start the measured process in a session of its own; it dies with the guard, and keeps what it may inherit."""
     guard = os.getpid()
 
     def die_with_the_guard() -> None:
@@ -143,7 +143,7 @@ def start(command: list[str], standard_input: int, channel: int) -> subprocess.P
 
     try:
         return subprocess.Popen(
-            command, stdin=standard_input, pass_fds=[channel], start_new_session=True, preexec_fn=die_with_the_guard
+            command, stdin=standard_input, close_fds=False, start_new_session=True, preexec_fn=die_with_the_guard
         )
     except OSError as error:
         tell(b"failed %d" % (error.errno or 0))
@@ -197,10 +197,12 @@ def main() -> None:
     woken, waking = os.pipe()
     for descriptor in (woken, waking):
         os.set_blocking(descriptor, False)
+    for descriptor in (standard_input, channel):
+        os.set_inheritable(descriptor, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
     system_call_prctl(SET_CHILD_SUBREAPER, 1)
-    process = start(command, standard_input, theirs)  # named as long as the guard lives: else Python waits for it
+    process = start(command, standard_input)  # named as long as the guard lives: else Python waits for it
     leader = process.pid
     os.close(standard_input)
     os.close(theirs)
