@@ -12,7 +12,6 @@ processes do is not in it.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import json
@@ -119,17 +118,9 @@ def here(name: str) -> None:
     if hasattr(importlib.import_module(module), "__path__"):
         module += ".__main__"
     main = importlib.import_module(module).main
-    trust_every_start()
     codes: list[int] = []
     walk = watched(lambda: codes.append(main(arguments_of(arguments))), "harness")
     Path("walk.json").write_text(json.dumps({"code": codes[0], "walk": vars(walk)}))
-
-
-def trust_every_start() -> None:
-    """Look at no start or import again because it seems long: a walk is not to depend on how busy the machine is."""
-    with contextlib.suppress(ModuleNotFoundError):  # what the room had before has another name
-        witness: Any = importlib.import_module("harness.measure.witness")
-        witness.CPU_SECONDS_BEYOND = witness.CPU_SECONDS_BEYOND_FOR_A_SHORT_CALL = 60.0
 
 
 def arguments_of(arguments: Sequence[str]) -> list[str]:
