@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from workbench import first_fast
 
@@ -99,7 +100,7 @@ def test_a_machine_that_says_nothing_is_unknown_and_never_good(looked_at: Any) -
 def test_another_measured_process_is_named(looked_at: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     worker, guard = ["python", "-c", "...", "harness.worker"], ["python", "guard.py", "harness.worker"]
     running = [SimpleNamespace(pid=8 + number, info={"cmdline": line}) for number, line in enumerate([worker, guard])]
-    monkeypatch.setattr(checkup.psutil, "process_iter", lambda _: running)
+    monkeypatch.setattr(psutil, "process_iter", lambda _: running)
     assert looked_at(CALM)["other runs"].what == "measured processes: 8"
 
 

@@ -104,7 +104,7 @@ MEANINGS: dict[str, str] = {
     "witness.wall_seconds": "by the parent's clock",
     "witness.cpu_seconds": "by the kernel's account",
     "witness.whole_process": "whether these are of the whole process because the call's ends could not be told",
-    "witness.import_cpu_seconds": "before the call: starting Python, importing the module and its `before_the_clock()`, in no total",
+    "witness.import_cpu_seconds": "before the call, in no total: starting Python and importing the module",
     "disturbance": "what happened on the machine while the call ran",
     **{f"disturbance.psi_{kind}_seconds": f"for how long {what}" for kind, what in PRESSURES.items()},
     **{

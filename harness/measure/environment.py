@@ -1,6 +1,7 @@
-"""The machine under a measurement: processor, memory, how the kernel runs it, and what a container leaves of it.
+"""The machine and the software that a record was made with, read and never guessed: unknown is "unavailable".
 
-Read from /proc and /sys, never guessed: what is not said there is recorded as unavailable.
+No environment variables but the hash seed, no host name and no path go into a record. `host` is a digest of what makes
+two machines comparable.
 """
 
 from __future__ import annotations
@@ -23,13 +24,43 @@ from typing import Any
 UNAVAILABLE = "unavailable"
 ROOT = Path("/")
 ADDRESSES_NOT_RANDOM = 0x0040000
+COMPILER = re.compile(rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})")
+FLAGS = re.compile(rb"GNU C(?:\+\+)?\d* [\d.]+ (-[^\0\n]{1,2000})")
+"""What a compiler leaves in what it makes: its version, and with debug information its flags."""
+FURTHER_PACKAGES = ("Cython", "omegaconf", "antlr4-python3-runtime")
+"""What the required packages bring with them that composes or compiles."""
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+MEASURED = ("variants", "harness", "conf", "pyproject.toml")
+"""A change in any of these is a change of what is measured."""
+
+
+def environment() -> dict[str, Any]:
+    """Return everything about this machine and software that a comparison may need."""
+    configured = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return {
+        **machine(),
+        "python": python(),
+        "python_compiler": platform.python_compiler(),
+        "python_flags": without_places(configured.replace("'", "")),
+        "python_build": {
+            "cflags": without_places(sysconfig.get_config_var("CFLAGS") or "") or UNAVAILABLE,
+            "optimized": "--enable-optimizations" in configured,
+            "lto": bool(sysconfig.get_config_var("LTOFLAGS")) or "--with-lto" in configured,
+            "debug": bool(sysconfig.get_config_var("Py_DEBUG")),
+            "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        },
+        "native": builds(CHECKOUT / "variants"),
+        "hash_seed": hash_seed(),
+        "packages": packages(),
+        **checkout_state(),
+    }
 
 
 def machine() -> dict[str, Any]:
-    """Everything about this machine that a comparison may want to know."""
+    """Return everything about this machine that a comparison may need."""
     flags = cpu_flags()
     return {
-        "cpu": cpu_model(),
+        "cpu": cpu_field("model name") or platform.processor() or UNAVAILABLE,
         "cpu_flags": " ".join(flags) or UNAVAILABLE,
         "cores": os.cpu_count(),
         "cores_usable": usable_cores(),
@@ -49,32 +80,39 @@ def machine() -> dict[str, Any]:
     }
 
 
+def host(facts: dict[str, Any]) -> str:
+    """Return a short digest: equal for two records that were made on machines of one kind."""
+    parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+
+def timed_on(facts: dict[str, Any]) -> str:
+    """Return what a time was measured on: another version of Python is another speed."""
+    return f"{host(facts)}-{python().replace(' ', '-')}"
+
+
+def python() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
 def usable_cores() -> int:
-    """The processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
 
 
-def cpu_model() -> str:
-    for line in read_lines("proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or UNAVAILABLE
-
-
 def cpu_flags() -> list[str]:
-    for line in read_lines("proc/cpuinfo"):
-        if line.startswith(("flags", "Features")):
-            return line.partition(":")[2].split()
-    return []
+    return (cpu_field("flags") or cpu_field("Features") or "").split()
+
+
+def cpu_field(name: str) -> str | None:
+    lines = (line for line in read_lines("proc/cpuinfo") if line.startswith(name))
+    return next((line.partition(":")[2].strip() for line in lines), None)
 
 
 def memory_bytes(field: str) -> int | None:
-    """A line of the kernel's account of the machine's memory, such as MemTotal or MemAvailable."""
-    for line in read_lines("proc/meminfo"):
-        name, _, rest = line.partition(":")
-        if name == field:
-            return int(rest.split()[0]) * 1024
-    return None
+    """Return a figure of the kernel's account of memory, such as MemTotal or MemAvailable, in bytes."""
+    lines = (line for line in read_lines("proc/meminfo") if line.startswith(f"{field}:"))
+    return next((int(line.split()[1]) * 1024 for line in lines), None)
 
 
 def on_or_off(switch: str) -> str:
@@ -86,15 +124,14 @@ def on_or_off(switch: str) -> str:
 
 
 def turbo() -> str:
-    """Whether the clock may rise above its base rate, as Intel's and the other drivers say it."""
+    """Return whether the clock may rise above its base rate, as Intel's or the other drivers say it."""
     forbidden = on_or_off(first_line("sys/devices/system/cpu/intel_pstate/no_turbo"))
-    if forbidden != UNAVAILABLE:
-        return "off" if forbidden == "on" else "on"
-    return on_or_off(first_line("sys/devices/system/cpu/cpufreq/boost"))
+    boost = on_or_off(first_line("sys/devices/system/cpu/cpufreq/boost"))
+    return {"on": "off", "off": "on"}.get(forbidden, boost)
 
 
 def address_randomization() -> str:
-    """What the kernel does for all (0 to 2), unless this process was started without (as by setarch -R)."""
+    """Return what the kernel does for all (0 to 2), unless this process was started without (as by setarch -R)."""
     personality = first_line("proc/self/personality")
     if personality != UNAVAILABLE and int(personality, 16) & ADDRESSES_NOT_RANDOM:
         return "off for this process"
@@ -102,9 +139,9 @@ def address_randomization() -> str:
 
 
 def container() -> dict[str, Any]:
-    """What control groups, of either version, leave of the machine: cores' worth of time, bytes, a set of cores.
+    """Return what control groups, of either version, leave of the machine: cores' worth of time, bytes, cores.
 
-    A limit holds for all groups inside of the one it is set on, so the tightest one from ours upwards is it.
+    A limit holds for all groups inside of the one it is set on, so the tightest one from ours upwards counts.
     """
     quotas = [quota for folder in groups("cpu") if (quota := cpu_quota(folder)) is not None]
     memory = [limit for folder in groups("memory") if (limit := memory_limit(folder)) is not None]
@@ -117,25 +154,26 @@ def container() -> dict[str, Any]:
 
 
 def groups(controller: str) -> list[Path]:
-    """Our control group of a controller and those above it, innermost first, in whichever version there is."""
+    """Return our control group of a controller and those above it, innermost first, in whichever version there is."""
     found = []
     for line in read_lines("proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            mounts = [ROOT / "sys/fs/cgroup", ROOT / "sys/fs/cgroup/unified"]
+            mounts = ["unified", "."]
         elif controller in controllers.split(","):
-            mounts = [ROOT / "sys/fs/cgroup" / controllers, ROOT / "sys/fs/cgroup" / controller]
+            mounts = [controllers, controller]
         else:
             continue
         inner = Path(path.lstrip("/"))
         for mount in mounts:
             # In a container our own group is what is mounted, and its path outside does not exist.
-            found += [folder for folder in (mount / above for above in (inner, *inner.parents)) if folder.is_dir()]
+            folders = (ROOT / "sys/fs/cgroup" / mount / above for above in (inner, *inner.parents))
+            found += [folder for folder in folders if folder.is_dir()]
     return list(dict.fromkeys(found))
 
 
 def cpu_quota(folder: Path) -> float | None:
-    """The cores' worth of time that a group may use."""
+    """Return the cores' worth of time that a group may use."""
     quota, _, period = text(folder / "cpu.max").partition(" ")
     if not period:
         quota, period = text(folder / "cpu.cfs_quota_us"), text(folder / "cpu.cfs_period_us")
@@ -148,10 +186,10 @@ def memory_limit(folder: Path) -> int | None:
 
 
 def cpu_set(folder: Path) -> str:
-    """The cores that a group may use, as the kernel writes it: 0-3,8."""
-    said = text(folder / "cpuset.cpus.effective") or text(folder / "cpuset.effective_cpus")
-    said = said or text(folder / "cpuset.cpus")
-    return said if re.fullmatch(r"[\d,-]+", said) else ""
+    """Return the cores that a group may use, as the kernel writes it: 0-3,8."""
+    files = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    cores = next((cores for name in files if (cores := text(folder / name))), "")
+    return cores if re.fullmatch(r"[\d,-]+", cores) else ""
 
 
 def first_line(path: str) -> str:
@@ -169,17 +207,9 @@ def text(path: Path) -> str:
         return ""
 
 
-# How the compiled modules were built: each is asked itself, for a build may be older than the files that describe it.
-#
-# A compiler leaves its version in what it makes, and with debug information its flags as well.
-
-COMPILER = re.compile(rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})")
-FLAGS = re.compile(rb"GNU C(?:\+\+)?\d* [\d.]+ (-[^\0\n]{1,2000})")
-
-
 @functools.cache
 def builds(packages: Path) -> list[dict[str, Any]]:
-    """The compiled modules below a folder by the compiler and the flags that made them."""
+    """Return the compiled modules below a folder by the compiler and the flags that each names itself."""
     by_build: dict[tuple[str, str], list[str]] = {}
     for path in sorted(packages.rglob("*")):
         if path.name.endswith(tuple(EXTENSION_SUFFIXES)):
@@ -191,81 +221,20 @@ def builds(packages: Path) -> list[dict[str, Any]]:
 
 
 def build(module: Path) -> tuple[str, str]:
-    """The compiler and the flags of one module; flags that name a place are left out, they change no code."""
-    with module.open("rb") as file:
-        if module.stat().st_size == 0:
-            return UNAVAILABLE, UNAVAILABLE
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            compiler, flags = COMPILER.search(content), FLAGS.search(content)
-            return (
-                compiler[1].decode(errors="replace").strip() if compiler else UNAVAILABLE,
-                " ".join(flag for flag in flags[1].decode(errors="replace").split() if "/" not in flag)
-                if flags
-                else UNAVAILABLE,
-            )
-
-
-# The machine and the software a record was made with; what cannot be known is recorded as unavailable.
-#
-# No environment variables but the hash seed, no host name and no path go into a record. `host` is a digest of what
-# makes two machines comparable: processor, cores, memory, kernel.
-
-# What the project's own metadata names, and what those bring with them that counts, composes or computes.
-FURTHER_PACKAGES = ("Cython", "omegaconf", "antlr4-python3-runtime")
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
-# A change in any of these is a change of what is measured.
-MEASURED = ("variants", "harness", "conf", "pyproject.toml")
-
-
-def environment() -> dict[str, Any]:
-    """Everything about this machine and software that a comparison may want to know."""
-    return {
-        **machine(),
-        "python": python(),
-        "python_compiler": platform.python_compiler(),
-        "python_flags": python_flags(),
-        "python_build": python_build(),
-        "native": builds(CHECKOUT / "variants"),
-        "hash_seed": hash_seed(),
-        "packages": packages(),
-        **checkout_state(),
-    }
-
-
-def python() -> str:
-    return f"{platform.python_implementation()} {platform.python_version()}"
-
-
-def timed_on(facts: dict[str, Any]) -> str:
-    """What a kept time was measured on, by the facts of the machine: another version of Python is another speed."""
-    return f"{host(facts)}-{python().replace(' ', '-')}"
-
-
-def host(facts: dict[str, Any]) -> str:
-    """A short digest: equal for two records that were made on machines of one kind."""
-    parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
-
-
-def python_flags() -> str:
-    """What Python itself was configured with, places left out."""
-    return without_places((sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", ""))
-
-
-def python_build() -> dict[str, Any]:
-    """How Python itself was compiled: optimised by profile and at link time or not, for debugging, without its lock."""
-    configured = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    return {
-        "cflags": without_places(sysconfig.get_config_var("CFLAGS") or "") or UNAVAILABLE,
-        "optimized": "--enable-optimizations" in configured,
-        "lto": bool(sysconfig.get_config_var("LTOFLAGS")) or "--with-lto" in configured,
-        "debug": bool(sysconfig.get_config_var("Py_DEBUG")),
-        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-    }
+    """Return the compiler and the flags of one module."""
+    if module.stat().st_size == 0:
+        return UNAVAILABLE, UNAVAILABLE
+    with module.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        compiler, flags = COMPILER.search(content), FLAGS.search(content)
+        return (
+            compiler[1].decode(errors="replace").strip() if compiler else UNAVAILABLE,
+            without_places(flags[1].decode(errors="replace")) if flags else UNAVAILABLE,
+        )
 
 
 def without_places(flags: str) -> str:
-    """
+    """Leave out flags that name a place: they change no code.
+
     >>> without_places("-O3  -I/somewhere/include -Wall")
     '-O3 -Wall'
     """
@@ -273,18 +242,18 @@ def without_places(flags: str) -> str:
 
 
 def hash_seed() -> str:
-    """What the hashes of texts begin with: random, or the number that PYTHONHASHSEED fixes for every process."""
-    said = os.environ.get("PYTHONHASHSEED", "")
-    return said if said.isdigit() and not sys.flags.ignore_environment else "random"
+    """Return what the hashes of texts start with: random, or the number that PYTHONHASHSEED fixes for all processes."""
+    seed = os.environ.get("PYTHONHASHSEED", "")
+    return seed if seed.isdigit() and not sys.flags.ignore_environment else "random"
 
 
 def packages() -> dict[str, str]:
-    """The versions of what the project is declared to need and of outside trainers; of what is absent, that it is."""
+    """Return the versions of what the project requires and of outside trainers."""
     return {name: version(name) for name in sorted({*declared(), *FURTHER_PACKAGES}, key=str.casefold)}
 
 
 def declared() -> list[str]:
-    """The names of the project's own requirements, of its extras only the one with outside trainers."""
+    """Return the names of the project's own requirements, of its extras only the one with outside trainers."""
     try:
         required = importlib.metadata.requires("bpe-harness") or []
     except importlib.metadata.PackageNotFoundError:
@@ -301,14 +270,14 @@ def version(package: str) -> str:
 
 
 def checkout_state() -> dict[str, Any]:
-    """The commit the code is at and whether it was changed since; unavailable outside a checkout."""
+    """Return the commit of the code and whether it was changed since; unavailable outside a checkout."""
     try:
-        if not os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121
-            return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}  # installed somewhere inside another project's
-        commit = git("rev-parse", "--short=12", "HEAD")
-        return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
+        if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121
+            commit = git("rev-parse", "--short=12", "HEAD")
+            return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
     except (OSError, subprocess.CalledProcessError):
-        return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}
+        pass
+    return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}  # or installed somewhere inside another project's
 
 
 def git(*arguments: str) -> str:
