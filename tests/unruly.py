@@ -365,6 +365,8 @@ def leaves_a_daemon(word_counts: WordCounts, num_merges: int) -> list[Merge]:
             time.sleep(A_LONG_TIME)
         os._exit(0)
     os.wait()
+    while not Path(os.environ["UNRULY_CHILD"]).exists():
+        time.sleep(0.001)
     return honest(word_counts, num_merges)
 
 
@@ -630,9 +632,3 @@ def counter_that_tells_of_other_words(corpus: Corpus) -> WordCounts:
 
 def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
     return WordCounts(memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1])))
-
-
-def counter_of_another_kind(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
-    """As good as the definition, and slower by a time that can be told."""
-    time.sleep(0.2)
-    return serial(corpus, meter)

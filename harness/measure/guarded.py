@@ -122,6 +122,7 @@ class GuardedProcess:
             block = self.heard.recv(65536)
         if not block:
             self.is_guard_gone = True
+            self.failure = self.failure or "its guard has ended"
             self.exit_code = -signal.SIGKILL if self.exit_code is None else self.exit_code
         *lines, self._rest = (self._rest + block).split(b"\n")
         return lines

@@ -101,7 +101,7 @@ def measure(
                 drop(job["corpus"]["path"])
         environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(output)}
         with GuardedProcess.start(command, environment, sandbox.path, stderr) as process:
-            if process.failure is not None:
+            if process.leader is None:
                 return {"status": "error", "reason": f"cannot start {interpreter}: {process.failure}"}
             full_job = {
                 **job,
