@@ -26,7 +26,7 @@ def test_job_gates_the_trainer_and_stores_the_evidence(capsys: pytest.CaptureFix
     assert install == f"python -m pip install '{requirement}'"
     assert gate.startswith("python -P -m harness.gate ")  # nothing of the tree replaces the gate
     options = _parser().parse_args(shlex.split(gate.partition("harness.gate ")[2]))
-    assert options.target == ["mine.trainer:train"]
+    assert options.targets == ["mine.trainer:train"]
     stored = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
     assert Path(stored) == GateRequest.output
 

@@ -18,7 +18,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 BASE_OPTIONS = ("against", "against_variant", "base", "no_base")
-REPLAY_OPTIONS = ("replay", "set", "output", "json", "summary", "advisory", "treat_inconclusive")
+REPLAY_OPTIONS = ("replay", "overrides", "output", "json", "summary", "advisory", "treat_inconclusive")
 INTERRUPTED = "what was observed until then is in the output folder"
 
 
@@ -56,16 +56,16 @@ def run(options: argparse.Namespace) -> int:
     if options.summary is not None:
         append(options.summary, "")  # a file that cannot be written is refused before anything is measured
     if options.workflow is not None:
-        print(workflow(one_trainer(options.target), options.workflow or None), end="")  # noqa: T201
+        print(workflow(one_trainer(options.targets), options.workflow or None), end="")  # noqa: T201
         return OK
     if options.replay is not None:
         return replay(options)
-    request = request_of(options)
+    request = GateRequest(**{each.name: getattr(options, each.name) for each in fields(GateRequest)})
     evidence, accepted = observe(request)
     if options.accept:
         for line in accepted or ["the snapshot is unchanged"]:
             tell(line)
-    return report(judge(evidence), evidence, options, request.output)
+    return report(judge(evidence), evidence, options)
 
 
 def one_trainer(targets: Sequence[str]) -> str:
@@ -77,16 +77,16 @@ def one_trainer(targets: Sequence[str]) -> str:
 def replay(options: argparse.Namespace) -> int:
     """Judge stored evidence again, with other thresholds if any are set."""
     evidence = read_evidence(options.replay)
-    if options.set:
-        evidence.head["card"] = asdict(stored_card(evidence.head, options.set))
+    if options.overrides:
+        evidence.head["card"] = asdict(stored_card(evidence.head, options.overrides))
     try:
         verdict = judge(evidence)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise not_evidence(options.replay, error) from error
-    return report(verdict, evidence, options, options.output)
+    return report(verdict, evidence, options)
 
 
-def report(verdict: GateVerdict, evidence: Evidence, options: argparse.Namespace, output: Path | None) -> int:
+def report(verdict: GateVerdict, evidence: Evidence, options: argparse.Namespace) -> int:
     """Print the verdict, write its files, and return the exit code."""
     code = verdict.exit_code(options.treat_inconclusive, options.advisory)
     values = as_json(verdict, evidence, code)
@@ -99,10 +99,10 @@ def report(verdict: GateVerdict, evidence: Evidence, options: argparse.Namespace
             print(*github_lines(verdict, "warning" if options.advisory else "error"), sep="\n")  # noqa: T201
         if options.advisory and verdict.state() not in (PASS, ABSENT):
             tell("advisory: the exit code is 0")
-    if output is not None:
+    if options.replay is None or options.output != GateRequest.output:
         content = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
-        write_whole(output / VERDICT, content.encode(), exit_code=UNMEASURED)
-        write_whole(output / SUMMARY, markdown(verdict, evidence).encode(), exit_code=UNMEASURED)
+        write_whole(options.output / VERDICT, content.encode(), exit_code=UNMEASURED)
+        write_whole(options.output / SUMMARY, markdown(verdict, evidence).encode(), exit_code=UNMEASURED)
     if options.summary is not None:
         append(options.summary, markdown(verdict, evidence))
     return code
@@ -116,40 +116,22 @@ def append(path: Path, text: str) -> None:
         raise Refusal(f"cannot write {path} ({error.strerror}); choose another file with --summary") from error
 
 
-def request_of(options: argparse.Namespace) -> GateRequest:
-    return GateRequest(
-        targets=tuple(options.target),
-        card=options.card,
-        overrides=tuple(options.set),
-        tiers=tuple(options.tiers.split(",")) if options.tiers else (),
-        against=options.against,
-        against_variant=options.against_variant,
-        base=options.base,
-        head=options.head,
-        no_base=options.no_base,
-        output=options.output or GateRequest.output,
-        accept=options.accept,
-        concurrent=options.concurrent,
-    )
-
-
 def refuse_contradictions(options: argparse.Namespace) -> None:
     bases = [f"--{name.replace('_', '-')}" for name in BASE_OPTIONS if getattr(options, name)]
-    tiers = (options.tiers or "").split(",")
     if len(bases) > 1:
         raise Refusal(f"{bases[0]} and {bases[1]} are two ways to choose the base; use one")
     if options.head is not None and options.base is None:
         raise Refusal("--head is the Python of one environment; use --base for the one to compare it with")
-    if options.no_base and "time" in tiers:
+    if options.no_base and "time" in options.tiers:
         raise Refusal("--no-base leaves nothing to compare times with; remove it, or time from --tiers")
-    if options.accept and options.tiers and "work" not in tiers:
+    if options.accept and options.tiers and "work" not in options.tiers:
         raise Refusal("--accept is for counts of work; remove --tiers, or add work to it")
     if options.accept and options.advisory:
         raise Refusal("--accept writes the snapshot and --advisory changes nothing; use one")
     if options.replay is not None:
         refuse_others(options, "--replay", REPLAY_OPTIONS)
     if options.workflow is not None:
-        refuse_others(options, "--workflow", ("workflow", "target"))
+        refuse_others(options, "--workflow", ("workflow", "targets"))
 
 
 def refuse_others(options: argparse.Namespace, mode: str, allowed: Sequence[str]) -> None:
@@ -157,8 +139,12 @@ def refuse_others(options: argparse.Namespace, mode: str, allowed: Sequence[str]
     defaults = vars(_parser().parse_args([]))
     for name, value in vars(options).items():
         if value != defaults[name] and name not in allowed:
-            option = "a target" if name == "target" else f"--{name.replace('_', '-')}"
+            option = {"targets": "a target", "overrides": "--set"}.get(name, f"--{name.replace('_', '-')}")
             raise Refusal(f"{option} has no effect with {mode}; remove it")
+
+
+def tiers_of(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -168,15 +154,10 @@ def _parser() -> argparse.ArgumentParser:
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
     )
     add: Callable[..., Any] = parser.add_argument
-    add("target", nargs="*", help="names or tags of variants, or package.module:function (default: the card's)")
-    add(
-        "--card",
-        default=DEFAULT_CARD,
-        metavar="NAME|FILE",
-        help="thresholds, conf/gate/NAME.yaml (default: %(default)s)",
-    )
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the card, or an override of the runs")
-    add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
+    add("targets", nargs="*", metavar="target", help="variant, tag or package.module:function (default: the card's)")
+    add("--card", default=DEFAULT_CARD, metavar="NAME|FILE", help="of conf/gate, or a file (default: %(default)s)")
+    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of the card or the runs")
+    add("--tiers", type=tiers_of, default=(), metavar="A,B", help=f"only these of {','.join(TIERS)}")
     add("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
     add("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
     add("--base", metavar="PYTHON", help="the base is what this environment has installed")
@@ -186,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--advisory", action="store_true", help="report everything, and exit with 0")
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
     add("--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring")
-    add("--output", type=Path, metavar="FOLDER", help=f"of samples and verdict (default: {GateRequest.output})")
+    add("--output", type=Path, default=GateRequest.output, metavar="FOLDER", help="of evidence (default: %(default)s)")
     add("--workflow", nargs="?", const="", metavar="REQUIREMENT", help="print a CI job that gates a trainer of yours")
     add("--json", action="store_true", help="print the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")

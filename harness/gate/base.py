@@ -49,6 +49,7 @@ NOT_COMPILED = (
 """A file with any other suffix may be compiled into a module."""
 PROJECT, SCRIPT = "pyproject.toml", "setup.py"
 NO_BASE_HINT = "pass --no-base if that is intended"
+ENVIRONMENTS = "environments (--base PYTHON --head PYTHON)"
 
 
 class NoBase(Exception):
@@ -198,22 +199,15 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
 def repository_of(places: dict[str, Path]) -> Path:
     """The root of the one repository that has all packages. Raises NoBase if there is none."""
     roots = set()
-    for package, path in places.items():
+    for path in places.values():
         try:
             root = Path(git(path.parent, "rev-parse", "--show-toplevel"))
-            if git(root, "ls-files", "--others", "--exclude-standard", str(path)) and not git(
-                root, "ls-files", str(path)
-            ):
-                raise NoBase(f"{package} is not in git yet; commit it, or {NO_BASE_HINT}")
             git(root, "ls-files", "--error-unmatch", str(path))
         except (Refusal, FileNotFoundError) as error:
-            raise NoBase(
-                f"{package} is not in a git checkout ({path.name} is installed); compare two environments: "
-                "--base PYTHON --head PYTHON"
-            ) from error
+            raise NoBase(f"git has no {path}; commit it, compare two {ENVIRONMENTS}, or {NO_BASE_HINT}") from error
         roots.add(root.resolve())
     if len(roots) != 1:
-        raise NoBase("the packages are not in one git checkout; compare two environments: --base PYTHON --head PYTHON")
+        raise NoBase(f"the packages are not in one git checkout; compare two {ENVIRONMENTS}")
     return roots.pop()
 
 
@@ -315,17 +309,14 @@ def build_settings(root: Path) -> Any:
 
 def missing_requirements(checkout: Path) -> list[str]:
     """The build requirements of a checkout that are not installed here, for the build is not isolated."""
+    installed = {normalized(distribution.name) for distribution in importlib.metadata.distributions()}
     requirements = project_of(checkout).get("build-system", {}).get("requires", [])
-    names = {requirement: re.match(r"[\w.-]*", requirement) for requirement in requirements}
-    return [requirement for requirement, name in names.items() if name and not is_installed(name[0])]
+    return [requirement for requirement in requirements if normalized(requirement) not in installed]
 
 
-def is_installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+def normalized(requirement: str) -> str:
+    """The name in a requirement, as PEP 503 spells it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
 def project_of(root: Path) -> dict[str, Any]:

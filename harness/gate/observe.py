@@ -36,10 +36,10 @@ PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
 class GateRequest:
     """The command line."""
 
-    targets: tuple[str, ...] = ()
+    targets: Sequence[str] = ()
     card: str = "usual"
-    overrides: tuple[str, ...] = ()
-    tiers: tuple[str, ...] = ()
+    overrides: Sequence[str] = ()
+    tiers: Sequence[str] = ()
     against: str | None = None
     against_variant: str | None = None
     base: str | None = None
