@@ -59,6 +59,37 @@ def test_all_files_are_those_of_transformers(tmp_path: Path, name: str, seed: in
         assert files(ours, tmp_path / f"ours{size}") == files(theirs, tmp_path / f"theirs{size}")
 
 
+LETTERS = ["ab ", "abcé ", "abcdefgh 12'\n", TEXT]
+
+
+def equal_on_a_random_corpus(seed: int) -> None:
+    chance = random.Random(seed)
+    old = old_tokenizer(chance.choice(list(OLD)))
+    letters = chance.choice(LETTERS)
+    texts = ["".join(chance.choices(letters, k=chance.randint(0, 200))) for _ in range(chance.randint(1, 30))]
+    choices: dict[str, list[Any]] = {
+        "max_token_length": [0, 1, 2, 3, 4, 5, 8, 16],
+        "min_frequency": [0, 1, 2, 4],
+        "initial_alphabet": [["a", "é"], list("xyz")],
+    }
+    keywords = {name: chance.choice(values) for name, values in choices.items() if chance.random() < 0.5}
+    size = chance.choice([259, 280, 300, 400, 600])
+    theirs = old.train_new_from_iterator(iter(texts), size, show_progress=False, **keywords)
+    ours = train_new_from_iterator(old, iter(texts), size, **keywords)
+    assert ours.backend_tokenizer.to_str() == theirs.backend_tokenizer.to_str()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_corpora_give_the_same_file(seed: int) -> None:
+    equal_on_a_random_corpus(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 210))
+def test_more_random_corpora_give_the_same_file(seed: int) -> None:
+    equal_on_a_random_corpus(seed)
+
+
 def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:
     old = old_tokenizer("GPT-2").backend_tokenizer
     new = train_new_from_iterator(old, [TEXT], 300)
@@ -78,7 +109,7 @@ def unread() -> Any:
         ({"pre_tokenizer": {"type": "Whitespace"}}, {}, "its pre-tokenizer is Whitespace"),
         ({"pre_tokenizer": {"type": "UnicodeScripts"}}, {}, "its pre-tokenizer is UnicodeScripts"),
         ({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}, {}, "its model is WordLevel"),
-        ({}, {"max_token_length": 4}, "max_token_length is not supported here"),
+        ({}, {"limit_alphabet": 40}, "limit_alphabet is not supported here"),
     ],
 )
 def test_what_would_differ_is_refused_before_anything_is_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from harness.tokenizers.training import count_documents, learn
 from variants.contract import Corpus, TieBreak
 
 MODEL_PARTS = ("continuing_subword_prefix", "end_of_word_suffix", "dropout", "byte_fallback")
-UNSUPPORTED = ("max_token_length", "limit_alphabet", "continuing_subword_prefix", "end_of_word_suffix")
+UNSUPPORTED = ("limit_alphabet", "continuing_subword_prefix", "end_of_word_suffix")
 
 
 def train_new_from_iterator(
@@ -38,9 +39,11 @@ def train_new_from_iterator(
     content = json.loads(new.backend_tokenizer.to_str())
     vocab, merges = content["model"]["vocab"], content["model"]["merges"]
     words = count_documents(iterator, Corpus("documents", (), pattern), threads)
-    room, least = vocab_size - len(vocab), max(1, keywords.get("min_frequency", 0))
-    if room > 0:
-        for left, right in learn(words, room, tie_break=TieBreak.HUGGINGFACE, min_count=least, threads=threads):
+    if (room := vocab_size - len(vocab)) > 0:
+        options: dict[str, Any] = {"min_count": max(1, keywords.get("min_frequency", 0)), "threads": threads}
+        if (longest := keywords.get("max_token_length")) is not None:
+            options["veto"] = functools.partial(too_long, longest)
+        for left, right in learn(words, room, tie_break=TieBreak.HUGGINGFACE, **options):
             token = spelled(left + right)
             if token in vocab:
                 raise Refusal(f"a merge makes the special token {token!r}, which transformers numbers differently")
@@ -48,6 +51,15 @@ def train_new_from_iterator(
             merges.append([spelled(left), spelled(right)])
     new._tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(json.dumps(content))
     return new.backend_tokenizer if is_plain else new
+
+
+def too_long(longest: int, left: bytes, right: bytes) -> bool:
+    """Whether Hugging Face's trainer refuses the pair: all below the length, and two single bytes, may be merged.
+
+    >>> too_long(3, b"a", b"b"), too_long(3, b"ab", b"c"), too_long(1, b"a", b"b")
+    (False, True, False)
+    """
+    return 2 < len(left + right) >= longest
 
 
 def with_trainers() -> Any:

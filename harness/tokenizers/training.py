@@ -26,8 +26,8 @@ DOCUMENT_COUNTER = "variants.counting.documents:count_documents"
 TABLE_MEMORY = 200_000_000
 """Bytes that the tables of words of documents may take before they spill to disk."""
 ITEMS_AT_ONCE = 64
-LARGE_CHUNK = 1 << 20
-"""After so many bytes at once, items are taken one by one."""
+LARGE_CHUNK = 1 << 19
+"""Items are taken one by one if so many bytes came at once, and up to 64 at a time if fewer did."""
 
 
 def train(
@@ -219,17 +219,18 @@ class Documents:
 
     def chunks(self) -> Iterator[list[Any]]:
         """Some items at a time, so that little is done for each; large ones one by one."""
-        items = iter(self.source)
+        items, at_once = iter(self.source), 1
         while True:
             chunk: list[Any] = []
             try:
-                chunk.extend(islice(items, 1 if self.bytes > LARGE_CHUNK else ITEMS_AT_ONCE))
+                chunk.extend(islice(items, at_once))
             except Exception as error:
                 place = f"item {self.number + len(chunk) + 1}"
                 raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
             if not chunk:
                 return
             yield chunk
+            at_once = 1 if self.bytes > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
 
     def documents(self, item: Any) -> list[bytes]:
         """The documents of one item."""
