@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,14 @@ Train = Callable[[Iterator[str]], list[tuple[str, str]]]
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, or print the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("text", nargs="?", help="a UTF-8 file")
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--table", action="store_true", help="print the stored figures")
     parser.add_argument("--measure", nargs=2, metavar=("SIDE", "SOURCE"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.table:
         print("\n".join(table([json.loads(line) for line in FIGURES.read_text().splitlines()])))
         return 0
