@@ -226,7 +226,8 @@ def _target(target: str, parameters: Mapping[str, Any], counter: bool) -> tuple[
         cards.update(registry.variants())
     if ":" not in target and target not in cards:
         answer = registry.unknown("target", target, cards)
-        raise Refusal(f"{answer}; a function of your own is written package.module:function")
+        example = f", such as {target}:train" if "." in target else ""
+        raise Refusal(f"{answer}; a function of your own is written package.module:function{example}")
     if target not in cards:
         return target, parameters
     return cards[target].target, {**cards[target].params, **parameters}

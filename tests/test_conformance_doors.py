@@ -236,7 +236,8 @@ def test_a_trainer_that_fails_ends_with_21(capsys: pytest.CaptureFixture[str]) -
     asked = [f"{__name__}:train", "--set", "right=false", "--tie-break", "greatest_bytes", *FEW]
     assert main(asked) == errors.MISMATCH
     shown = capsys.readouterr().out
-    assert "FAILED check_worked_example[C03]: first difference at merge 3" in shown
+    assert shown.startswith("FAILED check_worked_example[C01]: first difference at merge 3")
+    assert "check_worked_example[C03]" in shown
     assert "does not conform" in shown.splitlines()[-1]
 
 
@@ -277,7 +278,7 @@ def test_a_module_that_cannot_be_imported_is_answered_with_a_sentence(tmp_path: 
     assert ended.stderr.startswith("cannot import 'mine:train' (SystemError: half built); ")
 
 
-def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_and_its_test_come_first_and_the_rest_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     class Made(Suite):
         """A suite whose outcomes are known."""
 
@@ -291,10 +292,28 @@ def test_many_failures_are_shown_shortly_and_a_reason_is_told_once(capsys: pytes
 
     assert report(Made(Request("mine:train", {})), "mine") == errors.MISMATCH
     shown = capsys.readouterr().out
-    assert shown.count("raised KeyError") == 3
-    assert "FAILED too: check_worked_example[C03]" in shown
+    assert shown.startswith("FAILED check_worked_example[C00]: raised KeyError\n\ndef test_")
     assert "from mine import train" in shown
-    assert shown.count("not here") == 1
+    assert "worked examples  9 failed: check_worked_example[C00], " in shown
+    assert "and 6 more\n" in shown
+    assert shown.endswith("\nmine does not conform: 9 failed, 2 skipped\n")
+    assert len(shown.splitlines()) <= 25
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ("variants.heap:trian", "did you mean variants.heap:train?"),
+        ("variants.haep:train", "did you mean variants.heap?"),
+        ("hepa", "did you mean heap?"),
+        ("variants.heap", "package.module:function, such as variants.heap:train"),
+    ],
+)
+def test_a_typo_in_the_target_gets_the_likely_one(target: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([target]) == errors.USAGE
+    told = capsys.readouterr().err
+    assert answer in told
+    assert len(told) < 300
 
 
 @pytest.mark.slow

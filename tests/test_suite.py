@@ -29,7 +29,8 @@ def checked(target: str, capsys: pytest.CaptureFixture[str], only: str = FEW) ->
 def test_a_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.CaptureFixture[str]) -> None:
     code, shown = checked("meddlers:replaces_the_judge", capsys)
     assert code == errors.MISMATCH
-    assert shown.startswith("worked examples  9 passed\njudged outside   1 failed\n  FAILED check_fresh_inputs: ")
+    assert shown.startswith("FAILED check_fresh_inputs: ")
+    assert "\nworked examples  9 passed\njudged outside   1 failed: check_fresh_inputs\n" in shown
     assert "it ended after 0 merges" in shown
     assert "does not conform: 9 passed, 1 failed" in shown
 

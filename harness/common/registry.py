@@ -10,7 +10,9 @@ import copy
 import difflib
 import functools
 import importlib.metadata
+import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,12 +212,20 @@ def select(names: Iterable[str]) -> list[VariantCard]:
 def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     """The answer to a name that does not exist: the closest one, then all there are, unless these fill the screen."""
     existing = list(existing)
+    meant = did_you_mean(name, existing)
+    if len(existing) > MOST_NAMES:
+        return f"unknown {kind} {name!r};{meant} python -m harness --help all has all {len(existing)} names"
+    return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
+
+
+def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
+    """The most similar name as a question, with a blank before it; nothing if none is similar.
+
+    >>> did_you_mean("hepa", ["heap", "flat"])
+    ' did you mean heap?'
+    """
     close = difflib.get_close_matches(name, existing, 1)
-    hint = f" did you mean {close[0]}?" if close else ""
-    many = close and len(existing) > MOST_NAMES
-    names = f"python -m harness --help has all {len(existing)} names"
-    rest = names if many else f"there are: {', '.join(existing) or 'none'}"
-    return f"unknown {kind} {name!r};{hint} {rest}"
+    return f" did you mean {before}{close[0]}?" if close else ""
 
 
 def looks_like_a_file(name: str) -> bool:
@@ -227,8 +237,17 @@ def looks_like_a_file(name: str) -> bool:
     return "/" in name or bool(Path(name).suffix)
 
 
-def not_importable(target: str, why: str) -> Refusal:
-    return Refusal(f"cannot import {target!r} ({why}); a target is written package.module:function")
+def not_importable(target: str, reason: str) -> Refusal:
+    """The answer to a target that cannot be imported, with the most similar one that can."""
+    module, _, function = target.partition(":")
+    package, _, last = module.rpartition(".")
+    if module in sys.modules:
+        meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:")
+    else:
+        places = getattr(sys.modules.get(package), "__path__", None) if package else None
+        names = {found.name for found in pkgutil.iter_modules(places)}
+        meant = did_you_mean(last, names - {last}, f"{package}." if package else "")
+    return Refusal(f"cannot import {target!r} ({reason});{meant} a target is written package.module:function")
 
 
 def resolve(target: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What `python -m harness.conformance` prints: a line for each group of checks, the failures in full, one verdict."""
+"""What `python -m harness.conformance` prints: a failure and its test first, then counts for each group of checks."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from harness.common.console import tell
 from harness.proof.checks import Outcome
 from harness.proof.suite import Suite
 
-FAILURES_IN_FULL = 3
-FAILURES_NAMED = 20
+FAILURES_NAMED = 3
+LONGEST_LINE = 300
+LINES_OF_A_FAILURE = 3
+VERDICTS = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
 
 
 def report(suite: Suite, name: str) -> int:
-    """Print each group of checks when it is done, a test of one that failed, and a verdict; returns the exit code."""
-    outcomes: list[Outcome] = []
-    for group, made in groupby(suite.outcomes(), key=lambda each: each.group):
-        reasons = {outcome.message for outcome in outcomes}
-        of_group = list(made)
-        _say(f"{group:<16} {summary(of_group)}")
-        for line in [*_failures(of_group), *_skips(of_group, reasons)]:
-            _say(line)
-        outcomes += of_group
+    """Print a failure with a test of it, the counts of each group of checks, and a verdict; returns the exit code."""
+    outcomes = list(suite.outcomes())
     statuses = {outcome.status for outcome in outcomes}
     exit_code = errors.MISMATCH if "failed" in statuses else errors.OK if "passed" in statuses else errors.UNMEASURED
-    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    failed = {outcome.check: outcome for outcome in outcomes if outcome.status == "failed"}
     if failed:
-        check, test = suite.test_of(failed[0])
-        _say(f"\nto keep {check} as a test, as small as it was found to be:\n")
-        _say(test)
-    verdicts = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
-    _say(f"{name} {verdicts[exit_code]}: {summary(outcomes)}")
+        check, test = suite.test_of(next(iter(failed.values())))
+        lines = f"FAILED {check}: {failed[check].message}".splitlines()[:LINES_OF_A_FAILURE]
+        tell("\n    ".join(line[:LONGEST_LINE] for line in lines))
+        tell(f"\n{test.rstrip()}\n")
+    for group, members in groupby(outcomes, key=lambda outcome: outcome.group):
+        of_group = list(members)
+        tell(f"{group:<16} {summary(of_group)}{named(of_group)}")
+    for line in [] if failed else skips(outcomes):
+        tell(line)
+    tell(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
     return exit_code
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How many came to what.
+    """The number of outcomes with each status.
 
     >>> summary([Outcome("a", "g", "passed"), Outcome("b", "g", "skipped")])
     '1 passed, 1 skipped'
@@ -47,25 +47,21 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{statuses.count(status)} {status}" for status in present)
 
 
-def _failures(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
-    for outcome in failed[:FAILURES_IN_FULL]:
-        yield f"  FAILED {outcome.check}: " + outcome.message.replace("\n", "\n    ")
-    named = [outcome.check for outcome in failed[FAILURES_IN_FULL:FAILURES_NAMED]]
-    if named:
-        others = f" and {len(failed) - FAILURES_NAMED} more" if len(failed) > FAILURES_NAMED else ""
-        yield f"  FAILED too: {', '.join(named)}{others}"
+def named(outcomes: Sequence[Outcome]) -> str:
+    """The names of the first failures, for --only.
+
+    >>> named([Outcome("check_a", "g", "failed"), Outcome("check_b", "g", "passed")])
+    ': check_a'
+    """
+    names = [outcome.check for outcome in outcomes if outcome.status == "failed"]
+    more = f" and {len(names) - FAILURES_NAMED} more" if len(names) > FAILURES_NAMED else ""
+    return f": {', '.join(names[:FAILURES_NAMED])}{more}" if names else ""
 
 
-def _skips(outcomes: Sequence[Outcome], told: set[str]) -> Iterator[str]:
-    """Each reason for skipping that has not been told yet, with the first check it holds for."""
+def skips(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Each reason for skipping, with the first check that it holds for."""
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped"]
     for reason in dict.fromkeys(outcome.message for outcome in skipped):
-        if reason not in told:
-            names = [outcome.check for outcome in skipped if outcome.message == reason]
-            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            yield f"  skipped {names[0]}{others}: {reason}"
-
-
-def _say(line: str) -> None:
-    tell(line)
+        names = [outcome.check for outcome in skipped if outcome.message == reason]
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"  skipped {names[0]}{others}: {reason}"
