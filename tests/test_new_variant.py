@@ -94,9 +94,9 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
         ("heap", "'heap' is a variant or a tag already; choose another name"),
         ("series", "'series' is a variant or a tag already"),
         ("all", "'all' is a variant or a tag already"),
-        ("words", "variants/words.py is there already; choose another name"),
-        ("counting", "tests/test_counting.py is there already"),
-        ("peers", "tests/test_peers.py is there already"),
+        ("words", "variants/words.py exists already; choose another name"),
+        ("counting", "tests/test_counting.py exists already"),
+        ("peers", "tests/test_peers.py exists already"),
         ("My-Stage", "'My-Stage' cannot be a module's name; use small letters"),
         ("9lives", "'9lives' cannot be a module's name"),
         ("class", "'class' cannot be a module's name"),
@@ -130,4 +130,4 @@ def test_an_installed_package_is_not_written_to(
 ) -> None:
     monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path / "conf")
     assert main(["my_stage"]) == errors.UNMEASURED
-    assert "no checkout; a trainer of your own needs no place in it" in capsys.readouterr().err
+    assert "not a checkout; a trainer of your own needs no place in it" in capsys.readouterr().err
