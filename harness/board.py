@@ -103,7 +103,7 @@ def about(measured: Sequence[Row], folder: Path) -> str:
             ABOUT.format(
                 folder=folder.as_posix(),
                 measuring=page_link("explanation/measuring.md", folder),
-                fairness=page_link("explanation/fairness.md", folder),
+                fairness=page_link("../results/fairness/README.md", folder),
             ),
             *(f"- {markdown_text(line)}" for line in Legend(measured).caption()),
             f"- measured {', '.join(days(measured))}; harness at commit {', '.join(commits(measured))}",
@@ -114,7 +114,8 @@ def about(measured: Sequence[Row], folder: Path) -> str:
 def page_link(page: str, folder: Path) -> str:
     """A page of the documentation: as a link where the board lies in a checkout, else by its name."""
     place = folder / ".." / ".." / "docs" / page
-    return f"[docs/{page}](../../docs/{page})" if place.exists() else f"docs/{page}"
+    name = f"docs/{page}".removeprefix("docs/../")
+    return f"[{name}](../../{name})" if place.exists() else name
 
 
 def days(measured: Sequence[Row]) -> list[str]:

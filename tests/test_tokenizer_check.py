@@ -33,8 +33,8 @@ def part(text: str | bytes) -> list[Part]:
 
 
 def documented() -> dict[tuple[str, str, str], str]:
-    """What docs/how-to/tokenizer.md says of each pattern, engine and version."""
-    page = (Path(__file__).parent.parent / "docs/how-to/tokenizer.md").read_text()
+    """What docs/how-to/huggingface.md says of each pattern, engine and version."""
+    page = (Path(__file__).parent.parent / "docs/how-to/huggingface.md").read_text()
     heading, _, *rows = re.search(r"^\| pattern \|.*?\n\n", page, re.MULTILINE | re.DOTALL)[0].strip().split("\n")  # type: ignore[index]
     engines = [cell.split() for cell in heading.strip("| ").split(" | ")[1:]]
     said: dict[tuple[str, str, str], str] = {}

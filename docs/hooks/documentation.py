@@ -1,25 +1,19 @@
-"""What MkDocs does beside rendering: parts of pages are generated, and files that pages link to become pages.
+"""What MkDocs does beside rendering: files that pages link to become pages of the site.
 
-A line `<!-- generated: NAME ARGUMENTS -->` in a page is replaced by what that generator writes when the site is built,
-so it cannot be out of date. Pages link to source code by its path in the repository, which works there as well.
+Pages link to source code by its path in the repository, which works there as well.
 """
 
 from __future__ import annotations
 
-import functools
 import posixpath
-import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import generated_parts
 import outside_files
 import tomllib
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
-MARKER = re.compile(r"^<!-- generated: (?P<name>[\w-]+)(?P<arguments>[^>]*?) -->$", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
@@ -37,7 +31,7 @@ def on_files(files: Any, config: Any) -> Any:
     sys.path.append(str(Path(__file__).parent))
     docs = Path(config["docs_dir"])
     pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]
-    for path in outside_files.reached_from({page: filled(page.read_text()) for page in pages}, REPOSITORY, docs):
+    for path in outside_files.reached_from({page: page.read_text() for page in pages}, REPOSITORY, docs):
         uri = outside_files.uri_of(path)
         if outside_files.is_picture(path):
             added = File.generated(config, uri, content=(REPOSITORY / path).read_bytes())
@@ -49,7 +43,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Fill in what is generated, and lead links to where the files are on the site."""
+    """Lead links to where the files are on the site."""
     uri = page.file.src_uri
     docs = Path(config["docs_dir"]).relative_to(REPOSITORY).as_posix()
     published = {file.src_uri for file in files}
@@ -61,21 +55,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         there = path.removeprefix(f"{docs}/") if path.startswith(f"{docs}/") else outside_files.uri_of(path)
         return posixpath.relpath(there, posixpath.dirname(uri) or ".") if there in published else None
 
-    if outside is None:
-        markdown = filled(markdown)
-    else:
+    if outside is not None:
         page.meta["search"] = {"boost": 0.5}  # a search finds pages that explain before sources that name
     return outside_files.with_brackets(outside_files.with_links(markdown, lead, strict=outside is None))
-
-
-@functools.cache
-def filled(markdown: str) -> str:
-    """The page with every marker replaced by what its generator writes."""
-    return MARKER.sub(lambda marker: generator(marker["name"])(*marker["arguments"].split()), markdown)
-
-
-def generator(name: str) -> Callable[..., str]:
-    """The generator of that name. Raises KeyError, with those there are, for a name that none has."""
-    if name not in generated_parts.GENERATORS:
-        raise KeyError(f"nothing generates {name!r}; there are: {', '.join(generated_parts.GENERATORS)}")
-    return generated_parts.GENERATORS[name]

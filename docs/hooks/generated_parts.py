@@ -1,12 +1,15 @@
-"""The parts of pages that are written when the site is built: what exists, as the code and the cards say it."""
+"""The generated parts of pages: what exists, as the code and the cards say it.
+
+python docs/hooks/generated_parts.py NAME [ARGUMENT...] prints one; stored_tables.py keeps those in pages current.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import inspect
-import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -203,23 +206,37 @@ def parser_of(module: str) -> argparse.ArgumentParser:
 
 
 def help_of(parser: argparse.ArgumentParser) -> list[str]:
-    """The help of a command and of those below it."""
-    with mock.patch.dict(os.environ, {"COLUMNS": "88", "NO_COLOR": "1"}):
-        texts = [parser.format_help().rstrip()]
+    """What a command takes, as a table, and what the commands below it take; argparse's own text varies by Python."""
+    parts, rows = [parser.description or ""], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                texts += help_of(below)
-    return texts
+            for name, below in action.choices.items():
+                parts += [f"### {parser.prog.removeprefix('python -m ')} {name}", *help_of(below)]
+        elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
+            about = {**vars(action), "choices": ", ".join(map(str, action.choices or ()))}
+            rows.append((code(taken(action)), (action.help or "") % about))
+    if rows:
+        parts.insert(1, table(("option", "what it does"), rows))
+    if parser.epilog:
+        parts.insert(2 if rows else 1, f"```text\n{parser.epilog.rstrip()}\n```")
+    return parts
+
+
+def taken(action: argparse.Action) -> str:
+    """An option with what it takes, or an argument."""
+    metavar = action.metavar or (",".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    name = metavar if isinstance(metavar, str) else " ".join(metavar)
+    if not action.option_strings:
+        return f"[{name}]" if action.nargs in ("?", "*") else name
+    return action.option_strings[-1] if action.nargs == 0 else f"{action.option_strings[-1]} {name}"
 
 
 def commands() -> str:
-    """The help of every command."""
+    """Every command: what it takes, and what each option does."""
     parts = ["## python -m harness", f"```text\n{SHORT}\n```", "`--help all`:", f"```text\n{usage()}\n```"]
     for program, module in programs().items():
-        parts.append(f"## python -m {program}")
-        parts += [f"```text\n{text}\n```" for text in help_of(parser_of(module))]
-    return "\n\n".join(parts)
+        parts += [f"## python -m {program}", *help_of(parser_of(module))]
+    return "\n\n".join(part for part in parts if part)
 
 
 # Explanation
@@ -290,3 +307,13 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "tie-breaks": tie_breaks,
     "gate-job": gate_job,
 }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the part of that name."""
+    sys.stdout.write(GENERATORS[arguments[0]](*arguments[1:]) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

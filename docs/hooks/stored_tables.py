@@ -3,7 +3,7 @@
 python docs/hooks/stored_tables.py [--check] PAGE...
 
 A table is between `<!-- BEGIN NAME: python ... -->` and `<!-- END NAME -->`; the command is a module of `harness` or a
-script in `results/`. A chart is any SVG that the page both shows and names as the `--output` of a
+script in `results/` or `docs/hooks/`. A chart is any SVG that the page both shows and names as the `--output` of a
 `python -m harness.plot` on one line. With --check nothing is written, and the exit code is 1 if anything is stale.
 """
 
@@ -23,7 +23,8 @@ from pathlib import Path
 from harness.results.charts.files import alike
 
 BLOCK = re.compile(
-    r"(<!-- BEGIN (?P<name>\w+): python (?P<command>-m harness\.\w+|results/\S+\.py)(?P<arguments>.*?) -->\n)"
+    r"(<!-- BEGIN (?P<name>\w+): python "
+    r"(?P<command>-m harness\.\w+|(?:results|docs/hooks)/\S+\.py)(?P<arguments>.*?) -->\n)"
     r".*?(<!-- END (?P=name) -->)",
     re.DOTALL,
 )
