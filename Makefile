@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test slow lint format docs serve notebook gate faults ci clean
+.PHONY: help setup build test slow lint format pages docs serve notebook gate faults ci clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ lint:  ## style and types, changing nothing
 format:  ## put the style right where a tool can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+pages:  ## write the generated parts and stored tables of all pages again
+	PYTHONPATH=docs/hooks $(RUN) docs/hooks/stored_tables.py $$(grep -rl "<!-- BEGIN " README.md docs results --include=*.md)
 
 docs:  ## build the documentation into site/
 	$(RUN) -m mkdocs build --strict
