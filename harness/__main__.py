@@ -12,8 +12,13 @@ from harness.common.errors import OK, guarded
 Record = dict[str, Any]
 COMMANDS = {
     name: f"harness.{name}"
-    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "doctor", "records")
-} | {"corpora": "harness.corpora.__main__", "gate": "harness.gate.__main__", "new_variant": "harness.new_variant"}
+    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "doctor")
+} | {
+    "corpora": "harness.corpora.__main__",
+    "records": "harness.records.__main__",
+    "gate": "harness.gate.__main__",
+    "new_variant": "harness.new_variant",
+}
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
 
 

@@ -27,7 +27,6 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
 from harness.results.chosen import (
-    IN_NO_TABLE,
     NO_PATHS,
     add_compare_arguments,
     add_record_arguments,
@@ -251,7 +250,7 @@ def command(arguments: argparse.Namespace) -> int:
 def _asked_for(arguments: argparse.Namespace) -> Shown:
     if arguments.compare is not None:
         return _compared(arguments)
-    chosen = chosen_records(arguments, IN_NO_TABLE)
+    chosen = chosen_records(arguments)
     shown = in_order(rows(chosen), arguments.sort)
     code = exit_code_of(shown, arguments.known_wrong.split(","))
     if arguments.pivot is not None:
@@ -274,7 +273,7 @@ def _only_asked(task: Sequence[Row], base: str | None, arguments: argparse.Names
 
 def _compared(arguments: argparse.Namespace) -> Shown:
     left, right = arguments.compare
-    records = [records_of([path], arguments.all, IN_NO_TABLE) for path in (left, right)]
+    records = [records_of([path], arguments.all) for path in (left, right)]
     sets = side_by_side(records[0], records[1], (left, right), arguments.unlike)
     return Shown([comparison_sheet(sets)], lambda: comparison_frame(sets), MISMATCH if sets.wrong else OK)
 

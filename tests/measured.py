@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from harness.records.file import RecordFile
 
 Record = dict[str, Any]
 BLANK: Record = {
-    "schema": 1,
+    "schema": 2,
     "cell": "train",
     "status": "ok",
     "reason": None,
@@ -21,7 +25,7 @@ BLANK: Record = {
     "tie_break": "greatest_bytes",
     "min_count": 1,
     "merges_sha256": "ab" * 32,
-    "proof": {"state": "confirmed", "by": ["heap_opt"]},
+    "identity": {"kind": "identical", "tie_break": "greatest_bytes"},
     "interpreter": "CPython 3.11.7",
     "host": "0123abcd",
     "environment": {"cpu": "AMD EPYC", "cores": 2, "cores_usable": 2},
@@ -76,10 +80,12 @@ def stopped(variant: str, limit: float, **changes: Any) -> Record:
 
 def wrong(variant: str, **changes: Any) -> Record:
     """A record of merges that are not the reference's."""
-    divergence = {"merge": 12, "got": ["61", "62"], "want": ["61", "63"]}
-    proof = {"state": "mismatch", "by": ["heap_opt"]}
-    return measured(
-        variant,
-        0.1,
-        **{"status": "mismatch", "reason": "differs", "proof": proof, "first_divergence": divergence} | changes,
-    )
+    identity = {"kind": "wrong", "reason": "differs", "merge": 12, "got": ["61", "62"], "want": ["61", "63"]}
+    return measured(variant, 0.1, **{"status": "mismatch", "reason": "differs", "identity": identity} | changes)
+
+
+def stored(path: Path, records: Iterable[Record]) -> Path:
+    """The file with these records in it and no others."""
+    path.unlink(missing_ok=True)
+    RecordFile(path.parent, path.name).append(list(records))
+    return path

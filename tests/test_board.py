@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import Record, measured, stopped, wrong
+from measured import Record, measured, stopped, stored, wrong
 
 from harness.board import main
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.records.file import RecordFile
 from harness.results.board import Place, headline, ratios_sheet, sections, sheet_of, verdict
 from harness.results.rows import rows
 
@@ -184,7 +184,7 @@ def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = tmp_path / "records.jsonl"
-    place.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    stored(place, RECORDS)
     assert main([str(tmp_path)]) == OK
     page = (tmp_path / "README.md").read_text()
     assert "## stdlib, 1,000 tokens\n\nMeasured 2026-11-21 on AMD EPYC (2 cores).\n" in page
@@ -192,8 +192,7 @@ def test_the_page_and_its_pictures_are_made_of_records_and_seen_to_be_stale(
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
     assert main([str(tmp_path), "--check"]) == OK
-    with place.open("a") as file:
-        file.writelines(json.dumps(record) + "\n" for record in timed("new", 0.1))
+    RecordFile(tmp_path).append(timed("new", 0.1))
     assert main([str(tmp_path), "--check"]) == MISMATCH
     assert "README.md" in capsys.readouterr().err
 
@@ -211,7 +210,7 @@ def test_a_table_is_of_one_machine_and_one_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], name: str
 ) -> None:
     records = [*timed("ours", 1.0), *timed("ours", 0.5, threads=2, **change)]
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    stored(tmp_path / "records.jsonl", records)
     assert main([str(tmp_path)]) == USAGE
     assert f"are unlike in {name}, and a ratio is of one machine" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["records.jsonl"]

@@ -45,7 +45,7 @@ import tomllib
 
 TESTS = Path(__file__).resolve().parent
 TABLES = sorted((TESTS / "command_rows").glob("*.toml"))
-PACKAGES = ("harness", "harness.corpora", "harness.gate")
+PACKAGES = ("harness", "harness.corpora", "harness.gate", "harness.records")
 TRAIN = (
     "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270 save=tokenizers measure=quick threads=1"
 )
@@ -317,7 +317,9 @@ def stored_records(results: Path) -> list[dict[str, Any]]:
 
 def measurements(records: list[dict[str, Any]]) -> int:
     """How many trainings have a time. The only place that knows how records are written."""
-    return sum(record["cell"] == "train" and (record["seconds"] or {}).get("total") is not None for record in records)
+    trainers = {(line["run"], line["cell"]) for line in records if line["kind"] == "cell" and line["role"] == "train"}
+    timed = [line for line in records if line["kind"] == "measurement" and "total" in line.get("seconds", {})]
+    return sum((line["run"], line["cell"]) in trainers for line in timed)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

@@ -14,7 +14,6 @@ from typing import Any
 import doctest_fences
 import outside_files
 import pytest
-import record_meanings
 import stored_tables
 import yaml
 from browser import chromium, needs_browser
@@ -23,7 +22,6 @@ from checked import passing
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
-from harness.runs import record_keys
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -59,10 +57,6 @@ def test_the_configuration_page_names_every_card() -> None:
         assert [name for name in registry.cards(group) if f"`{name}`" not in page] == []
     assert [name for name in registry.counters() if f"`{name}`" not in page] == []
     assert [name for name in registry.cards("experiment") if f"experiment={name}" not in page] == []
-
-
-def test_every_key_of_a_record_has_a_meaning_and_no_other_has() -> None:
-    assert sorted(record_meanings.MEANINGS) == sorted(record_keys.KEYS)
 
 
 def test_the_commands_page_holds_the_help_of_every_command() -> None:

@@ -13,7 +13,7 @@ from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
-from harness.runs.record import read_records
+from harness.records.load import read_records
 from harness.runs.reproduction import overrides_of
 from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save

@@ -9,9 +9,9 @@ import pytest
 from shown import to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK
+from harness.records.file import RecordFile
 from harness.results.fairness import incomparable, outside
 from harness.results.rows import Row, rows
-from harness.runs.record import RecordFile
 from harness.table import exit_code, main
 
 FED = {
@@ -26,7 +26,6 @@ FED = {
 
 def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
-        "schema": 1,
         "cell": "train",
         "run_key": name,
         "status": "ok",

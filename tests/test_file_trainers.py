@@ -12,10 +12,11 @@ from harness import conformance
 from harness.common import registry
 from harness.common.errors import USAGE
 from harness.measure.process import Limits, measure
+from harness.records.file import Record
+from harness.records.schema import BY_ITSELF
 from harness.results.legend import Legend
 from harness.results.rows import rows
 from harness.runs.cells import GIVEN, TrainCell, train_job
-from harness.runs.record import BY_ITSELF, Record
 from harness.runs.schedule import Run
 from harness.worker.calling import reads_corpus
 

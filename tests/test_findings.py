@@ -13,9 +13,9 @@ import pytest
 from shown import explanations, to_csv, to_markdown
 
 from harness.common.comparison import FEWEST_BLOCKS
+from harness.records.load import read_records
 from harness.results.latest import latest
 from harness.results.rows import rows
-from harness.runs.record import read_records
 
 Record = dict[str, Any]
 BASE = next(

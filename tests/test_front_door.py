@@ -20,7 +20,7 @@ from workbench import CHECKOUT, TESTS, TEXT, heed_signals, is_running, processes
 from harness import run, tokenizer
 from harness.common import errors
 from harness.common.errors import Refusal
-from harness.runs.record import read_records
+from harness.records.load import read_records
 
 SMALL = "vocab_size=270"
 

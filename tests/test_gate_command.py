@@ -20,7 +20,7 @@ from workbench import CHECKOUT, TESTS, first_fast, heed_signals, processes_that_
 from harness.gate import __main__ as gate
 from harness.gate.workflow import workflow
 from harness.measure.environment import usable_cores
-from harness.runs.record import RecordFile
+from harness.records.file import RecordFile
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.results.matches import NAMES, Matching, matched, require_alike
 from harness.results.rows import rows
-from harness.runs.record import Record, read_records
 
 HEAP = next(
     record

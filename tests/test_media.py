@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import measured, stopped
+from measured import measured, stopped, stored
 
-from harness import records, table
+from harness import table
 from harness.common.console import csv_text, html_text, markdown_text, terminal_lines, terminal_text, workflow_command
+from harness.records import __main__ as records
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "##[group]=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"
@@ -30,7 +31,7 @@ RECORDS = [
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    stored(tmp_path / "r.jsonl", RECORDS)
     return str(tmp_path / "r.jsonl")
 
 
@@ -72,7 +73,8 @@ def test_no_cell_of_csv_is_a_formula(
 
 
 def test_a_broken_line_is_told_without_what_it_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "r.jsonl").write_text(json.dumps({**measured("heap", 1.0), "threads": HOSTILE}) + "\n")
+    path = stored(tmp_path / "r.jsonl", [measured("heap", 1.0)])
+    path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
     assert table.main([str(tmp_path / "r.jsonl")]) == 22
     assert OBEYED.search(capsys.readouterr().err) is None
     assert table.main([f"no {HOSTILE}"]) == 22

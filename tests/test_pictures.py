@@ -13,10 +13,10 @@ from workbench import first_fast
 
 from harness.common.errors import Refusal
 from harness.plot import draw
+from harness.records.load import read_records
 from harness.results.charts.chart import Request
 from harness.results.charts.files import save
 from harness.results.charts.kinds import KINDS
-from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CLOSE = 0.003

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from harness.common.errors import MISMATCH, OK, USAGE, Refusal
 from harness.common.sheet import sheet_to_markdown
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.results.fields import fields_of, figures_of
 from harness.results.pivot import pivot, pivot_sheet
 from harness.results.rows import Row, rows
-from harness.runs.record import Record, read_records
 from harness.table import main
 
 FORMS, SWEEP = (read_records([Path(__file__).parent / "records" / f"{name}.jsonl"]) for name in ("forms", "sweep"))

@@ -14,10 +14,10 @@ from workbench import first_fast
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.plot import draw, main
+from harness.records.load import read_records
 from harness.results.charts.chart import Request
 from harness.results.charts.files import save
 from harness.results.colours import DARK, PHASES, dark_of
-from harness.runs.record import read_records
 
 RECORDS = Path(__file__).parent / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (

@@ -18,11 +18,12 @@ from workbench import HEAP, NAIVE, cell_of, measuring, reading_of, settings_for
 from harness.common.comparison import interval
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.runs import running
 from harness.runs.cells import TrainCell
 from harness.runs.outcome import Block, Trained
 from harness.runs.precision import blocks_needed
-from harness.runs.record import Record, read_records
 from harness.runs.reproduction import command_of
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset, Rule, rule_of

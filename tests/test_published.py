@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from measured import measured
+from measured import measured, stored
 
 from harness.common import registry
 
@@ -65,7 +64,7 @@ def test_every_claim_has_published_figures_that_bear_it_out() -> None:
 
 def judged(tmp_path: Path, *records: dict[str, Any]) -> int:
     """The exit code for a file of these records."""
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    stored(tmp_path / "records.jsonl", records)
     code: int = SCRIPT["main"]([str(tmp_path)])
     return code
 

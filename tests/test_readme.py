@@ -10,8 +10,8 @@ import pytest
 from stored_tables import BLOCK, charts, main
 from workbench import first_fast
 
+from harness.records.load import read_records
 from harness.results.rows import identity_of
-from harness.runs.record import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import resource
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import regex
-from measured import measured
 from workbench import CHECKOUT, NAIVE, TESTS, TEXT, cell_of, reading_of, settings_for, unruly
 
-from harness.common.errors import Refusal
 from harness.measure import environment
-from harness.runs.record import FILE_NAME, RecordFile, read_records
-from harness.runs.record_of import train_record, without_paths
+from harness.runs.record_of import without_paths
 from harness.runs.schedule import Run
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed, unpacked
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -31,7 +25,7 @@ from variants.naive import train
 
 pytestmark = pytest.mark.xdist_group("record")  # the run that most look at is made once
 KEYS = """
-schema run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
+run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
 merges_sha256 identity seconds curve cpu_seconds tallies instructions peak_rss_bytes peak_private_bytes
 limits merges_done last_phase stderr_tail extrapolated interpreter block repeat started host
 environment cell witness disturbance laps clock_cost_seconds affinity page_cache"""
@@ -40,10 +34,6 @@ DISTURBANCES = {
     *("involuntary_switches", "voluntary_switches", "minor_faults", "major_faults"),
 }
 KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
-
-
-def record(number: int, **others: Any) -> dict[str, Any]:
-    return {**measured("heap", 1.0), "number": number, **others}
 
 
 @pytest.fixture(scope="module")
@@ -239,142 +229,6 @@ def test_the_digest_tells_where_one_token_ends_and_the_next_begins() -> None:
     assert merges_sha256([(b"ab", b"c")]) != merges_sha256([(b"a", b"bc")])
 
 
-# The file of them.
-
-
-def test_records_are_read_back_in_order(tmp_path: Path) -> None:
-    store = RecordFile(tmp_path / "results")
-    store.append([record(1), record(2, text="中文 \n\u2028")])
-    store.append([])
-    store.append([record(3)])
-    assert read_records([tmp_path / "results"]) == [record(1), record(2, text="中文 \n\u2028"), record(3)]
-    assert len((tmp_path / "results" / FILE_NAME).read_bytes().splitlines()) == 3
-    assert read_records([tmp_path / "results" / FILE_NAME, tmp_path / "results"])[3:] == read_records(
-        [tmp_path / "results"]
-    )
-
-
-def test_a_name_that_is_no_text_is_recorded_all_the_same(tmp_path: Path) -> None:
-    RecordFile(tmp_path).append([record(1, name="caf\udce9")])
-    (tmp_path / FILE_NAME).read_text(encoding="utf-8")
-    assert read_records([tmp_path])[0]["name"] == "caf\udce9"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"schema": 1, "status": "o',
-        b"[1]",
-        b"null",
-        b"\xff\xfe",
-        b'{"schema": 1}',
-        b'{"schema": 99, "status": "ok"}',
-        b"[" * 100_000,
-        b'{"schema": 1, "status": "ok"}{"schema": 1, "status": "ok"}',
-    ],
-    ids=["torn", "list", "null", "no text", "no status", "other schema", "deep", "two in one"],
-)
-def test_a_line_that_is_no_record_costs_only_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes
-) -> None:
-    store = RecordFile(tmp_path)
-    store.append([record(1)])
-    with store.path.open("ab") as file:
-        file.write(line + b"\n\n")
-    store.append([record(2)])
-    assert read_records([tmp_path]) == [record(1), record(2)]
-    assert f"{store.path}, line 2: skipped" in capsys.readouterr().err
-
-
-def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: Path) -> None:
-    store = RecordFile(tmp_path)
-    store.path.write_bytes(b'{"schema": 1, "status"')
-    store.append([record(1)])
-    store.append([record(2)])
-    assert read_records([tmp_path]) == [record(1), record(2)]
-
-
-@contextlib.contextmanager
-def small_files_only() -> Iterator[None]:
-    """No file can grow beyond 4 KiB. So a full disk looks to a writer: what fits is written, then comes an error.
-
-    Only round the writing: it holds for pytest's own output as well.
-    """
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be kept cut short
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        sys.dont_write_bytecode = bytecode
-
-
-def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
-    store = RecordFile(tmp_path)
-    store.append([record(1)])
-    with (
-        small_files_only(),
-        pytest.raises(
-            Refusal, match=r"^cannot write records to .* \(File too large\); choose another folder"
-        ) as refused,
-    ):
-        store.append([record(2), record(3, text="x" * 8000)])
-    assert refused.value.exit_code == 22
-    assert read_records([tmp_path]) == [record(1)]
-    store.append([record(4)])
-    assert read_records([tmp_path]) == [record(1), record(4)]
-
-
-def test_a_device_that_is_full_is_a_sentence_too(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).symlink_to("/dev/full")
-    with pytest.raises(Refusal, match=r"\(No space left on device\)"):
-        RecordFile(tmp_path).append([record(1)])
-
-
-def test_a_results_folder_that_was_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
-    store = RecordFile(tmp_path / "results")
-    store.path.unlink()
-    store.path.parent.rmdir()
-    store.append([record(1)])
-    assert read_records([tmp_path / "results"]) == [record(1)]
-
-
-def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
-    program = (
-        "import json, sys; from pathlib import Path; from harness.runs.record import RecordFile\n"
-        "store, whole = RecordFile(Path(sys.argv[1])), json.loads(sys.argv[3])\n"
-        "for number in range(50): store.append([{**whole, 'by': sys.argv[2], 'number': number,"
-        " 'long': 'x' * 20_000}] * 2)"
-    )
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(tmp_path), str(number), json.dumps(record(0))], cwd=CHECKOUT
-        )
-        for number in range(4)
-    ]
-    assert [writer.wait() for writer in writers] == [0] * 4
-    found = read_records([tmp_path])
-    for number in range(4):
-        assert [each["number"] for each in found if each["by"] == str(number)] == [n for n in range(50) for _ in "ab"]
-
-
-@pytest.mark.parametrize("kind", ["file", "under a file", "folder of that name"])
-def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
-    tmp_path: Path, kind: str
-) -> None:
-    (tmp_path / "file").write_text("here")
-    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
-    place = {"file": "file", "under a file": "file/results", "folder of that name": "folder"}[kind]
-    with pytest.raises(Refusal, match="choose another folder with results=FOLDER"):
-        RecordFile(tmp_path / place)
-
-
-def test_no_records_where_there_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match="python -m harness makes some"):
-        read_records([tmp_path])
-
-
 def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Path) -> None:
     reading = reading_of(tmp_path, b"good \xff bad")
     run = Run([cell_of(reading)], settings_for(tmp_path), tmp_path / "jobs")
@@ -384,4 +238,3 @@ def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Pa
     assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; mend the file, or set errors=replace"
     assert counter["seconds"]["total"] is None
     assert trainer["reason"] == f"counting failed: {counter['reason']}"
-    assert train_record(run.trained[0], run.common(run.trained[0].cell.variant)) == trainer

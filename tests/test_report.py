@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import copy
-import json
 import re
 import shlex
 from collections.abc import Callable
@@ -12,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import measured, stopped
+from measured import measured, stopped, stored
 from page_reading import Element, drawing, marks_of, read
 from shown import explanations
 
 from harness import report as report
 from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.records.load import read_records
+from harness.records.schema import PHASES
 from harness.results.chosen import records_of
 from harness.results.columns import seconds_columns
 from harness.results.legend import Legend, failure_text
 from harness.results.page.page import library, page
 from harness.results.rows import rows
-from harness.runs.record import read_records
-from harness.runs.record_keys import PHASES
 from harness.runs.reproduction import command_of
 
 RECORDS = Path(__file__).parent / "records"
@@ -383,8 +382,7 @@ def two_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
 
     def written(**changes: Any) -> None:
         for name, records in {"old": SWEEP[1:4], "new": other_set(SWEEP[1:4], **changes)}.items():
-            lines = [json.dumps(record) for record in records]
-            (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            stored(tmp_path / f"{name}.jsonl", records)
 
     return written
 

@@ -12,8 +12,8 @@ import pytest
 from browser import Page, chromium, needs_browser
 
 from harness.common.units import seconds_texts
+from harness.records.load import read_records
 from harness.results.rows import rows
-from harness.runs.record import read_records
 from harness.runs.reproduction import command_of
 
 RECORDS = Path(__file__).parent / "records"

@@ -29,12 +29,13 @@ from workbench import (
 )
 
 from harness.common.registry import VariantCard
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.results.rows import rows
 from harness.runs import journal, running, store
 from harness.runs.cells import TrainCell
 from harness.runs.journal import UNFINISHED, Journal, plan_key
 from harness.runs.outcome import Block
-from harness.runs.record import Record, read_records
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
 

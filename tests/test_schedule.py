@@ -29,11 +29,12 @@ from workbench import (
 from harness.common.errors import Refusal
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import Part
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.results.rows import rows
 from harness.runs import schedule, store
 from harness.runs.cells import Reading, TrainCell, read_merges
 from harness.runs.outcome import Block, Counted, Trained
-from harness.runs.record import Record, read_records
 from harness.runs.running import exit_code, notes, reasons_not_counted
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset

@@ -11,9 +11,9 @@ from shown import to_html
 
 from harness.common.errors import MISMATCH, USAGE
 from harness.common.sheet import Column, Sheet, sheets_to_html
+from harness.records.load import read_records
 from harness.results.rows import rows
 from harness.results.tables import main_sheet
-from harness.runs.record import read_records
 from harness.table import main
 
 RECORDS = Path(__file__).parent / "records" / "forms.jsonl"

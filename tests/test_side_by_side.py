@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import stored
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
-from harness.runs.record import Record, read_records
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parent / "records" / "forms.jsonl"])
@@ -44,7 +45,7 @@ def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: A
 
 
 def written(path: Path, *records: Sequence[Record]) -> str:
-    path.write_text("".join(json.dumps(record) + "\n" for each in records for record in each))
+    stored(path, [record for each in records for record in each])
     return str(path)
 
 

@@ -11,7 +11,7 @@ from workbench import TESTS, TEXT
 from harness import run
 from harness.common import registry
 from harness.measure.source_digest import closure, source_sha256
-from harness.runs.record import read_records
+from harness.records.load import read_records
 
 PLACES = (str(TESTS.parent),)
 

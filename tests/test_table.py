@@ -18,19 +18,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import measured, stopped
+from measured import measured, stopped, stored
 from rich.cells import cell_len
 from rich.console import Console
 from shown import explanations, to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.units import seconds_texts
+from harness.records.file import RecordFile
+from harness.records.load import read_records
+from harness.records.schema import BY_ITSELF, PHASES
 from harness.results.frame import frame_of
 from harness.results.latest import latest
 from harness.results.legend import Legend
 from harness.results.rows import rows
-from harness.runs.record import BY_ITSELF, read_records
-from harness.runs.record_keys import PHASES
 from harness.table import exit_code, main, render
 
 RECORDS = Path(__file__).parent / "records"
@@ -262,7 +263,7 @@ def test_without_a_path_only_the_latest_run_is_shown(
         for day, name in ((1, "a"), (3, "b"), (2, "c"))
     ]
     Path("results/local").mkdir(parents=True)
-    Path("results/local/records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in made))
+    stored(Path("results/local/records.jsonl"), made)
     shown = {}
     for arguments in ([], ["--all"], ["results/local"]):
         assert main([*arguments, "--format", "csv"]) == OK
@@ -457,7 +458,9 @@ def test_long_tokens_are_whole_in_the_sentence() -> None:
 
 def test_a_broken_line_is_reported_and_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_text(f'{json.dumps(HEAP)}\n{{"schema": 1, "stat\n{json.dumps(NAIVE)}\n')
+    stored(path, [HEAP])
+    path.write_text(path.read_text() + '{"kind": "measur\n')
+    RecordFile(tmp_path).append([NAIVE])
     assert main([str(tmp_path), "--format", "csv"]) == OK
     captured = capsys.readouterr()
     assert [row["variant"] for row in csv.DictReader(io.StringIO(captured.out))] == ["heap", "naive"]
@@ -497,7 +500,7 @@ def test_totals_are_told_as_multiples_of_a_chosen_variants() -> None:
 
 
 def series_of(records: list[Record], *further: str, path: Path, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    stored(path, records)
     main([str(path), "--series", "--format", "markdown", *further])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]

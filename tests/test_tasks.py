@@ -15,10 +15,11 @@ from rich.console import Console
 from workbench import HEAP, NAIVE, cell_of, reading_of, settings_for
 
 from harness.common.errors import OK
+from harness.records.file import Record
+from harness.records.load import read_records
 from harness.runs import running
 from harness.runs.cells import TrainCell, tasks_of
 from harness.runs.outcome import Block, Trained
-from harness.runs.record import Record, read_records
 from harness.runs.running import Plan, run_plan, task_text
 from harness.runs.schedule import Run
 

@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
-import record_meanings
-
 import harness
 from harness.common import registry
 from harness.common.configuration import keys_beside
 from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, file_cases
 from harness.results.charts.kinds import KINDS
-from harness.runs import record_keys
 from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
 
@@ -152,19 +149,6 @@ def file(path: str) -> str:
 def pictures() -> str:
     """Every kind of picture with what it shows."""
     return table(("--kind", "what it shows"), [(code(name), kind.shows) for name, kind in KINDS.items()])
-
-
-# Records
-
-
-def record() -> str:
-    """Every key with its type, its unit and its meaning."""
-    rows = []
-    for name, key in record_keys.KEYS.items():
-        always = "yes" if key.required else ""
-        kind = key.type.name + (f" ({key.unit})" if key.unit and key.unit not in key.type.name else "")
-        rows.append((code(name), kind, always, record_meanings.MEANINGS[name]))
-    return table(("key", "type", "always there", "meaning"), rows)
 
 
 # Commands
@@ -300,7 +284,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "variant-parameters": variant_parameters,
     "file": file,
     "pictures": pictures,
-    "record": record,
     "commands": commands,
     "merge-cases": merge_cases,
     "file-cases": file_word_cases,

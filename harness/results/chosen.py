@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.records.load import read_records
 from harness.results.latest import latest, latest_run
 from harness.results.matches import NAMES
-from harness.runs.record import LeftOut, read_records
 
 DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)
 """What `paths` is where none was given; the same folder given by name is a list."""
-IN_NO_PICTURE: LeftOut = {
+IN_NO_PICTURE: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("stderr_tail", "last_phase", "laps", "clock_cost_seconds", "curve"), ()),
     "witness": ("wall_seconds", "import_cpu_seconds"),
     "disturbance": ("psi_cpu_seconds", "steal_seconds"),
 }
 """What of a record no picture and no page shows."""
-IN_NO_TABLE: LeftOut = {**IN_NO_PICTURE, "affinity": ()}
-"""What of a record no table shows: half of the memory of 200,000 records."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,17 +46,15 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_records(arguments: argparse.Namespace, without: LeftOut = IN_NO_PICTURE) -> Sequence[Mapping[str, Any]]:
+def chosen_records(arguments: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
     """The records that the arguments mean; without a path the latest run's. Raises Refusal if there are none."""
-    records = records_of(arguments.paths, arguments.all, without)
+    records = records_of(arguments.paths, arguments.all)
     return records if arguments.all or arguments.paths != NO_PATHS else latest_run(records)
 
 
-def records_of(
-    paths: Sequence[str], every: bool = False, without: LeftOut = IN_NO_PICTURE
-) -> Sequence[Mapping[str, Any]]:
+def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
     """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
-    records = read_records(paths, without)
+    records = read_records(paths)
     if not records:
         raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
     return records if every else latest(records)

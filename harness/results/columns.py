@@ -19,11 +19,11 @@ from harness.common.units import (
     share_text,
 )
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
+from harness.records.schema import PHASES
 from harness.results.baseline import Baseline
 from harness.results.fairness import NOT_COMPARABLE, outside
 from harness.results.legend import NOT_MEASURED, SAMPLED, UNCONFIRMED, Legend, status_text
 from harness.results.rows import Row, decimals_of, measured_phases
-from harness.runs.record_keys import PHASES
 from variants.contract import GREATEST_BYTES
 
 NO_DIFFERENCE = "no difference"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.common.units import bytes_text, count_text, instructions_text, rate_text, share_text
+from harness.records.schema import PHASES
 from harness.results.rows import Row, decimals_of, measured_phases
 from harness.runs.fields import FIELD, FIELDS, Field, fixed, value_at
-from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
 
 

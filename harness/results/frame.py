@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import well_formed
 from harness.proof import UNPROVED, WRONG
+from harness.records.schema import PHASES
 from harness.results.baseline import Baseline
 from harness.results.rows import Row, measured_phases
 from harness.runs.fields import value_at
-from harness.runs.record_keys import PHASES
 
 if TYPE_CHECKING:
     import pandas as pd

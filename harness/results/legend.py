@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, token_text
 from harness.proof import IDENTICAL, WRONG
+from harness.records.schema import BY_ITSELF
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS, FIELD
-from harness.runs.record import BY_ITSELF
 
 NOT_MEASURED = "-"
 SAMPLED = "~"

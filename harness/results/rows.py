@@ -19,6 +19,7 @@ from typing import Any
 from harness.common.comparison import Sample, sample_of, spread
 from harness.common.units import decimals_for
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
+from harness.records.schema import BY_ITSELF, PHASES
 from harness.runs.fields import (
     WORK,
     InWords,
@@ -31,14 +32,10 @@ from harness.runs.fields import (
     key_of,
     together,
 )
-from harness.runs.record import BY_ITSELF
-from harness.runs.record_keys import PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
 _PROVED = (IDENTICAL, UP_TO_TIES)
-_OLD_PROOFS = {"reference": IDENTICAL, "confirmed": IDENTICAL, "replayed": IDENTICAL, "mismatch": WRONG}
-"""What the states of a proof mean in records from before every list of merges had an identity."""
 
 
 @dataclass(frozen=True)
@@ -189,50 +186,16 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     records = [record for record in records if not record.get("warm_up") or _differs(record)]
-    records = _with_proofs(records)
     trained = [record for record in records if not counts_only(record)]
     return _disputes([_row(cell) for cell in together(trained or records, cell_of)])
 
 
 def identity_of(record: Record) -> Mapping[str, Any]:
-    """The identity of a record's merges; of an old record, what its proof said."""
-    if identity := record.get("identity"):
-        return identity  # type: ignore[no-any-return]
-    kind = _OLD_PROOFS.get(str((record.get("proof") or _NOTHING).get("state")), UNPROVED)
-    if kind == WRONG:
-        return {"kind": kind, **(record.get("first_divergence") or _NOTHING)}
-    return {"kind": kind, "tie_break": record.get("tie_break") if kind == IDENTICAL else None}
+    """The identity of a record's merges; unproved if they were not judged."""
+    return record.get("identity") or _NOT_JUDGED
 
 
-def _with_proofs(records: Sequence[Record]) -> list[Record]:
-    """The records; merges that an interrupted run left unproved are proved if the same merges are later in that run.
-
-    A block that was cut short may have the proof from any cell, a whole one from its own cell.
-    """
-    runs = {record.get("run_id") for record in records if _is_unproved(record)}
-    proofs: dict[Key, Mapping[str, Any]] = {}
-    for record in records if runs else ():
-        if record.get("run_id") in runs and record["status"] == "ok" and identity_of(record)["kind"] in _PROVED:
-            proofs.setdefault(_answer(record), identity_of(record))
-            proofs.setdefault((record.get("run_key"), *_answer(record)), identity_of(record))
-    return [_with_proof(record, proofs) if _is_unproved(record) else record for record in records]
-
-
-def _with_proof(record: Record, proofs: Mapping[Key, Mapping[str, Any]]) -> Record:
-    cut_short = record.get("block_whole") is False
-    identity = proofs.get(_answer(record) if cut_short else (record.get("run_key"), *_answer(record)))
-    return record if identity is None else {**record, "identity": identity}
-
-
-def _is_unproved(record: Record) -> bool:
-    return record.get("merges_sha256") is not None and identity_of(record)["kind"] == UNPROVED
-
-
-def _answer(record: Record) -> Key:
-    """The run, the question and the merges that were the answer to it."""
-    return record.get("run_id"), asked_of(record), record.get("merges_sha256")
-
-
+_NOT_JUDGED: Mapping[str, Any] = {"kind": UNPROVED}
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -251,7 +214,7 @@ def _row(cell: Sequence[Record]) -> Row:
     wrong = [record for record in cell if _differs(record)]
     right = [] if wrong else [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
-        first = max(wrong or cell, key=told)
+        first = (wrong or cell)[0]
         status = "mismatch" if wrong else first["status"]
         return Row(first, status, first.get("reason") or "", len(wrong or cell))
     digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
@@ -271,7 +234,7 @@ def _differs(record: Record) -> bool:
 
 def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     """The row of records whose merges are right."""
-    first = max(right, key=told)
+    first = right[0]
     samples, timed, untimed = list[Sample](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
     for record in right:
         if (sample := sample_of(record)) is not None:
@@ -300,11 +263,6 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
         # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
         proved=proved or counts_only(first),
     )
-
-
-def told(record: Record) -> bool:
-    """Whether a record says what is known only at the end of a run: one of before an interruption does not."""
-    return bool(record.get("identity"))
 
 
 def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

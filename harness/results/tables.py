@@ -15,6 +15,7 @@ from harness.common.units import (
     seconds_texts,
     share_text,
 )
+from harness.records.schema import PHASES
 from harness.results.baseline import Baseline
 from harness.results.columns import (
     at_least,
@@ -37,7 +38,6 @@ from harness.results.frame import WORK
 from harness.results.legend import NOT_MEASURED, Legend, status_text
 from harness.results.notes import findings
 from harness.results.rows import Row, decimals_of
-from harness.runs.record_keys import PHASES
 from variants.contract import COUNTING_PHASES
 
 RATIO = "ratio"

@@ -26,10 +26,11 @@ from typing import Any, NamedTuple
 from harness import worker
 from harness.common.console import say
 from harness.measure.source_digest import source_sha256
+from harness.records.file import Record, RecordFile, read_lines, unwritable
+from harness.records.load import join
 from harness.runs import store
 from harness.runs.cells import Reading, TrainCell, count_key
 from harness.runs.outcome import Block, Counted, CountRun, Trained, stopped_at_the_limit
-from harness.runs.record import Record, RecordFile, unwritable
 from harness.runs.settings import Settings
 from harness.worker.merges_bytes import merges_from_bytes, merges_to_bytes
 from variants.contract import Merge
@@ -209,14 +210,8 @@ def append_once(store: RecordFile, records: Sequence[Record], run_id: str) -> No
 
 def recorded(path: Path, run_id: str) -> set[tuple[Any, ...]]:
     """Which records of a run a store holds; a line that is cut short is none."""
-    known = set()
-    told = json.dumps(run_id).encode()
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-        for line in file:
-            if told in line:
-                with contextlib.suppress(ValueError):
-                    known.add(measurement_of(json.loads(line)))
-    return known
+    lines = [line for _, line in read_lines(path) if not isinstance(line, str) and line.run == run_id]
+    return set(map(measurement_of, join(lines)))
 
 
 def measurement_of(record: Mapping[str, Any]) -> tuple[Any, ...]:

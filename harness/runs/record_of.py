@@ -15,9 +15,10 @@ from harness.measure import interpreters
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
 from harness.proof import WRONG
+from harness.records.file import Record
+from harness.records.schema import BY_ITSELF, SCHEMA
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.outcome import CountRun, Trained
-from harness.runs.record import BY_ITSELF, SCHEMA, Record
 from harness.runs.store import manifest_of
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256

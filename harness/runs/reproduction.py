@@ -15,9 +15,9 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.units import parse_bytes
+from harness.records.schema import BY_ITSELF
 from harness.runs.command_line import quoted
 from harness.runs.fields import OVERRIDES, Record
-from harness.runs.record import BY_ITSELF
 
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)\Z)[A-Za-z_][\w./+-]*", re.IGNORECASE)
 """Text that Hydra takes for just this text, without quotes."""

@@ -18,6 +18,7 @@ from harness.measure import lock
 from harness.measure.environment import machine, timed_on
 from harness.measure.process import Answer
 from harness.proof import WRONG
+from harness.records.file import Record, RecordFile
 from harness.runs import journal as resume
 from harness.runs.cells import CountCell, TrainCell, cells_of, count_key, distinct, tasks_of
 from harness.runs.command_line import Composed, compose
@@ -25,7 +26,6 @@ from harness.runs.journal import Journal, open_journal, others
 from harness.runs.journal import append_once as append_once
 from harness.runs.outcome import Block, Counted, Trained
 from harness.runs.plan_shown import show_plan
-from harness.runs.record import Record, RecordFile
 from harness.runs.schedule import Run, count_cells, now
 from harness.runs.settings import Settings, settings_of
 from harness.tokenizers import folder as tokenizer_folder
@@ -119,7 +119,7 @@ def measure_plan(plan: Plan, folder: Path, results: Results) -> None:
         for number, task in enumerate(tasks, 1):
             if len(tasks) > 1:
                 say(f"task {count_text(number)} of {count_text(len(tasks))}: {task_text(task)}")
-            run = measured(task, settings, folder / str(number), store, journal)
+            run = measured(task, settings, folder / str(number), store, journal, number - 1)
             if journal.continued:  # some of these records may be stored already
                 append_once(store, results.add(run), run.run_id)
             else:
@@ -148,10 +148,15 @@ def recording(cells: Sequence[TrainCell], settings: Settings) -> Iterator[tuple[
 
 
 def measured(
-    task: Sequence[TrainCell], settings: Settings, folder: Path, store: RecordFile, journal: Journal | None = None
+    task: Sequence[TrainCell],
+    settings: Settings,
+    folder: Path,
+    store: RecordFile,
+    journal: Journal | None = None,
+    number: int = 0,
 ) -> Run:
     """Measure and prove one task; if it is interrupted, what was measured up to then is recorded."""
-    run = Run(task, settings, folder, journal)
+    run = Run(task, settings, folder, journal, number)
     try:
         run.measure_all()
         run.prove()

@@ -27,6 +27,7 @@ from harness.measure.instructions import RUN_TRAINER, RunJob
 from harness.measure.interpreters import interpreter
 from harness.measure.process import Answer, Limits, measure
 from harness.measure.source_digest import source_sha256
+from harness.records.file import Record
 from harness.runs import store
 from harness.runs.cells import (
     CountCell,
@@ -43,7 +44,6 @@ from harness.runs.estimate import Estimate, estimate_total
 from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
 from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
 from harness.runs.precision import Precision
-from harness.runs.record import Record
 from harness.runs.record_of import by_itself, count_record, train_record
 from harness.runs.settings import Settings
 from harness.worker import word_store
@@ -57,10 +57,15 @@ class Run:
     """The measurements of one task, those of an unfinished run before it among them."""
 
     def __init__(
-        self, cells: Sequence[TrainCell], settings: Settings, folder: Path, journal: Journal | None = None
+        self,
+        cells: Sequence[TrainCell],
+        settings: Settings,
+        folder: Path,
+        journal: Journal | None = None,
+        number: int = 0,
     ) -> None:
         self.cells = distinct(cells)
-        self.task = task_key(self.cells[0])
+        self.task, self.number = task_key(self.cells[0]), number
         self.settings = settings
         self.timed = settings.measure.timed
         self.blocks = [Block(number, warm_up=True) for number in range(settings.measure.warm_up)]
@@ -316,7 +321,7 @@ class Run:
         """Every record of this run: counters first, then trainers in the order they were asked for."""
         order = {cell.key(): place for place, cell in enumerate(self.cells)}
         listed = sorted(self.trained, key=lambda trained: (trained.block.place, order[trained.cell.key()]))
-        return [*map(self.record_of_count, self.counted), *map(self.record_of_trained, listed)]
+        return closed([*map(self.record_of_count, self.counted), *map(self.record_of_trained, listed)])
 
     def record_of_count(self, measured: CountRun) -> Record:
         return self.without_times(count_record(measured, self.common(measured.cell.counter)))
@@ -347,6 +352,7 @@ class Run:
         return {
             "source_sha256": self.sources[code],
             "run_id": self.run_id,
+            "task": self.number,
             "repeat": self.settings.repeat,
             "measure": self.settings.measure.name,
             "host": self.host,
@@ -356,6 +362,18 @@ class Run:
     def next_folder(self) -> Path:
         self.jobs += 1
         return self.folder / str(self.jobs)
+
+
+def closed(records: list[Record]) -> list[Record]:
+    """The records, the last of each whole block marked, and a block's interrupted attempts apart from the whole one."""
+    last: dict[tuple[bool, int], Record] = {}
+    for record in records:
+        record["attempt"] = 1 + record["block_whole"]
+        if record["block_whole"]:
+            last[record["warm_up"], record["block"]] = record
+    for record in last.values():
+        record["last"] = True
+    return records
 
 
 def extrapolated(estimate: Estimate, answer: Answer) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from harness.common.errors import OK, Refusal
+from harness.records.file import Record
 from harness.runs.cells import of_card_unless_said
 from harness.runs.command_line import Composed, compose
-from harness.runs.record import Record
 from harness.runs.running import Show, plan_of, run_plan
 
 OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save", "plan")

@@ -9,10 +9,10 @@ from math import exp, log, sqrt
 from typing import NamedTuple
 
 from harness.common.units import bytes_text
+from harness.records.schema import BY_ITSELF
 from harness.results.fields import merge_seconds
 from harness.results.notes import ONE_RUN_CANNOT_TELL
 from harness.results.rows import Row
-from harness.runs.record import BY_ITSELF
 from variants.contract import COUNTING_PHASES
 
 QUANTITIES = ("training", "total", "cpu")

@@ -3,6 +3,7 @@
     python -m harness.records check results/local
     python -m harness.records merge mine.jsonl yours/ --output ours.jsonl
     python -m harness.records export results/local --output runs.parquet
+    python -m harness.records keys
 
 A line that cannot be read is reported with its number and skipped; it costs only itself.
 """
@@ -10,7 +11,6 @@ A line that cannot be read is reported with its number and skipped; it costs onl
 from __future__ import annotations
 
 import argparse
-import collections
 import csv
 import io
 import json
@@ -18,135 +18,108 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import inspect
 
 from harness.common.console import Parser, csv_text, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
-from harness.results.chosen import DEFAULT_RESULTS
-from harness.runs.record import FILE_NAME, PACKED, Line, Record, RecordFile, files_of, lines_of, read_records
-from harness.runs.record_keys import (
-    CORES,
-    KEYS,
-    MOMENT,
-    NUMBER,
-    SHA256,
-    SIGNED,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    YES_OR_NO,
-    unknown_keys,
-)
+from harness.common.units import counted_text
+from harness.records.file import FILE_NAME, PACKED, Record, RecordFile, files_in, read_lines
+from harness.records.load import Joined, read_records
+from harness.records.schema import KINDS, Line, Measurement
+
+DEFAULT_RESULTS = "results/local"
+FORMATS = ("parquet", "csv", "json")
 
 
 def check(paths: Sequence[Path]) -> int:
-    """Say what is wrong with every line; UNMEASURED if there is such a line, OK if there is none."""
-    broken, seen = 0, 0
-    unknown: collections.Counter[str] = collections.Counter()
-    for line in lines_in(paths):
-        seen += 1
-        broken += line.record is None
-        for complaint in line.complaints:
-            tell(f"{line.path}, line {line.number}: {complaint}")
-        unknown.update(unknown_keys(line.record) if line.record is not None else ())
-    for name, times in unknown.items():
-        tell(f"{name} is not described in this version; let be in {numbered(times, 'record')}")
+    """Print what is wrong with every line; UNMEASURED if a line is broken, else OK."""
+    files, broken, seen = files_below(paths), 0, 0
+    for file in files:
+        joined = Joined()
+        for number, line in read_lines(file):
+            seen += 1
+            complaint = line if isinstance(line, str) else joined.add(line)
+            if complaint is not None:
+                broken += 1
+                tell(f"{file}, line {number}: {complaint}")
     wanting = f"{broken} of them broken" if broken else "none broken"
-    tell(f"{numbered(seen, 'line')} in {numbered(len(files_in(paths)), 'file')}, {wanting}")
+    tell(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
     return UNMEASURED if broken else OK
 
 
 def merge(paths: Sequence[Path], output: Path) -> int:
-    """Add to `output` every record that is not there yet, each once."""
+    """Append to `output` every line that it does not have yet, each once."""
     if output.suffix == ".gz":
         raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
+    target = folder / name
     for path in given_again(paths):
         tell(f"{path} is given more than once, and read once")
-    found = read_records(files_in(paths))
-    target = folder / name
-    already = read_records(
-        [file for file in {*files_of(folder), target} if file.exists() and file.name.startswith(name)]
-    )
+    existing = [file for file in {*files_in(folder), target} if file.exists() and file.name.startswith(name)]
+    already = {encoded: line for file in existing for encoded, line in _sound_lines(file)}
     if not already and target.is_file() and target.stat().st_size:
         raise Refusal(f"{target} is there and has no records that can be read; name another file")
-    known = {canonical(record) for record in already}
-    fresh = []
-    for record in found:
-        text = canonical(record)
-        if text not in known:
-            known.add(text)
-            fresh.append(record)
-    RecordFile(folder, name).append(fresh)
-    twice = len(found) - len(fresh)
-    tell(f"{target}: {numbered(len(already), 'record')} before, {len(fresh)} added, {twice} there or given twice")
+    fresh: dict[bytes, Line] = {}
+    given = 0
+    for file in files_below(paths):
+        for encoded, line in _sound_lines(file):
+            given += isinstance(line, Measurement)
+            if encoded not in already:
+                fresh[encoded] = line
+    RecordFile(folder, name).append_lines(list(fresh.values()))
+    before, added = (sum(isinstance(line, Measurement) for line in lines.values()) for lines in (already, fresh))
+    tell(f"{target}: {counted_text(before, 'record')} before, {added} added, {given - added} there or given twice")
     return OK
+
+
+def _sound_lines(path: Path) -> Iterator[tuple[bytes, Line]]:
+    """The lines of a file that are not broken, each with its usual spelling; read_records reports the others."""
+    read_records([path])
+    return ((msgspec.json.encode(line), line) for _, line in read_lines(path) if not isinstance(line, str))
 
 
 def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
     """Write the records in another format."""
     form = format_of(output, named)
-    records = read_records(files_in(paths))
+    records = read_records(files_below(paths))
     if not records:
         raise Refusal(f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED)
     write(records, output, form)
-    tell(f"{output}: {numbered(len(records), 'record')}")
+    tell(f"{output}: {counted_text(len(records), 'record')}")
     return OK
 
 
-def lines_in(paths: Sequence[Path]) -> Iterator[Line]:
-    for path in files_in(paths):
-        yield from lines_of(path)
-
-
-def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The files that are meant: those named, a folder's own, or else all those below it; each once."""
+def files_below(paths: Sequence[Path]) -> list[Path]:
+    """The files that `paths` mean: those named, a folder's own, or else all those below it; each once."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
             found.append(path)
-        elif any(file.exists() for file in files_of(path)):
-            found += files_of(path)
+        elif any(file.exists() for file in files_in(path)):
+            found += files_in(path)
         else:
             found += sorted(file for name in (FILE_NAME, PACKED) for file in path.rglob(name)) or [path / FILE_NAME]
-    return list({place_of(path): path for path in found}.values())
-
-
-def place_of(path: Path) -> str:
-    """Where a name leads, as far as it leads anywhere: a link to itself is told when it is read."""
-    return os.path.realpath(path)
+    return list({os.path.realpath(path): path for path in found}.values())
 
 
 def given_again(paths: Sequence[Path]) -> list[Path]:
-    """The files and folders that stand among `paths` a second time, under whichever name."""
+    """The files and folders that are in `paths` a second time, under whichever name."""
     seen: set[str] = set()
     again = []
     for path in paths:
-        place = place_of(path)
+        place = os.path.realpath(path)
         if place in seen:
             again.append(path)
         seen.add(place)
     return again
 
 
-def canonical(record: Record) -> str:
-    """The same text for the same record, whatever the order of its keys."""
-    return json.dumps(record, sort_keys=True)
-
-
-def numbered(number: int, name: str) -> str:
-    """
-    >>> numbered(1, "record"), numbered(0, "line")
-    ('1 record', '0 lines')
-    """
-    return f"{number} {name}{'' if number == 1 else 's'}"
-
-
 # Exports: one row a record, nested keys joined by dots. A column has one type. Numbers, texts and lists of texts stay
 # what they are; what is of several types in one column, or deeper than that, is JSON text.
-
-FORMATS = ("parquet", "csv", "json")
 
 
 def write(records: Sequence[Record], path: Path, form: str) -> None:
@@ -162,7 +135,7 @@ def format_of(path: Path, named: str | None) -> str:
     """The format that was named, or else the one that the file's name ends with. Raises Refusal if there is neither."""
     form = named or path.suffix.lstrip(".").lower()
     if form not in FORMATS:
-        endings = ", ".join(f".{each}" for each in FORMATS)
+        endings = ", ".join(f".{form}" for form in FORMATS)
         raise Refusal(f"cannot tell a format from {path.name}; end it with one of {endings}, or use --format")
     return form
 
@@ -175,12 +148,12 @@ def as_json(records: Sequence[Record]) -> str:
 def as_csv(records: Sequence[Record]) -> str:
     """Nothing for null; lists and what else has parts as JSON text."""
     columns = columns_of(records)
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_text, columns))
     for row in zip(*columns.values(), strict=True):
         writer.writerow(map(_csv_value, row))
-    return written.getvalue()
+    return text.getvalue()
 
 
 def _csv_value(value: Any) -> Any:
@@ -191,37 +164,32 @@ def _csv_value(value: Any) -> Any:
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
     pa, parquet = extra("pyarrow", "an export as Parquet"), extra("pyarrow.parquet", "an export as Parquet")
-    columns = columns_of(records)
-    parquet.write_table(pa.table({name: array_of(pa, name, values) for name, values in columns.items()}), path)
-
-
-def array_of(pa: Any, name: str, values: Sequence[Any]) -> Any:
-    """An Arrow array of one type: what a key of ours is described with, else what holds all values, else JSON text.
-
-    A key of ours has its type even where every value is null, so that files of several runs can be read as one.
-    """
-    whole, number, text = pa.int64(), pa.float64(), pa.string()
-    types = {
-        **dict.fromkeys([NUMBER.name, SIGNED.name], number),
-        **dict.fromkeys([TEXT.name, SHA256.name, MOMENT.name], text),
-        WHOLE.name: whole,
-        YES_OR_NO.name: pa.bool_(),
-        TEXTS.name: pa.list_(text),
-        CORES.name: pa.list_(whole),
+    types = {"whole number": pa.int64(), "number": pa.float64(), "true or false": pa.bool_()}
+    types |= {"list of texts": pa.list_(pa.string()), "list of whole numbers": pa.list_(pa.int64())}
+    described = {key.name: types.get(key.type, pa.string() if key.is_text else None) for key in all_keys()}
+    arrays = {
+        name: array_of(pa, values, pa.int64() if name.startswith("tallies.") else described.get(name))
+        for name, values in columns_of(records).items()
     }
-    key = KEYS.get(name)
-    described = types.get(key.type.name) if key is not None else whole if name.startswith("tallies.") else None
+    parquet.write_table(pa.table(arrays), path)
+
+
+def array_of(pa: Any, values: Sequence[Any], described: Any) -> Any:
+    """An Arrow array of one type: the described one, else what holds all values, else JSON text.
+
+    A key has its type even if every value is null, so that the files of several runs can be read as one.
+    """
     deep = any(isinstance(part, (list, dict)) for value in values if isinstance(value, list) for part in value)
     mixed = bool in (kinds := {type(value) for value in values if value is not None}) and len(kinds) > 1
     try:
-        found = None if deep or mixed else pa.array(list(map(encodable, values)))
+        array = None if deep or mixed else pa.array(list(map(encodable, values)))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        found = None
-    if found is None:
-        return pa.array([None if value is None else json_text(value) for value in values], text)
-    # Where nothing stands, in a column or in its lists, and where all numbers happen to be whole, the key decides.
-    open_to_all = found.type in (pa.null(), pa.list_(pa.null())) or (found.type, described) == (whole, number)
-    return found.cast(described) if described is not None and open_to_all else found
+        array = None
+    if array is None:
+        return pa.array([None if value is None else json_text(value) for value in values], pa.string())
+    # If a column or its lists are empty, or if all its numbers happen to be whole, the key decides.
+    undecided = array.type in (pa.null(), pa.list_(pa.null())) or (array.type, described) == (pa.int64(), pa.float64())
+    return array.cast(described) if described is not None and undecided else array
 
 
 def encodable(value: Any) -> Any:
@@ -239,7 +207,7 @@ def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """
     flat = [flattened(record) for record in records]
     names = dict.fromkeys(name for row in flat for name in row)
-    # What is null in one record and has parts in another is known by its parts.
+    # A key that is null in one record and has parts in another is known by its parts.
     parents = {name.rpartition(".")[0] for name in names}
     return {name: [row.get(name) for row in flat] for name in names if name not in parents}
 
@@ -258,6 +226,74 @@ def json_text(value: Any) -> str:
     return well_formed(json.dumps(value, ensure_ascii=False))
 
 
+# Keys: the page of the record's format
+
+
+class Key(NamedTuple):
+    """A key of a line: its name with those around it, its type in words, and what it holds."""
+
+    name: str
+    type: str
+    required: bool
+    meaning: str
+
+    @property
+    def is_text(self) -> bool:
+        return self.type not in ("mapping", "list of points") and "number" not in self.type
+
+
+def print_keys() -> int:
+    """Print every kind of line with its keys, as Markdown."""
+    for kind in KINDS:
+        tell(f"### `{kind.__struct_config__.tag}`\n\n{(kind.__doc__ or '').strip()}\n")
+        tell("| key | type | always there | meaning |\n| --- | --- | --- | --- |")
+        for key in keys_of(inspect.type_info(kind)):
+            tell(f"| `{key.name}` | {key.type} | {'yes' if key.required else ''} | {key.meaning} |")
+        tell("")
+    return OK
+
+
+def all_keys() -> list[Key]:
+    """The keys of all kinds of line."""
+    return [key for kind in KINDS for key in keys_of(inspect.type_info(kind))]
+
+
+def keys_of(described: Any, before: str = "") -> Iterator[Key]:
+    """The keys of a line or of a mapping in it, each followed by those within it."""
+    for field in described.fields:
+        kind: Any = field.type
+        meaning = ""
+        if isinstance(kind, inspect.Metadata):
+            kind, meaning = kind.type, (kind.extra_json_schema or {}).get("description", "")
+        if isinstance(kind, inspect.UnionType):
+            kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+        name = f"{before}{field.encode_name}"
+        yield Key(name, type_in_words(kind), field.required, meaning)
+        if isinstance(kind, inspect.TypedDictType):
+            yield from keys_of(kind, f"{name}.")
+
+
+def type_in_words(kind: Any) -> str:
+    if isinstance(kind, inspect.Metadata):
+        return type_in_words(kind.type)
+    if isinstance(kind, inspect.LiteralType):
+        return " or ".join(f"`{value}`" for value in kind.values)
+    if isinstance(kind, inspect.StrType) and kind.pattern is not None:
+        return "time in ISO 8601" if "T" in kind.pattern else "hexadecimal digits"
+    if isinstance(kind, inspect.ListType):
+        item = type_in_words(kind.item_type)
+        return "list of points" if item == "mapping" else f"list of {item}s".replace("digitss", "digits")
+    return _WORDS.get(type(kind), "mapping")
+
+
+_WORDS: Mapping[type, str] = {
+    inspect.StrType: "text",
+    inspect.IntType: "whole number",
+    inspect.FloatType: "number",
+    inspect.BoolType: "true or false",
+}
+
+
 def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m harness.records",
@@ -266,12 +302,12 @@ def parser() -> argparse.ArgumentParser:
         "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, described in (
-        ("merge", "add the records of files and folders to one file, none of them twice"),
+    for name, about in (
+        ("merge", "add the lines of files and folders to one file, none of them twice"),
         ("check", "check every line against the schema; exit code 22 if one is broken"),
         ("export", "write Parquet, CSV or JSON: a row a record, nested keys joined by dots"),
     ):
-        command = commands.add_parser(name, help=described, description=f"{described[0].upper()}{described[1:]}.")
+        command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
         command.add_argument(
             "paths",
             metavar="FILE or DIR",
@@ -285,6 +321,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help=written)
         if name == "export":
             command.add_argument("--format", choices=FORMATS, help="(default: what the name of the output ends with)")
+    commands.add_parser("keys", help="print the keys of every kind of line, as Markdown")
     return made
 
 
@@ -295,6 +332,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return guarded(lambda: check(arguments.paths))
     if arguments.command == "merge":
         return guarded(lambda: merge(arguments.paths, arguments.output))
+    if arguments.command == "keys":
+        return guarded(print_keys)
     return guarded(lambda: export(arguments.paths, arguments.output, arguments.format))
 
 

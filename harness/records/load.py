@@ -1,0 +1,108 @@
+"""From lines to records: each measurement joined with its run, its cell and its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.common.console import say
+from harness.common.units import counted_text
+from harness.records.file import OLD, Record, files_in, read_lines
+from harness.records.schema import Cell, Line, Measurement, Proof, Run
+
+asdict = msgspec.structs.asdict
+
+
+def read_records(paths: Iterable[Path | str]) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped.
+
+    Raises Refusal for a file that cannot be read.
+    """
+    records: list[Record] = []
+    for path in map(Path, paths):
+        for file in files_in(path) if path.is_dir() else [path]:
+            joined, old = Joined(), 0
+            for number, line in read_lines(file):
+                complaint = line if isinstance(line, str) else joined.add(line)
+                if complaint == OLD:
+                    old += 1
+                elif complaint is not None:
+                    say(f"{file}, line {number}: skipped, {complaint}")
+            if old:
+                say(f"{file}: skipped {counted_text(old, 'line')}; each is {OLD}")
+            records += joined.whole()
+    return records
+
+
+def join(lines: Iterable[Line]) -> list[Record]:
+    """The records of lines that belong together."""
+    joined = Joined()
+    for line in lines:
+        joined.add(line)
+    return joined.whole()
+
+
+class Joined:
+    """Joins lines in their order; what measurements share is the same object in each of their records."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.runs: dict[str, Record] = {}
+        self.cells: dict[tuple[str, int], Record] = {}
+        self.proofs: dict[tuple[str, int, str | None], Record] = {}
+        self.closed: set[tuple[Any, ...]] = set()
+        """The blocks that one attempt measured whole."""
+
+    def add(self, line: Line) -> str | None:
+        """Join a line; returns what is wrong with it, if it needs a line that is missing."""
+        if isinstance(line, Run):
+            self.runs[line.run] = _without(line, "run")
+        elif isinstance(line, Cell):
+            self.cells[line.run, line.cell] = {**_without(line, "run", "cell", "role"), "cell": line.role}
+        elif isinstance(line, Proof):
+            self.proofs[line.run, line.cell, line.merges_sha256] = _without(line, "run", "cell", "merges_sha256")
+        elif isinstance(line, Measurement):
+            return self.measurement(line)
+        return None
+
+    def measurement(self, line: Measurement) -> str | None:
+        run, cell = self.runs.get(line.run), self.cells.get((line.run, line.cell))
+        if run is None or cell is None:
+            missing = "run" if run is None else f"cell {line.cell}"
+            return f"its {missing} has no line before it"
+        proof = self.proofs.get((line.run, line.cell, line.merges_sha256), _UNPROVED)
+        record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell", "last")}
+        self.records.append(record)
+        if line.last:
+            self.closed.add(_block(record))
+        return None
+
+    def whole(self) -> list[Record]:
+        """The records, of which each says whether its block was measured whole."""
+        for record in self.records:
+            record["block_whole"] = _block(record) in self.closed
+        return self.records
+
+
+_UNPROVED: Record = {"identity": None, "tokens": None}
+
+
+def _without(line: Line, *names: str) -> Record:
+    values = asdict(line)
+    for name in names:
+        del values[name]
+    return values
+
+
+def _block(record: Record) -> tuple[Any, ...]:
+    return record["run_id"], record["task"], record["warm_up"], record["block"], record["attempt"]
+
+
+def unfinished_runs(lines: Sequence[Line]) -> set[str]:
+    """The runs of lines that have no end."""
+    return {line.run for line in lines if isinstance(line, Run)} - {
+        line.run for line in lines if not isinstance(line, Run | Cell | Measurement | Proof)
+    }

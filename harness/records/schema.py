@@ -1,0 +1,295 @@
+"""The five kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must hold between keys.
+
+A key of a line is left out if it has its default. Within a schema keys are only added, and unknown keys are ignored; a
+key that goes or changes its meaning makes the next schema. docs/reference/records.md is generated from these classes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict, get_args
+
+import msgspec
+from msgspec import Meta
+
+from harness.proof import WRONG
+from variants import contract
+
+SCHEMA = 2
+BY_ITSELF = "itself"
+"""In the place of a counter's name: the trainer reads the file itself."""
+PHASES = (*contract.PHASES, "other")
+"""In the order of a run; `other` is what no phase covers."""
+ROUNDING_SECONDS = 1e-6
+"""How far a total may differ from the sum of its phases: float sums depend on their order."""
+
+Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[float, Meta(ge=0)]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)$")]
+Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
+Pair = tuple[Token, Token]
+Status = Literal["ok", "mismatch", "error", "timeout", "out_of_memory", "killed", "rejected", "skipped", "extrapolated"]
+Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
+
+
+def doc(text: str) -> Meta:
+    return Meta(description=text)
+
+
+RunKey = Annotated[Moment, doc("the command that this line belongs to: when it started")]
+CellKey = Annotated[Whole, doc("the number of the cell in its run")]
+
+
+class Environment(TypedDict, total=False):
+    """What must have a type in an environment; it may hold anything else as well."""
+
+    cpu: Annotated[str, doc("the model of the processor")]
+    cores: Annotated[Whole, doc("how many cores there are")]
+    cores_usable: Annotated[Whole, doc("how many of them could be used")]
+    memory_bytes: Annotated[Whole, doc("the machine's memory")]
+    kernel: Annotated[str, doc("the kernel's version")]
+    architecture: Annotated[str, doc("the processor's architecture")]
+    python: Annotated[str, doc("the Python that the harness ran under")]
+    commit: Annotated[str, doc("the commit of this repository")]
+
+
+class Precision(TypedDict):
+    asked: Annotated[Number, doc("half the width of the wanted interval, as a share of the ratio")]
+    most: Annotated[Whole, doc("the most blocks that were allowed")]
+    reference: Annotated[str, doc("the variant that it is compared with; itself if it was the reference, or alone")]
+
+
+class Data(TypedDict, total=False):
+    name: Annotated[str, doc("the card's name, or the file's")]
+    sha256: Annotated[Digest, doc("the digest of the bytes that were read")]
+    bytes: Annotated[Whole, doc("how many bytes were read")]
+    skip: Annotated[Whole, doc("how many bytes were passed over before them")]
+    documents: Annotated[Whole, doc("texts between special tokens")]
+    pre_tokens: Annotated[Whole, doc("matches of the pattern")]
+    words: Annotated[Whole, doc("distinct pre-tokens")]
+    generated: Annotated[dict[str, Any], doc("the parameters of a generated data set")]
+
+
+class Limits(TypedDict, total=False):
+    wall_seconds: Annotated[Number, doc("wall time")]
+    memory_bytes: Annotated[Whole, doc("memory of all processes together")]
+
+
+class Feeding(TypedDict, total=False):
+    program: Annotated[str, doc("the package and its version")]
+    way_in: Annotated[str, doc("the function and the form of the text")]
+    pre_tokens: Annotated[str, doc("who splits the text, and by what")]
+    special_tokens: Annotated[str, doc("what became of special tokens")]
+    ties: Annotated[str, doc("how it chooses among equal counts")]
+    by_design: Annotated[str, doc("why its merges are meant to differ")]
+    own_words: Annotated[str, doc("the pattern of its own words, if it splits by its own")]
+
+
+class Seconds(TypedDict, total=False):
+    read: Annotated[Number, doc("reading the file; for a counter in several processes, finding where to cut it")]
+    count: Annotated[Number, doc("splitting into pre-tokens and counting the words")]
+    convert: Annotated[Number, doc("passing words in and merges out, for compiled trainers")]
+    init: Annotated[Number, doc("all that a trainer does before its first maximum")]
+    copy: Annotated[Number, doc("copying all pairs before the maximum is looked for, where a stage does that")]
+    max: Annotated[Number, doc("finding the most frequent pair")]
+    update: Annotated[Number, doc("applying merges and changing counts")]
+    other: Annotated[float, doc("what no phase covers; rounding can make it negative")]
+    total: Annotated[Number, doc("wall time of counter and trainer; the phases add up to it")]
+
+
+class Witness(TypedDict, total=False):
+    wall_seconds: Annotated[Number, doc("by the parent's clock")]
+    cpu_seconds: Annotated[Number, doc("by the kernel's account")]
+    whole_process: Annotated[bool, doc("whether both cover the whole process, as the call's ends were not visible")]
+    import_cpu_seconds: Annotated[Number, doc("before the call: imports and `before_the_clock()`; in no total")]
+
+
+class Disturbance(TypedDict, total=False):
+    psi_cpu_seconds: Annotated[Number, doc("for how long something on the machine waited for a processor")]
+    psi_memory_seconds: Annotated[Number, doc("for how long something waited for memory")]
+    psi_io_seconds: Annotated[Number, doc("for how long something waited for a disk")]
+    group_psi_cpu_seconds: Annotated[Number, doc("the same in the control group, for a processor")]
+    group_psi_memory_seconds: Annotated[Number, doc("the same in the control group, for memory")]
+    group_psi_io_seconds: Annotated[Number, doc("the same in the control group, for a disk")]
+    steal_seconds: Annotated[Number, doc("what the hypervisor gave to other machines")]
+    throttled_seconds: Annotated[Number, doc("for how long its quota held the control group back")]
+    voluntary_switches: Annotated[Whole, doc("context switches in which the process waited for something")]
+    involuntary_switches: Annotated[Whole, doc("context switches in which it was preempted")]
+    minor_faults: Annotated[Whole, doc("page faults without a disk")]
+    major_faults: Annotated[Whole, doc("page faults that read from a disk")]
+
+
+class Instructions(TypedDict):
+    count: Annotated[Whole, doc("instructions of the trainer's call alone")]
+    path: Annotated[str | None, doc("the instruction set that the program used under the tool")]
+    tool: Annotated[str | None, doc("what counted them, with its version")]
+
+
+class Extrapolated(TypedDict, total=False):
+    total_seconds: Annotated[Number, doc("the estimate, counting included")]
+    low_seconds: Annotated[Number, doc("the lower end of its interval")]
+    high_seconds: Annotated[Number, doc("the upper end of its interval")]
+    exponent: Annotated[float, doc("the power with which the seconds grow with corpus and merges")]
+    merges_done: Annotated[Whole, doc("how many merges were made before the limit")]
+
+
+class PhaseSeconds(TypedDict, total=False):
+    """Seconds by phase in a point of a curve."""
+
+    read: Number
+    count: Number
+    convert: Number
+    init: Number
+    copy: Number
+    max: Number
+    update: Number
+
+
+class Point(TypedDict):
+    merges: Whole
+    seconds: PhaseSeconds
+    total: Number
+
+
+class Identity(TypedDict, total=False):
+    kind: Annotated[Kind, doc("whether the merges are the defined ones")]
+    tie_break: Annotated[str, doc("the tie-break of the contract under which they are")]
+    reason: Annotated[str, doc("why they are not, in a sentence")]
+    merge: Annotated[Whole, doc("the number, from 1, of the first merge that shows it")]
+    got: Annotated[Pair, doc("that merge, left and right token in hexadecimal")]
+    want: Annotated[Pair, doc("the most frequent pair at that moment")]
+    got_count: Annotated[Whole, doc("the true count of the one")]
+    want_count: Annotated[Whole, doc("the true count of the other")]
+    of_own_words: Annotated[str, doc("the kind of the same merges on the words of the trainer's own pattern")]
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
+    """What every line has: its kind and its run."""
+
+    run: RunKey
+
+
+class Run(Line, tag="run", kw_only=True, frozen=True):
+    """One command; written again if it was resumed under other circumstances."""
+
+    schema: Annotated[Literal[2], doc("the version of this description")]
+    overrides: Annotated[list[str], doc("the command's overrides as typed; of a path its last name alone")] = []
+    plan: Annotated[str | None, doc("names what the command measures; an interrupted run resumes by it")] = None
+    measure: Annotated[str | None, doc("the preset, `measure=NAME`")] = None
+    repeat: Annotated[Whole | None, doc("how many blocks the run has; with `precision`, at least")] = None
+    host: Annotated[str | None, doc("a digest of what makes two machines comparable")] = None
+    environment: Annotated[dict[str, Any], doc("machine, Python, compilers, packages and the state of the code")] = {}
+
+    def __post_init__(self) -> None:
+        msgspec.convert({name: value for name, value in self.environment.items() if value is not None}, Environment)
+
+
+class Cell(Line, tag="cell", kw_only=True, frozen=True):
+    """What is measured: everything that the measurements of one trainer, or of one counter, share."""
+
+    cell: CellKey
+    task: Annotated[Whole, doc("the number of the task in its run: cells of one task share blocks")] = 0
+    role: Annotated[Literal["count", "train"], doc("a word counter or a trainer; `cell` in a record")]
+    run_key: Annotated[str, doc("names the work: equal for measurements of the same thing in any run")] = ""
+    variant: Annotated[str | None, doc("the trainer's name; null for a counter")] = None
+    family: Annotated[str | None, doc("the idea behind the variant")] = None
+    params: Annotated[dict[str, Any], doc("the parameters of the variant, or of the counter; all of them")] = {}
+    counting: Annotated[str, doc("the counter's name; `itself` for a trainer that reads the file")]
+    counting_chosen: Annotated[bool, doc("whether the user named the counter, not the variant")] = False
+    threads: Annotated[Whole | None, doc("the width asked for, of counter and trainer")] = None
+    takes_threads: Annotated[bool | None, doc("whether it can use more than one")] = None
+    data: Annotated[Data, doc("the corpus")]
+    pattern: Annotated[str | None, doc("the pattern's name, or its text")] = None
+    pattern_partial: Annotated[bool | None, doc("whether the pattern was allowed to leave text out")] = None
+    special_tokens: Annotated[list[str], doc("what the text was split at")] = []
+    errors: Annotated[str | None, doc("what was done with bytes that are not UTF-8")] = None
+    words_sha256: Annotated[Digest | None, doc("of the counted words: equal for counters that agree")] = None
+    tie_break: Annotated[str | None, doc("which of several equally frequent pairs is merged")] = None
+    min_count: Annotated[Whole | None, doc("the count below which no pair is merged")] = None
+    vocab_size: Annotated[Whole | None, doc("what was asked for, special tokens included")] = None
+    extend: Annotated[Digest | None, doc("of the merges that training continued from, as `merges_sha256`")] = None
+    extend_name: Annotated[str | None, doc("the file or folder that they were read from")] = None
+    extend_merges: Annotated[Whole | None, doc("how many they were")] = None
+    inherited: Annotated[Literal["kept", "met"] | None, doc("whether all were kept, or only those met")] = None
+    veto: Annotated[str | None, doc("which pairs might not be merged, by the name of the veto")] = None
+    feeding: Annotated[Feeding | None, doc("what an outside trainer was given, in its own words")] = None
+    source_sha256: Annotated[Digest | None, doc("the digest of the code and what it imports of its package")] = None
+    interpreter: Annotated[str | None, doc("the Python that ran it")] = None
+    limits: Annotated[Limits | None, doc("what the process was allowed")] = None
+    affinity: Annotated[list[Whole] | None, doc("the cores that measured processes kept to; null for all")] = None
+    page_cache: Annotated[str | None, doc("`cold`: the corpus was dropped from memory before the start")] = None
+    precision: Annotated[Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")] = None
+
+    def __post_init__(self) -> None:
+        if self.role == "train" and self.variant is None:
+            raise ValueError("variant is missing, but role is train")
+
+
+class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
+    """One fresh process."""
+
+    cell: CellKey
+    attempt: Annotated[Whole, doc("1, and one more each time that the run was resumed")] = 1
+    block: Annotated[Whole, doc("which of the run's blocks, from 0")] = 0
+    warm_up: Annotated[bool, doc("whether this is warm-up, which is in no figure")] = False
+    last: Annotated[bool, doc("the last of its block, and the same attempt measured all of the block")] = False
+    started: Annotated[Moment, doc("when the call started")]
+    status: Annotated[Status, doc("how it ended; only `ok` and `mismatch` have a total")]
+    reason: Annotated[str | None, doc("why the status is not `ok`, in a sentence")] = None
+    seconds: Annotated[Seconds, doc("wall seconds by phase, the counter's in the same block included")] = {}
+    cpu_seconds: Annotated[Number | None, doc("the kernel's account of the processes of counter and trainer")] = None
+    merges: Annotated[Whole | None, doc("how many merges there are")] = None
+    merges_sha256: Annotated[Digest | None, doc("the digest of the merges, see results/README.md")] = None
+    merges_done: Annotated[Whole | None, doc("how many merges were made, also if it did not finish")] = None
+    tallies: Annotated[dict[str, Whole] | None, doc("counts of work by name, equal on every machine")] = None
+    instructions: Annotated[Instructions | None, doc("what `measure=instructions` counted")] = None
+    peak_rss_bytes: Annotated[Whole | None, doc("the peak of resident memory, child processes included")] = None
+    peak_private_bytes: Annotated[Whole | None, doc("the same without pages of mapped files")] = None
+    memory_is_sampled: Annotated[bool, doc("whether the peak is of samples, ten in a second")] = False
+    witness: Annotated[Witness | None, doc("the same call as others measured it")] = None
+    disturbance: Annotated[Disturbance | None, doc("what happened on the machine while the call ran")] = None
+    laps: Annotated[Whole | None, doc("how many times the clock was read")] = None
+    clock_cost_seconds: Annotated[Number | None, doc("what reading it once costs")] = None
+    concurrent: Annotated[bool, doc("whether other runs were timed on the machine at the same time")] = False
+    extrapolated: Annotated[Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")] = None
+    curve: Annotated[list[Point] | None, doc("merges done and seconds by phase, at up to 256 moments")] = None
+    last_phase: Annotated[str | None, doc("where a trainer was that did not finish")] = None
+    stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
+
+    def __post_init__(self) -> None:
+        if self.status != "ok" and not self.reason:
+            raise ValueError(f"reason is missing, but status is {self.status}")
+        if (total := self.seconds.get("total")) is not None:
+            spent: dict[str, float] = {**self.seconds}  # type: ignore[dict-item]
+            parts = sum(spent.get(phase, 0.0) for phase in PHASES)
+            if abs(parts - total) > ROUNDING_SECONDS:
+                raise ValueError(f"seconds.total is {total:.6f}, but its phases add up to {parts:.6f}")
+            if self.status not in ("ok", "mismatch"):
+                raise ValueError(f"seconds.total must be missing if status is {self.status}")
+        if self.extrapolated is not None and "total_seconds" in self.extrapolated:
+            for end in ("low_seconds", "high_seconds"):
+                if end not in self.extrapolated:
+                    raise ValueError(f"extrapolated.{end} is missing, but total_seconds is there")
+
+
+class Proof(Line, tag="proof", kw_only=True, frozen=True):
+    """What is true of one list of merges of a cell."""
+
+    cell: CellKey
+    merges_sha256: Annotated[Digest, doc("the digest of the merges")]
+    identity: Annotated[Identity, doc("whether the merges are the defined ones")]
+    tokens: Annotated[Whole | None, doc("how many tokens the merges leave of the text, with `tokens=true`")] = None
+
+    def __post_init__(self) -> None:
+        if "kind" not in self.identity:
+            raise ValueError("identity.kind is missing")
+        if self.identity["kind"] == WRONG and not self.identity.get("reason"):
+            raise ValueError("identity.reason is missing, but identity.kind is wrong")
+
+
+class End(Line, tag="end", kw_only=True, frozen=True):
+    """The run is complete."""
+
+
+AnyLine = Run | Cell | Measurement | Proof | End
+KINDS: tuple[type[Line], ...] = get_args(AnyLine)
