@@ -75,13 +75,6 @@ def test_a_verdict_names_what_is_wrong_first_and_then_where_the_time_goes() -> N
     assert told["ours"] == "what the others are compared with; 2 threads make it 2.0 times as fast; 70 % of it in count"
 
 
-def test_why_merges_are_wrong_is_told_though_blocks_before_an_interruption_do_not_say_it() -> None:
-    found = identity("wrong", reason="merge 7, 'a'+'b', occurs 1 time, others 2 times")
-    (section,) = sections(rows([*timed("ours", 1.0), wrong("false", block=0), wrong("false", block=1, **found)]))
-    (false,) = [place for place in section.places if place.first.name == "false"]
-    assert verdict(false).startswith("wrong merges, so that no time counts: merge 7, ")
-
-
 def test_what_was_stopped_is_told_with_what_all_of_it_would_take() -> None:
     told = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0}
     before = {"total_seconds": 90.0, "low_seconds": 90.0, "high_seconds": 90.0, "from": "measured"}

@@ -51,6 +51,7 @@ def record(name: str, seconds: float = 1.0, **others: Any) -> dict[str, Any]:
         "peak_rss_bytes": 10**6,
         "host": "here",
         "started": "2026-01-01T09:00:00+00:00",
+        "run_id": "2026-01-01T09:00:00+00:00",
     }
     return {**known, **others}
 

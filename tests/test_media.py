@@ -114,7 +114,8 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     (tmp_path / "raises_when_imported.py").write_text(f"raise ValueError({HOSTILE!r})\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
-        code = importlib.import_module(f"harness.{command}").main(arguments)
+        module = f"harness.{command}.__main__" if command == "records" else f"harness.{command}"
+        code = importlib.import_module(module).main(arguments)
     except SystemExit as ended:
         code = ended.code
     assert code in (2, 22), code

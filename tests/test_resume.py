@@ -31,7 +31,6 @@ from workbench import (
 from harness.common.registry import VariantCard
 from harness.records.file import Record
 from harness.records.load import read_records
-from harness.results.rows import rows
 from harness.runs import journal, running, store
 from harness.runs.cells import TrainCell
 from harness.runs.journal import UNFINISHED, Journal, plan_key
@@ -128,31 +127,6 @@ def test_rerun_runs_anew_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
     run = finished(tmp_path, cells, rerun=True)
     by_run = Counter(each["run_id"] == run.run_id for each in stored(tmp_path))
     assert by_run == {True: 3, False: 2}
-
-
-def test_what_was_recorded_before_its_proof_is_shown_with_the_proof_that_came_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An interruption that can be answered records what there is, and nothing is run to prove it."""
-    cells = three(tmp_path)
-    train = Run.train
-    begun = itertools.count()
-
-    def train_one(run: Run, cell: TrainCell, block: Block) -> Any:
-        if next(begun) == 1:
-            raise KeyboardInterrupt
-        return train(run, cell, block)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "train", train_one)
-        with pytest.raises(KeyboardInterrupt):
-            finished(tmp_path, cells)
-    (alone,) = stored(tmp_path)
-    assert (alone["identity"], alone["block_whole"]) == (None, False)
-    assert [row.proved for row in rows(stored(tmp_path))] == [False]
-    finished(tmp_path, cells)
-    assert stored(tmp_path)[0] == alone
-    assert [row.proved for row in rows(stored(tmp_path))] == [True] * 3
 
 
 # Several blocks.

@@ -58,7 +58,16 @@ class RecordFile:
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records as lines, all or none. Raises Refusal if the disk is full or the folder cannot be created."""
+        for run in {record["run_id"] for record in records} - self.splitter.runs.keys():
+            for line in self.lines_of(run):
+                self.splitter.note(line)
         self.append_lines([line for record in records for line in self.splitter.lines(record)])
+
+    def lines_of(self, run: str) -> list[Line]:
+        """The lines of a run that are in the file."""
+        if not self.path.is_file():
+            return []
+        return [line for _, line in read_lines(self.path) if isinstance(line, Line) and line.run == run]
 
     def append_lines(self, lines: Sequence[Line]) -> None:
         """Append lines in one write, all or none. Raises Refusal as `append` does."""

@@ -27,7 +27,7 @@ Number = Annotated[float, Meta(ge=0)]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)$")]
 Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
-Pair = tuple[Token, Token]
+Pair = Annotated[list[Token], Meta(min_length=2, max_length=2)]
 Status = Literal["ok", "mismatch", "error", "timeout", "out_of_memory", "killed", "rejected", "skipped", "extrapolated"]
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
 
