@@ -1,34 +1,36 @@
-"""python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose merges, and pictures.
+"""python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose merges, and charts.
 
-    python -m harness experiment=board results=results/board      measure, for hours; goes on where it was cut short
-    python -m harness.board results/board                         results/board/README.md and a picture for each table
-    python -m harness.board results/board --check                 21 if the page is not what the records say
-
-A pure function of the records: of each cell the latest run.
+python -m harness experiment=board results=results/board      measure, for hours; an interrupted run continues
+python -m harness.board results/board                         results/board/README.md and a chart for each table
+python -m harness.board results/board --check                 21 if the page is not what the records say
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.common.console import Parser, markdown_text, say, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
-from harness.common.sheet import sheet_to_markdown
-from harness.plot import draw
-from harness.results.board import Section, fed_sheet, headline, ratios_sheet, sections, sheet_of
-from harness.results.charts.chart import Request
-from harness.results.charts.files import alike, save
-from harness.results.charts.questions import unlike
+from harness.common.sheet import Column, Sheet, sheet_to_markdown
+from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.results.charts import ChartOptions, dots
 from harness.results.chosen import records_of
-from harness.results.legend import Legend
+from harness.results.fields import SIGNS, time_of
+from harness.results.legend import NOT_MEASURED, Legend, failures, makes_other_merges
 from harness.results.rows import Row, rows
+from harness.results.svg import same_picture, save
+from harness.results.tables import given_sheet, interval_text, proof_text, ratio_of
+from harness.results.where import unlike
 from harness.runs.fields import FIELD
 from harness.runs.reproduction import command_of, overrides_of
 
@@ -36,172 +38,295 @@ PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
 ABOUT = """\
 Made by `python -m harness.board {folder}` from the records in this folder. Each trainer gets the file in the fastest
-way that its authors document. It runs in a process of its own, in interleaved blocks, as many as its ratio to the first
-trainer needs to be precise, up to a limit; each verdict gives the interval. Why this does not bias the result:
-{measuring}. What could favour us: {fairness}.
+way that its authors document, in a process of its own. Trainers run in interleaved blocks, until the ratio to the first
+one is precise. Why this does not bias the result: {measuring}. What could favour us: {fairness}.
 
 - Times cover everything from the file to the merges, counting included.
-- A trainer that was stopped at the limit is run on small parts of the text, and what all of it would take follows from
-  these (`~`). `>`: at least, where they do not show it.
+- × N (LOW to HIGH): N times the time of the first trainer on the fewest threads, with its 95 % interval.
+- `~`: stopped at the limit; the total is estimated from small parts of the text. `>`: it takes at least that long.
 - `identical (RULE)`: the same merges as ours under that tie-break. `identical up to ties`: each merge was of a pair as
   frequent as any other.
-- `different by design`: other merges on purpose. Such a trainer is ranked only if its merges are identical on the words
-  that it cuts by its own rules.
-- Wrong merges get no time.
+- Not ranked: wrong merges, merges that nobody has proved, and other merges on purpose, unless they are identical on the
+  words that the trainer cuts by its own rules. A star marks these: the work is not the same.
 
 What was measured:
 """
 
 
+@dataclass(frozen=True)
+class Place:
+    """One trainer in one table: its rows by threads, and the row that it is compared with on the fewest threads."""
+
+    rows: Mapping[int, Row]
+    reference: Row | None
+
+    @property
+    def first(self) -> Row:
+        return self.rows[min(self.rows)]
+
+    @cached_property
+    def best(self) -> Row | None:
+        """Its fastest row; None if none has a time."""
+        timed = [row for row in self.rows.values() if row.total is not None]
+        return min(timed, key=lambda row: row.total or 0.0, default=None)
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it has a time and proved merges, of the defined kind or of its own words."""
+        return self.best is not None and (self.best.confirmed or is_right_on_its_words(self.best))
+
+    @property
+    def order(self) -> tuple[bool, bool, float]:
+        """Ranked by time, then other merges, then rows without a time, estimates first."""
+        number = time_of(self.best or self.first).number
+        return self.best is None, not self.is_ranked, math.inf if number is None else number
+
+    @property
+    def ratio_text(self) -> str:
+        """How many times the reference's time it takes, the same number here, in the chart and in README."""
+        ratio = ratio_of(self.first, self.reference) if self.reference is not None else None
+        if ratio is None or self.first is self.reference:
+            return NOT_MEASURED if ratio is None else "× 1"
+        star = "*" if self.first.by_design else ""
+        return f"{SIGNS.get(ratio.form, '')}× {ratio_text(ratio.number)}{interval_text(ratio)}{star}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A corpus and a vocabulary with all rows measured on it."""
+
+    rows: Sequence[Row]
+
+    @cached_property
+    def corpus(self) -> str:
+        return str(self.rows[0].corpus.get("name"))
+
+    @property
+    def title(self) -> str:
+        return f"{self.corpus}, {count_text(self.rows[0].record['vocab_size'])} tokens"
+
+    @property
+    def chart(self) -> str:
+        """The name of its chart's file."""
+        return f"{self.corpus}-{self.rows[0].record['vocab_size']}.svg".replace("/", "_").replace(" ", "_")
+
+    @cached_property
+    def widths(self) -> list[int]:
+        return sorted({_threads_of(row) for row in self.rows})
+
+    @cached_property
+    def places(self) -> list[Place]:
+        by_name: dict[str, dict[int, Row]] = {}
+        for row in self.rows:
+            by_name.setdefault(row.name, {})[_threads_of(row)] = row
+        reference = self._reference()
+        return sorted((Place(own, reference) for own in by_name.values()), key=lambda place: place.order)
+
+    def _reference(self) -> Row | None:
+        """The row that the run compared with on the fewest threads, or the first that has a time."""
+        timed = [row for row in self.rows if _threads_of(row) == self.widths[0] and row.total is not None]
+        names = {(row.record.get("precision") or {}).get("reference") for row in timed}
+        return next((row for row in timed if row.name in names), timed[0] if timed else None)
+
+
+def sections(board: Sequence[Row]) -> list[Section]:
+    """The tables of a board: corpora in their order, vocabularies from the smallest up."""
+    groups: dict[tuple[Any, int], list[Row]] = {}
+    for row in board:
+        if not row.counting_only and row.record.get("vocab_size") is not None:
+            groups.setdefault((row.corpus.get("sha256"), row.record["vocab_size"]), []).append(row)
+    corpora = list(dict.fromkeys(corpus for corpus, _ in groups))
+    return [Section(groups[key]) for key in sorted(groups, key=lambda key: (corpora.index(key[0]), key[1]))]
+
+
+def is_right_on_its_words(row: Row) -> bool:
+    """Whether its merges differ only because its words do: on its own words they are the defined ones."""
+    return row.by_design and not makes_other_merges(row)
+
+
+def _threads_of(row: Row) -> int:
+    return int(row.record.get("threads") or 1)
+
+
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
-    """The page in Markdown, and its sections, each with a picture. Raises Refusal where nothing can be compared."""
+    """The page in Markdown, and its sections. Raises Refusal if nothing can be compared."""
     shown = rows(records)
     skipped = [row for row in shown if row.status == "skipped"]
     board = sections([row for row in shown if row.status != "skipped"])
     if not board:
         raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
     for section in board:
-        require_one_question(section, folder)
+        _require_one_task(section, folder)
     measured = [row for section in board for row in section.rows]
-    parts = [
-        "# The board",
-        headline(board),
-        RATIOS,
-        sheet_text(ratios_sheet(board)),
-        "## How it was measured",
-        about(measured, folder),
+    parts = ["# The board", headline(board), _markdown(ratios_sheet(board))]
+    parts += [
+        "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
     ]
-    for section in board:
-        parts += section_parts(section)
-    parts += ["## What each was given", sheet_text(fed_sheet(measured))]
-    if absent := absent_parts(skipped):
-        parts += ["## Not measured", absent]
-    parts += ["## One cell again", reproduce(measured, folder)]
+    parts += [part for section in board for part in _section_parts(section)]
+    parts += ["## How it was measured", _about(measured, folder)]
+    parts += ["## What each was given", _markdown(given_sheet(measured))]
+    if skipped:
+        reasons = dict.fromkeys((row.name, row.reason) for row in skipped)
+        parts += ["## Not measured", _bullets(f"{name}: {reason}" for name, reason in reasons)]
+    parts += ["## One cell again", _reproduce(measured, folder)]
     return "\n\n".join(part.strip() for part in parts if part) + "\n", board
 
 
-def require_one_question(section: Section, folder: Path) -> None:
-    """Raises Refusal if the rows of a table were asked different things, or on different machines."""
+def _require_one_task(section: Section, folder: Path) -> None:
     found = unlike(section.rows, without=("tie_break", "counting"))
     if found:
         raise Refusal(
             f"the records of {section.title} in {folder} are unlike in {' and '.join(found.values())}, and a ratio is "
-            "of one machine and one question; take out what is older, or keep each in a folder of its own"
+            "of one machine and one question; remove older records, or keep each in a folder of its own"
         )
 
 
-RATIOS = (
-    "Each time divided by that of the first trainer, on the fewest threads that were measured. A star: different by "
-    "design, so the work is not the same. A single ratio misleads: it depends on the corpus and on the vocabulary."
-)
+def headline(board: Sequence[Section]) -> str:
+    """Who is first in how many tables, and how far behind the next one is."""
+    led: dict[str, list[float]] = {}
+    for section in board:
+        ranked = [place for place in section.places if place.is_ranked]
+        if len(ranked) > 1:
+            first, second = ranked[0].first, ranked[1].first
+            if (ratio := ratio_of(second, first)) is not None:
+                led.setdefault(first.name, []).append(ratio.number)
+    sentences = []
+    for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
+        least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
+        behind = least if least == most else f"{least} to {most}"
+        where = f"{len(ratios)} of {len(board)} tables"
+        sentences.append(f"**{name}** is fastest in {where}; the next one takes {behind} times as long.")
+    return " ".join(sentences)
 
 
-def about(measured: Sequence[Row], folder: Path) -> str:
-    """Where, when and how it was measured, in the words of every caption."""
-    return "\n".join(
-        [
-            ABOUT.format(
-                folder=folder.as_posix(),
-                measuring=page_link("explanation/measuring.md", folder),
-                fairness=page_link("../results/fairness/README.md", folder),
-            ),
-            *(f"- {markdown_text(line)}" for line in Legend(measured).caption()),
-            f"- measured {', '.join(days(measured))}; harness at commit {', '.join(commits(measured))}",
-        ]
+def ratios_sheet(board: Sequence[Section]) -> Sheet:
+    """A line for each trainer, a column with its ratio for each table."""
+    names = list(dict.fromkeys(place.first.name for section in board for place in section.places))
+    columns = [Column("trainer", names, figures=False)]
+    for section in board:
+        ratios = {place.first.name: _without_interval(place.ratio_text) for place in section.places}
+        wrong = {place.first.name for place in section.places if place.first.status == "mismatch"}
+        columns.append(Column(section.title, ["wrong" if name in wrong else ratios.get(name, "-") for name in names]))
+    return Sheet([], columns, ["" for _ in names], [])
+
+
+def _without_interval(text: str) -> str:
+    before, bracket, after = text.partition(" (")
+    return before + after.partition(")")[2] if bracket else text
+
+
+def sheet_of(section: Section) -> Sheet:
+    """The table of a section."""
+    places = section.places
+    peaks = [place.best.peak_rss_bytes if place.best is not None else None for place in places]
+    columns = [
+        Column("rank", [str(rank) if place.is_ranked else NOT_MEASURED for rank, place in enumerate(places, 1)]),
+        Column("trainer", [place.first.name for place in places], figures=False),
+        *(
+            Column(counted_text(width, "thread"), [_time_text(place.rows.get(width)) for place in places])
+            for width in section.widths
+        ),
+        Column("times the first", [place.ratio_text for place in places]),
+        Column("memory", [NOT_MEASURED if peak is None else bytes_text(peak) for peak in peaks]),
+        Column("merges", [proof_text(place.best or place.first) for place in places], figures=False),
+    ]
+    return Sheet([], columns, ["" for _ in places], list(_notes(section)))
+
+
+def _time_text(row: Row | None) -> str:
+    if row is None:
+        return NOT_MEASURED
+    return time_of(row).text or ("wrong" if row.status == "mismatch" else row.status.replace("_", " "))
+
+
+def _notes(section: Section) -> list[str]:
+    """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no timeouts."""
+    fewest = [place.first for place in section.places]
+    stopped = [row for row in fewest if row.status in ("timeout", "extrapolated")]
+    notes = failures(fewest, Legend(fewest).short_labels(), stopped)
+    for place in section.places:
+        row = place.first
+        if row.status == "ok" and row.by_design:
+            reason = one_line(str(row.identity.get("reason") or "").rpartition("; ")[0] or "it says so itself")
+            own = f"; identical on its own words ({row.identity['of_own_words']})" if is_right_on_its_words(row) else ""
+            notes.append(f"{row.name}: other merges on purpose: {reason}{own}.")
+        elif row.status == "ok" and not row.confirmed:
+            notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")
+    return notes
+
+
+def _section_parts(section: Section) -> list[str]:
+    machines = dict.fromkeys(
+        words.said for row in section.rows if (words := FIELD["host"].in_words(row.record)) is not None
     )
+    measured = f"Measured {' and '.join(_days(section.rows))} on {' and '.join(machines)}."
+    chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
+    return [f"## {section.title}", chart, _markdown(sheet_of(section)), markdown_text(measured)]
 
 
-def page_link(page: str, folder: Path) -> str:
-    """A page of the documentation: as a link where the board lies in a checkout, else by its name."""
+def _about(measured: Sequence[Row], folder: Path) -> str:
+    pages = {"measuring": "explanation/measuring.md", "fairness": "../results/fairness/README.md"}
+    places = {name: _page_link(page, folder) for name, page in pages.items()}
+    commits = {str((row.record.get("environment") or {}).get("commit") or "unknown")[:12] for row in measured}
+    facts = [*Legend(measured).details(), f"measured {', '.join(_days(measured))}"]
+    return ABOUT.format(folder=folder.as_posix(), **places) + _bullets([*facts, f"commit {', '.join(sorted(commits))}"])
+
+
+def _page_link(page: str, folder: Path) -> str:
+    """A page of the documentation: as a link if the board lies in a checkout, else by its name."""
     place = folder / ".." / ".." / "docs" / page
     name = f"docs/{page}".removeprefix("docs/../")
     return f"[{name}](../../{name})" if place.exists() else name
 
 
-def days(measured: Sequence[Row]) -> list[str]:
+def _days(measured: Sequence[Row]) -> list[str]:
     return sorted({str(row.record["started"])[:10] for row in measured})
 
 
-def commits(measured: Sequence[Row]) -> list[str]:
-    found = {str((row.record.get("environment") or {}).get("commit") or "unknown")[:12] for row in measured}
-    return sorted(found)
-
-
-def section_parts(section: Section) -> list[str]:
-    picture = f"![Seconds of each trainer on {section.corpus}]({section.picture})"
-    return [f"## {section.title}", measured_on(section.rows), sheet_text(sheet_of(section)), picture]
-
-
-def measured_on(measured: Sequence[Row]) -> str:
-    """When and on what machine: tables of one board may be of several."""
-    told = (FIELD["host"].in_words(row.record) for row in measured)
-    machines = dict.fromkeys(words.said for words in told if words is not None)
-    return markdown_text(f"Measured {' and '.join(days(measured))} on {' and '.join(machines)}.")
-
-
-def sheet_text(sheet: Any) -> str:
+def _markdown(sheet: Sheet) -> str:
     return sheet_to_markdown(sheet).strip()
 
 
-def absent_parts(skipped: Sequence[Row]) -> str:
-    """Who could not be measured, each once, with the reason."""
-    reasons = dict.fromkeys((row.name, row.reason) for row in skipped)
-    return "\n".join(f"- {markdown_text(name)}: {markdown_text(reason)}" for name, reason in reasons)
+def _bullets(lines: Any) -> str:
+    return "\n".join(f"- {markdown_text(line)}" for line in lines)
 
 
-def reproduce(measured: Sequence[Row], folder: Path) -> str:
-    """The commands that measure a cell of the board again."""
+def _reproduce(measured: Sequence[Row], folder: Path) -> str:
+    """The commands that measure a table or a cell of the board again."""
     row = next((row for row in measured if row.total is not None), measured[0])
-    asked = [each for each in overrides_of(row.record) if each.startswith("data")]
-    asked.append(f"vocab_size={row.record['vocab_size']}")
-    lines = [
-        "One table of the board, and one cell as its record tells it:",
-        "",
-        "```sh",
-        shlex.join(["python", "-m", "harness", "experiment=board", *asked, "results=results/again"]),
-        command_of(row.record),
-        "```",
-        "",
-        f"A trainer of yours beside them: {page_link('how-to/board.md', folder)}.",
-    ]
-    return "\n".join(lines)
+    overrides = [each for each in overrides_of(row.record) if each.startswith("data")]
+    overrides += [f"vocab_size={row.record['vocab_size']}", "results=results/again"]
+    command = shlex.join(["python", "-m", "harness", "experiment=board", *overrides])
+    own = f"A trainer of yours beside them: {_page_link('how-to/board.md', folder)}."
+    return "\n".join(["```sh", command, command_of(row.record), "```", "", own])
 
 
 def write(records: Records, folder: Path, output: Path) -> list[Path]:
-    """Write the page and its pictures into `output`; returns what was written."""
+    """Write the page and its charts into `output`; return what was written."""
     text, board = page_of(records, folder)
-    written = []
     for section in board:
-        drawn(records, section, output / section.picture)
-        written.append(output / section.picture)
+        save(dots(section.rows, ChartOptions()), output / section.chart)
     write_whole(output / PAGE, text.encode(errors="replace"))
-    return [output / PAGE, *written]
-
-
-def drawn(records: Records, section: Section, path: Path) -> None:
-    """The picture of a section."""
-    chosen = [f"data={section.corpus}", f"vocab_size={section.vocab_size}"]
-    save(draw(records, "dots", Request(programs=section.programs), chosen), path)
+    return [output / PAGE, *(output / section.chart for section in board)]
 
 
 def stale(records: Records, folder: Path) -> list[Path]:
-    """What lies in the folder and is not what its records say."""
+    """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
         fresh = write(records, folder, Path(temporary))
-        found = []
-        for path in fresh:
-            kept = folder / path.name
-            same = kept.exists() and (
-                kept.read_bytes() == path.read_bytes() if path.name == PAGE else alike(kept, path)
-            )
-            found += [] if same else [kept]
-    return found
+        return [folder / path.name for path in fresh if not _is_same(folder / path.name, path)]
+
+
+def _is_same(old: Path, new: Path) -> bool:
+    if not old.exists():
+        return False
+    return old.read_bytes() == new.read_bytes() if new.name == PAGE else same_picture(old, new)
 
 
 def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m harness.board",
-        description="Write the page of a board and its pictures from the records in a folder.",
+        description="Write the page of a board and its charts from the records in a folder.",
         epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
     )
     made.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
@@ -219,7 +344,7 @@ def command(folder: Path, check: bool) -> int:
     records = records_of([str(folder)])
     if check:
         if old := stale(records, folder):
-            say(f"{', '.join(map(str, old))}: stale; python -m harness.board {folder} makes them anew")
+            say(f"{', '.join(map(str, old))}: stale; run python -m harness.board {folder}")
             return MISMATCH
         return OK
     for path in write(records, folder, folder):

@@ -1,12 +1,11 @@
 """Records as a table: on the terminal, as Markdown, HTML or LaTeX, and as CSV or JSON for other programs.
 
     python -m harness.table                        the latest run in results/local; --all shows every run
-    python -m harness.table a.jsonl b --work       joined from a file and a folder, with the counts of work
+    python -m harness.table a.jsonl b --phases     joined from a file and a folder, with the seconds of each phase
     python -m harness.table --pivot variant data   one figure of every row, laid out by two fields
     python -m harness.table --compare old new      two sets side by side
 
-A pure function of records, with a table of its own for each task. A time is shown only where the merges were right;
-what was not measured is a dash.
+A time is shown only if the merges were right; a dash means "not measured".
 """
 
 from __future__ import annotations
@@ -34,156 +33,129 @@ from harness.results.chosen import (
     records_of,
 )
 from harness.results.frame import frame_of
+from harness.results.legend import makes_other_merges
 from harness.results.matches import comparison_frame, comparison_sheet, side_by_side
 from harness.results.pivot import pivot, pivot_frame, pivot_sheet
 from harness.results.rows import Row, rows
-from harness.results.tables import RATIO, main_sheet, only, series_sheet
-from harness.results.tasks import sheets_of, task_by_task
+from harness.results.tables import TableOptions, tables
+from harness.results.where import add_where_argument, rows_where
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
+Records = Sequence[Mapping[str, Any]]
 FOR_PROGRAMS = ("csv", "json")
-"""Of these each row has everything that is known of it, in raw figures."""
+"""Formats in which each row has everything that is known of it, in raw figures."""
 FORMATS = ("terminal", "markdown", "html", "latex", *FOR_PROGRAMS)
-_ENDINGS = {
-    ".md": "markdown",
-    ".csv": "csv",
-    ".json": "json",
-    ".html": "html",
-    ".htm": "html",
-    ".tex": "latex",
-}
+_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html", ".tex": "latex"}
 _EPILOG = """\
 examples:
   python -m harness.table                            the latest run; --all: every run
-  python -m harness.table mine.jsonl yours/ --work   joined, with the counts of work
+  python -m harness.table mine.jsonl yours/ --phases joined, with the seconds of phases
   python -m harness.table --format csv > times.csv   raw seconds and bytes
   python -m harness.table --output times.html        a page, or a part of one
-  python -m harness.table --relative-to NAME         ratios; with blocks, intervals too
-  python -m harness.table --columns variant,total,memory,proof --sort total
+  python -m harness.table --relative-to NAME         ratios to that variant
+  python -m harness.table --where variant='heap,flat*' --sort total
+  python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
-  python -m harness.table --pivot variant threads --relative-to NAME
-  python -m harness.table --series --runs            the series' columns, runs as a/b/c
   python -m harness.table --compare old/ new/        side by side; of two machines
                                                      with --unlike host
 
-columns and units: total and its phases are seconds of wall time, and CPU is processor time. spread is the longest total
-minus the shortest, divided by the median. memory is the peak, in decimal units. MB/s is millions of bytes of the corpus
-per second of total; merges/s leaves out the time of read and count. A ratio is the median of the ratios within blocks:
-of CPU seconds if both rows ran one thread, else of wall seconds. Its interval has 95 % confidence.
-A row with wrong merges shows no time but the first wrong merge. >9 h means that a limit ended the run, which would have
-taken at least that long. Notes below the table explain these and other outcomes, such as timeout and skipped; in CSV
-they are the columns status, reason, first_divergence and extrapolated_..._seconds.
+ratio is the total divided by that of the first row: with several blocks the median of the ratios within them, with its
+95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak.
+spread is the longest total minus the shortest, divided by the median. MB/s is of the corpus by the total.
+~61 min: the run was stopped, and its total is estimated; >12 s: it takes at least that long; ?: not proved.
 
 exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.
 """
 
 
 def parsed(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
-    """The arguments; what does not go together ends the program with a sentence."""
+    """The arguments; options that exclude each other end the program with a sentence."""
     parser = table_parser(prog)
-    arguments = parser.parse_args(argv)
-    if arguments.format is None:
-        ending = arguments.output.suffix.lower() if arguments.output is not None else ""
-        arguments.format = _ENDINGS.get(ending, "terminal")
-    for asked, others in _APART.items():
-        together = [other for other in others if _said(arguments, asked) and _said(arguments, other)]
-        if together:
-            parser.error(f"--{asked.replace('_', '-')} does not go with --{together[0].replace('_', '-')}")
-    for asked, needed in (("value", "pivot"), ("unlike", "compare")):
-        if _said(arguments, asked) and not _said(arguments, needed):
-            parser.error(f"--{asked} goes with --{needed}")
-    if arguments.columns is not None and arguments.format in FOR_PROGRAMS:
-        parser.error(f"--columns does not go with --format {arguments.format}, which has every column")
-    if _said(arguments, "compare") and arguments.paths != NO_PATHS:
+    options = parser.parse_args(argv)
+    if options.format is None:
+        ending = options.output.suffix.lower() if options.output is not None else ""
+        options.format = _ENDINGS.get(ending, "terminal")
+    for name, others in _EXCLUSIVE.items():
+        used = [other for other in others if _is_given(options, name) and _is_given(options, other)]
+        if used:
+            parser.error(f"--{name.replace('_', '-')} does not go with --{used[0].replace('_', '-')}")
+    for name, needed in (("value", "pivot"), ("unlike", "compare")):
+        if _is_given(options, name) and not _is_given(options, needed):
+            parser.error(f"--{name} goes with --{needed}")
+    if options.columns is not None and options.format in FOR_PROGRAMS:
+        parser.error(f"--columns does not go with --format {options.format}, which has every column")
+    if _is_given(options, "compare") and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
-    arguments.value = arguments.value or "total"
-    return arguments
+    options.value = options.value or "total"
+    return options
 
 
-_APART = {
-    "compare": ("pivot", "relative_to", "work", "runs", "series", "sort", "columns"),
-    "pivot": ("work", "runs", "series", "columns"),
-    "series": ("relative_to", "work", "columns"),
-    "columns": ("work",),
+_EXCLUSIVE = {
+    "compare": ("pivot", "relative_to", "work", "runs", "series", "sort", "columns", "phases"),
+    "pivot": ("work", "runs", "series", "columns", "phases"),
+    "series": ("relative_to", "work", "columns", "phases"),
+    "columns": ("phases",),
 }
 
 
-def _said(arguments: argparse.Namespace, name: str) -> bool:
-    return getattr(arguments, name) not in (None, False)
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    return getattr(options, name) not in (None, False)
 
 
 def table_parser(prog: str) -> argparse.ArgumentParser:
     parser = Parser(
         prog=prog,
-        description="Print records as a table. A time is shown only where the merges were right.",
+        description="Print records as a table. A time is shown only if the merges were right.",
         epilog=_EPILOG,
     )
+    add = parser.add_argument
     add_record_arguments(parser)
-    parser.add_argument("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="write to this file, whole or not at all (.md .html .tex .csv .json, else text)",
-    )
-    parser.add_argument("--work", action="store_true", help="a second table: how often each variant did what")
-    parser.add_argument(
-        "--relative-to",
-        metavar="VARIANT",
-        help="a column: how many times the total of that variant; of counters, as fast as those named",
-    )
-    parser.add_argument(
-        "--columns",
-        metavar="NAMES",
-        help="these alone, such as variant,total,memory,proof; ratio is that of --relative-to",
-    )
-    parser.add_argument("--runs", action="store_true", help="a column: the total of every run, as a/b/c")
-    parser.add_argument("--series", action="store_true", help="the columns of the series; with --runs all as a/b/c")
-    parser.add_argument(
+    add_where_argument(parser)
+    add("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .html .tex .csv .json, else text)")
+    add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
+    add("--work", action="store_true", help="a second table: how many times each variant did what")
+    add("--notes", action="store_true", help="everything worth knowing about the rows below the table")
+    add("--relative-to", metavar="VARIANT", help="ratios to this variant or counter (default: the first row)")
+    add("--columns", metavar="NAMES", help="these alone, such as variant,total,memory,proof")
+    add("--runs", action="store_true", help="a column: the total of every run, as a / b / c")
+    add("--series", action="store_true", help="the columns of the series")
+    add(
         "--known-wrong",
         metavar="VARIANTS",
         default="",
-        help="those whose merges are known to be wrong: they are shown, and the exit code is that of the others",
+        help="variants whose merges are known to be wrong: shown, but ignored for the exit code",
     )
-    parser.add_argument("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
-    parser.add_argument(
+    add("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
+    add(
         "--pivot",
         nargs=2,
         metavar=("DOWN", "ACROSS"),
         help="one figure of every row, laid out by two fields such as variant, data, threads, vocab_size, params.NAME",
     )
-    parser.add_argument(
-        "--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)"
-    )
+    add("--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)")
     add_compare_arguments(parser)
     return parser
 
 
-Records = Sequence[Mapping[str, Any]]
-
-
 @dataclass(frozen=True)
 class Shown:
-    """What a command shows, in whatever format; a table for programs is made when it is asked for."""
+    """What a command shows, in whatever format; a table for programs is made on demand."""
 
     sheets: Sequence[Sheet]
     frame: Callable[[], pd.DataFrame]
     exit_code: int
 
 
-def render(records: Records, console: Console, *, work: bool = False, relative_to: str | None = None) -> None:
-    """Print the table, and with `work` one of the tallies; where there is no terminal, full width without colours."""
-    _print_sheets(sheets_of(rows(records), work, relative_to), console)
+def render(records: Records, console: Console, *, work: bool = False) -> None:
+    """Print the table, and with `work` a second one of the tallies."""
+    _print_sheets(tables(rows(records), TableOptions(work=work)), console)
 
 
 def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
-    """MISMATCH if a row's merges are wrong, or if rows contradict each other; else OK.
-
-    Of the variants in `known_wrong` it is known, and shown, that their merges are wrong.
-    """
+    """MISMATCH if merges are wrong, except those of `known_wrong`, or if rows contradict each other; else OK."""
     return exit_code_of(rows(records), known_wrong)
 
 
@@ -194,7 +166,7 @@ def exit_code_of(shown: Sequence[Row], known_wrong: Sequence[str] = ()) -> int:
 
 def in_order(shown: list[Row], sort: str) -> list[Row]:
     if sort == "total":
-        return sorted(shown, key=lambda row: (row.total is None, row.by_design, row.total or 0.0))
+        return sorted(shown, key=lambda row: (row.total is None, makes_other_merges(row), row.total or 0.0))
     return shown
 
 
@@ -242,33 +214,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(arguments: argparse.Namespace) -> int:
-    shown = _asked_for(arguments)
+    shown = _shown(arguments)
     _deliver(shown, arguments.format, arguments.output)
     return shown.exit_code
 
 
-def _asked_for(arguments: argparse.Namespace) -> Shown:
+def _shown(arguments: argparse.Namespace) -> Shown:
     if arguments.compare is not None:
         return _compared(arguments)
-    chosen = chosen_records(arguments)
-    shown = in_order(rows(chosen), arguments.sort)
-    code = exit_code_of(shown, arguments.known_wrong.split(","))
+    chosen = rows_where(rows(chosen_records(arguments)), arguments.where)
+    ordered = in_order(chosen, arguments.sort)
+    code = exit_code_of(ordered, arguments.known_wrong.split(","))
     if arguments.pivot is not None:
-        laid = pivot(shown, (arguments.pivot[0], arguments.pivot[1]), arguments.value, arguments.relative_to)
+        laid = pivot(ordered, (arguments.pivot[0], arguments.pivot[1]), arguments.value, arguments.relative_to)
         return Shown([pivot_sheet(laid)], lambda: pivot_frame(laid), code)
-    if arguments.series:
-        sheets = task_by_task(shown, lambda task, _: [series_sheet(task, arguments.runs)])
-    elif arguments.columns is not None:
-        sheets = task_by_task(shown, lambda task, base: [_only_asked(task, base, arguments)], arguments.relative_to)
-    else:
-        sheets = sheets_of(shown, arguments.work, arguments.relative_to, arguments.runs)
-    return Shown(sheets, lambda: frame_of(shown, arguments.relative_to), code)
-
-
-def _only_asked(task: Sequence[Row], base: str | None, arguments: argparse.Namespace) -> Sheet:
-    """The columns that were asked for; without ratios in a task that has nothing to compare with."""
-    names = [name for name in arguments.columns.split(",") if name != RATIO or base == arguments.relative_to]
-    return only(main_sheet(task, base, arguments.runs), names)
+    options = TableOptions(
+        columns=arguments.columns.split(",") if arguments.columns else (),
+        relative_to=arguments.relative_to,
+        **{name: getattr(arguments, name) for name in ("phases", "work", "notes", "runs", "series")},
+    )
+    return Shown(tables(ordered, options), lambda: frame_of(ordered, arguments.relative_to), code)
 
 
 def _compared(arguments: argparse.Namespace) -> Shown:

@@ -368,7 +368,7 @@ def _print_check(name: str, file: TokenizerFile, verdicts: Sequence[check.Verdic
 
 def _stats(options: argparse.Namespace) -> int:
     if options.picture is not None:
-        from harness.results.charts.files import check_suffix
+        from harness.results.svg import check_suffix
 
         check_suffix(options.picture)
     # A tokenizer is named after its folder or file if that distinguishes it from the others.
@@ -384,11 +384,10 @@ def _stats(options: argparse.Namespace) -> int:
                 figures.append(statistics.figures_of(name, tokenizer, text.name, text.blocks(), show))
     _deliver(statistics.sheet(figures), [row.record() for row in figures], options)
     if options.picture is not None:
-        from harness.results.charts.files import save as save_picture
-        from harness.results.charts.layout import figure_of
-        from harness.results.charts.tokenizers import describe
+        from harness.results.charts import tokenizers as tokenizers_chart
+        from harness.results.svg import save as save_chart
 
-        save_picture(figure_of(describe(figures)), options.picture)
+        save_chart(tokenizers_chart(figures), options.picture)
     return OK
 
 

@@ -1,34 +1,46 @@
-"""Records as a command shows them: its tables in Markdown, CSV and HTML, and what stands below them."""
+"""Records as a command shows them: its tables in Markdown, CSV and HTML, their cells and notes."""
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import table
 from harness.results.frame import frame_of
-from harness.results.legend import Legend
 from harness.results.rows import Row, rows
-from harness.results.tables import notes_of
-from harness.results.tasks import sheets_of
+from harness.results.tables import TableOptions, tables
 
 Records = Sequence[Mapping[str, Any]]
 
 
-def to_markdown(records: Records, *, sort: str = "appearance", **further: Any) -> str:
-    return table.markdown(sheets_of(ordered(records, sort), **further))
+def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -> str:
+    return table.markdown(tables(ordered(records, sort), TableOptions(**options)))
 
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
     return table.csv(frame_of(ordered(records, sort), relative_to))
 
 
-def to_html(records: Records, **further: Any) -> str:
-    return table.html(sheets_of(rows(records), **further))
+def to_html(records: Records, **options: Any) -> str:
+    return table.html(tables(rows(records), TableOptions(**options)))
 
 
-def explanations(records: Records) -> list[str]:
-    return notes_of(Legend(rows(records)))
+def cells(records: Records, number: int = 0, **options: Any) -> list[dict[str, str]]:
+    """The cells of one of the tables, as Markdown has them."""
+    blocks = [block.splitlines() for block in to_markdown(records, **options).split("\n\n") if block.startswith("|")]
+    lines = [[unescaped(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in blocks[number]]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
+
+
+def explanations(records: Records, **options: Any) -> list[str]:
+    """The notes below the first table."""
+    return list(tables(rows(records), TableOptions(**options))[0].notes)
+
+
+def unescaped(text: str) -> str:
+    return html.unescape(re.sub(r"\\([\\|*`<>\[\]~_])", r"\1", text))
 
 
 def ordered(records: Records, sort: str) -> list[Row]:

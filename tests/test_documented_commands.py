@@ -30,7 +30,6 @@ REASONS = {
     "needs a scheduler",
     "needs root",
     "needs valgrind, takes minutes",
-    "needs .[report]",
     "needs .[distributed]",
     "downloads",
     "shows what there is",

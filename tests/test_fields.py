@@ -9,11 +9,10 @@ from measured import measured
 
 from harness.records.__main__ import all_keys
 from harness.records.file import Splitter
-from harness.results.baseline import Baseline
-from harness.results.fairness import incomparable
-from harness.results.fields import fields_of
-from harness.results.legend import Legend
+from harness.results.fields import MEASURED, fields_of
+from harness.results.legend import Legend, incomparable
 from harness.results.rows import rows
+from harness.results.tables import Baseline, Ratio
 from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, OVERRIDES, WORK, Field, cell_of, differences
 from harness.runs.reproduction import overrides_of
 
@@ -64,7 +63,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         assert both[1].words[field.name].text in Legend(both).columns[field.title]
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
-        assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").total_ratios == [1.0, None]
+        assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").totals == [Ratio(1.0, MEASURED), None]
     if field in OVERRIDES:
         assert f"{field.name}={ANOTHER[field.name]}" in overrides_of(other)
 

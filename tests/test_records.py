@@ -380,9 +380,8 @@ def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
 
         def said() -> None:
             legend = Legend(shown)
-            legend.notes()
             legend.caption()
-            legend.labels()
+            legend.details()
 
         return calls_of(said)
 

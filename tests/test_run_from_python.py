@@ -76,7 +76,7 @@ def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -
 def test_records_print_as_the_table_and_not_as_what_they_hold() -> None:
     caption, _, table = str(Records([measured("heap", 1.5)])).partition("variant")
     assert "stdlib: 1,000,000 bytes" in caption
-    assert "1.500" in table
+    assert "1.50 s" in table
     assert "run_key" not in table
     assert str(Records()) == "no records"
 

@@ -13,7 +13,7 @@ from harness.common.errors import MISMATCH, USAGE
 from harness.common.sheet import Column, Sheet, sheets_to_html
 from harness.records.load import read_records
 from harness.results.rows import rows
-from harness.results.tables import main_sheet
+from harness.results.tables import tables
 from harness.table import main
 
 RECORDS = Path(__file__).parent / "records" / "forms.jsonl"
@@ -56,7 +56,7 @@ class Read(HTMLParser):
 
 
 def test_the_page_says_what_the_terminal_says() -> None:
-    sheet, page = main_sheet(rows(FORMS)), Read(to_html(FORMS))
+    (sheet,), page = tables(rows(FORMS)), Read(to_html(FORMS))
     cells = zip(*(column.cells for column in sheet.columns), strict=True)
     assert page.rows == [[column.heading for column in sheet.columns], *map(list, cells)]
     assert page.items == list(sheet.notes)

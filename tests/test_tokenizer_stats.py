@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import OK, USAGE
-from harness.results.charts.layout import figure_of
-from harness.results.charts.tokenizers import describe
+from harness.results.charts import tokenizers
+from harness.results.drawing import draw_chart
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers.folder import write
 from harness.tokenizers.statistics import Figures, figures_of, sheet
@@ -47,7 +47,7 @@ def test_a_text_of_nothing_has_no_ratios() -> None:
     assert (found.bytes_per_token, found.tokens_per_word, found.longest) == (None, None, ())
     assert [column.cells[0] for column in sheet([found]).columns[4:6]] == ["-", "-"]
     assert json.dumps(found.record())
-    figure_of(describe([found]))
+    draw_chart(tokenizers([found]))
 
 
 @given(content=st.text("ab \n\t").map(str.encode), places=st.lists(st.integers(0, 40)))

@@ -20,7 +20,7 @@ from harness.common import registry
 from harness.common.configuration import keys_beside
 from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, file_cases
-from harness.results.charts.kinds import KINDS
+from harness.results.scaling import KINDS
 from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
 
@@ -148,7 +148,7 @@ def file(path: str) -> str:
 
 def pictures() -> str:
     """Every kind of picture with what it shows."""
-    return table(("--kind", "what it shows"), [(code(name), kind.shows) for name, kind in KINDS.items()])
+    return table(("--kind", "what it shows"), [(code(name), shows) for name, (shows, _) in KINDS.items()])
 
 
 # Commands

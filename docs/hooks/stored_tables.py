@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.results.charts.files import alike
+from harness.results.svg import same_picture
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python "
@@ -81,7 +81,7 @@ def charts(page: Path, content: str) -> list[tuple[list[str], Path]]:
 
 def is_stale(words: Sequence[str], path: Path, drawn: Path) -> bool:
     output_of([str(drawn) if word == str(path) else word for word in words])
-    return not path.exists() or not alike(path, drawn)
+    return not path.exists() or not same_picture(path, drawn)
 
 
 def output_of(words: Sequence[str]) -> str:

@@ -1,24 +1,18 @@
 """A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or LaTeX.
 
-Nothing here knows what a record is, and nothing is ever cut off: where a terminal is too narrow for the columns, the
-sheet is turned round, so that its rows become columns, as many side by side as fit.
+Nothing here knows what a record is, and nothing is ever cut off: on a narrow terminal some columns follow below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harness.common.console import html_text, latex_text, markdown_text, terminal_texts
-
-_FOLDED_AT = 16
-"""In a sheet that was turned round, text wider than this is folded, so that a long cell costs little; figures never."""
 
 _BETWEEN_COLUMNS = 2
 
@@ -93,19 +87,35 @@ def _print_table(sheet: Sheet, console: Console) -> None:
     widths = [
         max(map(cell_len, (column.heading, *cells))) for column, cells in zip(sheet.columns, columns, strict=True)
     ]
-    width = sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1)
-    if console.is_terminal and width > console.width:
-        for number, part in enumerate(_turned(sheet, console)):
-            _print_lines([""] if number else [], console)
-            console.print(part)
-        return
-    headings = [column.heading for column in sheet.columns]
-    lines = [Text(_line(headings, sheet.columns, widths), style="bold"), Text("─" * width)]
-    lines += [
-        Text(_line(cells, sheet.columns, widths), style=style)
-        for cells, style in zip(zip(*columns, strict=True), sheet.styles, strict=True)
-    ]
-    console.print(Text("\n").join(lines), soft_wrap=True)
+    room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
+    for number, places in enumerate(_parts(widths, room)):
+        _print_lines([""] if number else [], console)
+        part = [sheet.columns[place] for place in places]
+        part_widths = [widths[place] for place in places]
+        lines = [
+            Text(_line([column.heading for column in part], part, part_widths), style="bold"),
+            Text("─" * (sum(part_widths) + _BETWEEN_COLUMNS * (len(places) - 1))),
+        ]
+        rows = zip(*(columns[place] for place in places), strict=True)
+        lines += [
+            Text(_line(cells, part, part_widths), style=style) for cells, style in zip(rows, sheet.styles, strict=True)
+        ]
+        console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
+    """The places of the columns, in as many parts as the room takes; each begins with the first column.
+
+    >>> _parts([4, 5, 5, 5], 18)
+    [[0, 1, 2], [0, 3]]
+    """
+    parts = [[0]]
+    for place in range(1, len(widths)):
+        used = sum(widths[each] + _BETWEEN_COLUMNS for each in parts[-1])
+        if len(parts[-1]) > 1 and used + widths[place] > room:
+            parts.append([0])
+        parts[-1].append(place)
+    return parts
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
@@ -122,45 +132,12 @@ def _print_lines(lines: Sequence[str], console: Console) -> None:
         console.print(Text(line), soft_wrap=not console.is_terminal)
 
 
-def _new_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, header_style="bold")
-
-
 def _aligned(column: Column) -> list[str]:
     """The cells with blanks for the marks that they lack, so that digits stand under digits."""
     if not column.figures:
         return list(column.cells)
     marks = [len(cell) - len(cell.rstrip("*?")) for cell in column.cells]
     return [cell + " " * (max(marks) - mark) for cell, mark in zip(column.cells, marks, strict=True)]
-
-
-def _turned(sheet: Sheet, console: Console) -> list[Table]:
-    """Tables in which the sheet's rows are columns, as many in each as the console has room for."""
-    room = console.width - max(cell_len(column.heading) for column in sheet.columns)
-    parts: list[dict[int, int]] = [{}]
-    for place in range(len(sheet.styles)):
-        width = _turned_width(sheet, place)
-        if parts[-1] and sum(parts[-1].values()) + width + _BETWEEN_COLUMNS * (len(parts[-1]) + 1) > room:
-            parts.append({})
-        parts[-1][place] = width
-    return [_turned_part(sheet, widths) for widths in parts]
-
-
-def _turned_width(sheet: Sheet, place: int) -> int:
-    widths = [(column.figures, cell_len(column.cells[place])) for column in sheet.columns]
-    return max(width if figures else min(width, _FOLDED_AT) for figures, width in widths)
-
-
-def _turned_part(sheet: Sheet, widths: Mapping[int, int]) -> Table:
-    names, *others = sheet.columns
-    table = _new_table()
-    table.add_column(Text(names.heading), no_wrap=True)
-    for place, width in widths.items():
-        style = sheet.styles[place]
-        table.add_column(Text(names.cells[place]), justify="right", style=style, width=width, overflow="fold")
-    for column in others:
-        table.add_row(Text(column.heading), *(Text(column.cells[place]) for place in widths))
-    return table
 
 
 def _markdown_table(columns: Sequence[Column]) -> list[str]:

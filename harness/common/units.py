@@ -66,12 +66,26 @@ def times_text(number: int) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """To three digits where it is large, to two where it is small.
+    """At most three digits, two if it is small.
 
-    >>> [ratio_text(ratio) for ratio in (27.44, 1.0, 0.312, 0.00131)]
-    ['27.4', '1.00', '0.31', '0.0013']
+    >>> [ratio_text(ratio) for ratio in (20_760.4, 27.44, 1.0, 0.312, 0.00131)]
+    ['20,800', '27.4', '1.00', '0.31', '0.0013']
     """
+    if ratio >= 1000:
+        return f"{float(f'{ratio:.3g}'):,.0f}"
     return rate_text(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time to three digits, from 1,000 seconds on as a long time.
+
+    >>> [seconds_text(seconds) for seconds in (0.0, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
+    ['0 s', '0.00917 s', '1.00 s', '34.3 s', '343 s', '83 min']
+    """
+    if seconds >= 999.5:
+        return duration_text(seconds)
+    rounded = float(f"{seconds:.3g}")
+    return f"{rounded:.{max(0, 2 - math.floor(math.log10(rounded)))}f} s" if rounded > 0 else "0 s"
 
 
 def share_text(share: float) -> str:

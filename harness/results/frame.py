@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any
 from harness.common.console import well_formed
 from harness.proof import UNPROVED, WRONG
 from harness.records.schema import PHASES
-from harness.results.baseline import Baseline
+from harness.results.fields import WORK
 from harness.results.rows import Row, measured_phases
+from harness.results.tables import Baseline
 from harness.runs.fields import value_at
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WORK = (
-    "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
-)  # fmt: skip
-"""The tallies that are columns of the Work table, in this order; any other stands below it."""
 
 _TEXTS = ("pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256")
 _Columns = Mapping[str, Callable[[Row], Any]]

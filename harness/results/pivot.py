@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.common.console import well_formed
@@ -15,19 +16,16 @@ from harness.common.errors import Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import ratio_text
-from harness.results.baseline import Baseline
-from harness.results.columns import at_least, mark_of
-from harness.results.fairness import NOT_COMPARABLE
-from harness.results.fields import Figure, fields_of, figures_of, units_note
-from harness.results.legend import NOT_MEASURED, Legend, status_text
+from harness.results.fields import SIGNS, Figure, fields_of, figures_of, time_of
+from harness.results.legend import NOT_MEASURED, Legend, notes, status_text
 from harness.results.rows import Row
+from harness.results.tables import NOT_COMPARABLE, Baseline, mark_of
 from harness.runs.fields import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WRONG = "≠"
-BLANK = "A blank is a cell of which there is no record."
 
 Key = tuple[Any, ...]
 
@@ -51,12 +49,17 @@ class Pivot:
     def columns(self) -> list[Any]:
         return [value for (value,) in _ordered((value,) for _, value in self.places)]
 
-    @property
+    @cached_property
     def values(self) -> list[float | None]:
-        """The figure of each row, or how many times that of the baseline it is."""
+        """The figure of each row, or how many times that of the baseline it is; estimates are no figures."""
         if self.baseline is None:
             return [self.figure.value(row) for row in self.rows]
-        return self.baseline.total_ratios if self.figure.name == "total" else self.baseline.ratios(self.figure.value)
+        if self.figure.name != "total":
+            return self.baseline.ratios(self.figure.value)
+        return [
+            ratio.number if ratio is not None and row.total is not None else None
+            for row, ratio in zip(self.rows, self.baseline.totals, strict=True)
+        ]
 
     @property
     def heading(self) -> str:
@@ -112,13 +115,9 @@ def is_number(value: Any) -> bool:
 
 
 def pivot_sheet(laid: Pivot) -> Sheet:
-    """The pivot for the eye, with every outcome that is no figure told below it."""
+    """The pivot as a sheet; a cell without a figure says why, and a blank has no record."""
     legend = Legend(laid.rows)
-    texts = [_cell(laid, row, value) for row, value in zip(laid.rows, laid.values, strict=True)]
-    if laid.baseline is not None:
-        texts = [
-            NOT_COMPARABLE if refused else text for text, refused in zip(texts, laid.baseline.refused, strict=True)
-        ]
+    texts = [_cell(laid, place) for place in range(len(laid.rows))]
     lines = laid.lines
     columns = [
         Column(name, list(map(value_text, values)), figures=all(map(is_number, values)))
@@ -128,25 +127,24 @@ def pivot_sheet(laid: Pivot) -> Sheet:
         places = [laid.places.get((line, value)) for line in lines]
         heading = f"{laid.across} {value_text(value)}" if is_number(value) else value_text(value)
         columns.append(Column(heading, ["" if place is None else texts[place] for place in places]))
-    blank = [BLANK] if len(laid.places) < len(lines) * len(laid.columns) else []
-    unit = [units_note([laid.figure.name])] if laid.baseline is None else []
     refusals = laid.baseline.refusals(legend.short_labels()) if laid.baseline is not None else []
     caption = [f"{laid.heading} by {', '.join(laid.down)} and {laid.across}", *legend.caption()]
-    wrong = [f"{WRONG} its merges are wrong."] if WRONG in texts else []
-    return Sheet(
-        caption, columns, ["" for _ in lines], [*legend.notes(), *refusals, *wrong, *blank, *filter(None, unit)]
-    )
+    return Sheet(caption, columns, ["" for _ in lines], [*notes(laid.rows, legend.short_labels()), *refusals])
 
 
-def _cell(laid: Pivot, row: Row, value: float | None) -> str:
+def _cell(laid: Pivot, place: int) -> str:
+    row, value = laid.rows[place], laid.values[place]
+    if laid.baseline is not None and laid.baseline.is_refused(row):
+        return NOT_COMPARABLE
     if value is not None:
         return (laid.figure.text if laid.baseline is None else ratio_text)(value) + mark_of(row)
-    if row.status == "mismatch":
-        return WRONG
-    if row.status == "ok":
-        return NOT_MEASURED
-    least = at_least(row) if laid.figure.name == "total" and laid.baseline is None else ""
-    return least or status_text(row)
+    if row.status in ("mismatch", "ok"):
+        return WRONG if row.status == "mismatch" else NOT_MEASURED
+    if laid.figure.name == "total" and laid.baseline is None:
+        return time_of(row).text or status_text(row)
+    if laid.figure.name == "total" and laid.baseline is not None and (ratio := laid.baseline.totals[place]):
+        return f"{SIGNS.get(ratio.form, '')}{ratio_text(ratio.number)}"
+    return status_text(row)
 
 
 def pivot_frame(laid: Pivot) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from rich.console import Console
 from harness.common.sheet import print_sheet, sheets_to_html_part
 from harness.results.frame import frame_of
 from harness.results.rows import rows
-from harness.results.tasks import sheets_of
+from harness.results.tables import tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,11 +52,11 @@ class Records(list[Record]):
         if not shown:
             return "no records"
         text = io.StringIO()
-        for sheet in sheets_of(shown):
+        for sheet in tables(shown):
             print_sheet(sheet, Console(file=text))
         return text.getvalue()
 
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""
         shown = rows(self.everything)
-        return sheets_to_html_part(sheets_of(shown), "Records") if shown else "<p>no records</p>"
+        return sheets_to_html_part(tables(shown), "Records") if shown else "<p>no records</p>"

@@ -1,27 +1,24 @@
-"""A picture as a file: whole or not at all, small, and with the same bytes for the same figure."""
+"""Charts as files: an SVG that follows its reader's theme, with a title for each named mark, or a PNG."""
 
 from __future__ import annotations
 
 import io
 import math
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
+from xml.etree import ElementTree
 
+from harness.common.console import html_text
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
-from harness.results.charts.layout import styled
-from harness.results.colours import dark_of
+from harness.results.chart import Chart
+from harness.results.colours import LIGHT, Theme, dark_of
+from harness.results.drawing import draw_chart, styled
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_SVG = "http://www.w3.org/2000/svg"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 SUFFIXES = (".svg", ".png")
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
+_SVG = "http://www.w3.org/2000/svg"
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def check_suffix(path: Path) -> None:
@@ -29,31 +26,39 @@ def check_suffix(path: Path) -> None:
         raise Refusal(f"cannot draw into {path}; name a file that ends in .svg or .png")
 
 
-def save(figure: Figure, path: Path, follow: bool = True) -> None:
-    """Write the figure as its suffix says; with `follow` an SVG is dark where its reader prefers that."""
+def save(chart: Chart, path: Path, theme: Theme = LIGHT, follow: bool = True) -> None:
+    """Write the chart as its suffix says; with `follow` an SVG is dark if its reader prefers that."""
     check_suffix(path)
-    kind = path.suffix.lower().removeprefix(".")
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    picture = io.BytesIO()
+    if path.suffix.lower() == ".svg":
+        write_whole(path, svg_of(chart, theme, follow).encode())
+        return
+    content = io.BytesIO()
     with styled():
-        figure.savefig(picture, format=kind, dpi=160, metadata=metadata)
-    content = picture.getvalue()
-    if kind == "svg":
-        svg = titled(slim(content.decode()), figure.texts[0].get_text() if figure.texts else path.stem)
-        content = (following(svg) if follow else svg).encode()
-    write_whole(path, content)
+        draw_chart(chart, theme).savefig(content, format="png", dpi=160, metadata={"Software": None})
+    write_whole(path, content.getvalue())
 
 
-def titled(svg: str, title: str) -> str:
-    """The drawing with a title for those who have it read to them."""
-    return re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{escape(title)}</title>', svg, count=1)
+def svg_of(chart: Chart, theme: Theme = LIGHT, follow: bool = True) -> str:
+    """The chart as an SVG whose named marks have titles."""
+    content = io.BytesIO()
+    with styled():
+        draw_chart(chart, theme).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    svg = _smaller(content.getvalue().decode())
+    svg = re.sub(
+        r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{html_text(chart.title)}</title>', svg, count=1
+    )
+    hovers = {mark.name: mark.hover for panel in chart.panels for mark in panel.marks if mark.name and mark.hover}
+
+    def titled(tag: re.Match[str]) -> str:
+        hover = hovers.get(tag[1])
+        return f"{tag[0]}<title>{html_text(hover)}</title>" if hover else tag[0]
+
+    svg = re.sub(r'<g id="([\w-]+)">', titled, svg)
+    return _following(svg) if follow else svg
 
 
-def alike(one: Path, other: Path) -> bool:
-    """Whether two pictures say the same words and have everything that has a name at the same place.
-
-    Bytes may differ between releases of matplotlib; a place may by half a point.
-    """
+def same_picture(one: Path, other: Path) -> bool:
+    """Whether two pictures have the same words, and the same named marks within half a point of each other."""
     if one.read_bytes() == other.read_bytes():
         return True
     try:
@@ -74,40 +79,33 @@ def alike(one: Path, other: Path) -> bool:
 def _content(path: Path) -> tuple[list[str], dict[str, list[float]]]:
     """The texts of an SVG, and the coordinates below every id of ours: those with a dash."""
     root = ElementTree.parse(path).getroot()
-    words = [element.text or "" for element in root.iter(f"{{{_SVG}}}text")]
+    words = [element.text or "" for tag in ("text", "title") for element in root.iter(f"{{{_SVG}}}{tag}")]
     places: dict[str, list[float]] = {}
     for group in root.iter(f"{{{_SVG}}}g"):
-        if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or "") and not (group.get("id") or "").startswith("panel"):
+        if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or ""):
             texts = [element.get(name) or "" for element in group.iter() for name in ("x", "y")]
             texts += [element.get("d") or "" for element in group if element.tag == f"{{{_SVG}}}path"]
             places[group.get("id") or ""] = [float(number) for text in texts for number in _NUMBER.findall(text)]
     return words, places
 
 
-def slim(svg: str) -> str:
+def _smaller(svg: str) -> str:
     """The same drawing in fewer bytes: a thousandth of a point is enough, and a font is named once.
 
-    >>> slim('<path d="M 1.23456 2 \\nL 3 4.5000001 \\n"/>')
+    >>> _smaller('<path d="M 1.23456 2 \\nL 3 4.5000001 \\n"/>')
     '<path d="M 1.234 2 L 3 4.500"/>'
     """
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
-    svg = re.sub(
-        r"(<use [^>]*?fill: #[0-9a-f]{6}[^>]*?); stroke: [^\">]*", r"\1", svg
-    )  # its path has a stroke of its own
     svg = svg.replace("; stroke-linejoin: miter", "")
     svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
     svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
     return svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} ', 1)
 
 
-def following(svg: str) -> str:
-    """A light SVG with a style sheet that takes the dark half of every colour where the reader prefers dark pages.
-
-    What is drawn stays light for programs that know no style sheets. Text in a bar is legible on the bar's dark colour
-    as well, since the two halves of a colour of data are close.
-    """
+def _following(svg: str) -> str:
+    """A light SVG with a style sheet for the dark half of every colour, for readers who prefer dark pages."""
     used = {light: dark for light, dark in dark_of().items() if light in svg and light != dark}
     rules = [
         f'[style*="{attribute}: {light}"]{{{attribute}:{dark} !important}}'
