@@ -36,43 +36,36 @@ class ChartOptions:
 
 
 def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
-    """Total seconds from the fastest down on a linear axis; runs that were stopped are named below it."""
+    """Total seconds from the fastest down on a linear axis; estimates that are far beyond it are named below."""
     trainers = one_task([row for row in rows if not row.counting_only], "race")
-    timed = [(row, time) for row in trainers if (time := time_of(row)).form in PROVED]
-    if not timed:
+    times = {id(row): time_of(row) for row in trainers}
+    measured = [row for row in trainers if times[id(row)].form in PROVED]
+    if not measured:
         raise Refusal("race: no trainer has a total; python -m harness measures some", UNMEASURED)
-    timed.sort(key=lambda each: each[1].number or 0.0)
-    longest = max(time.number or 0.0 for _, time in timed)
-    best = next((row for row, _ in timed if is_ours(row)), None)
-    marks: list[Mark] = []
-    names = label_of([row for row, _ in timed])
-    for place, (row, time) in enumerate(timed):
-        seconds = time.number or 0.0
-        mark = "*" if row.by_design else ""
-        times = "" if place == 0 else f"  × {times_text(row, timed[0][0])}{mark}"
-        hover = f"{names[place]}: {time.text}{times}, {proof_text(row)}"
-        colour = OURS if row is best else OTHERS
-        marks.append(Bar(place, 0.0, seconds, colour, name=f"value-{place}", hover=hover))
-        marks.append(Text(place, f"{_short(seconds)}{times}", seconds, bold=row is best))
-    stopped = [(row, time_of(row)) for row in trainers if row.status != "ok"]
-    notes = (
-        [f"Not drawn: {join_names([f'{row.name} {time.text}'.strip() for row, time in stopped])}."] if stopped else []
-    )
-    if any(row.by_design for row, _ in timed):
-        notes.append("* It makes other merges, on purpose.")
-    return Chart(
-        options.title or race_title([row for row, _ in timed]),
-        _machine([row for row, _ in timed]),
-        notes,
-        [
-            Panel(
-                Axis("seconds from the text to the merges", 0, 1.3 * longest),
-                names,
-                marks,
-                bold=[place for place, (row, _) in enumerate(timed) if row is best],
-            )
-        ],
-    )
+    measured.sort(key=lambda row: row.total or 0.0)
+    first, longest = measured[0], MOST_TIMES_THE_LONGEST * (measured[-1].total or 1.0)
+    near = [row for row in trainers if times[id(row)].form == ESTIMATED and (times[id(row)].number or 0.0) <= longest]
+    drawn = sorted([*measured, *near], key=lambda row: times[id(row)].number or 0.0)
+    best = next((row for row in drawn if is_ours(row)), None)
+    labels, marks = label_of(drawn), list[Mark]()
+    for place, row in enumerate(drawn):
+        time = times[id(row)]
+        text = f"{_short(time)}{'' if row is first else f'  {_factor(row, first)}'}{'*' if row.by_design else ''}"
+        hover = f"{labels[place]}: {time.text}, {proof_text(row)}"
+        bar: dict[str, Any] = {"name": f"value-{place}", "hover": hover, "open": time.form == ESTIMATED}
+        marks.append(Bar(place, 0.0, time.number or 0.0, OURS if row is best else OTHERS, **bar))
+        marks.append(Text(place, text, time.number or 0.0, bold=row is best))
+    rest = [f"{row.name} {times[id(row)].text}".strip() for row in trainers if row not in drawn]
+    notes = [f"Not drawn: {join_names(rest)}."] if rest else []
+    notes += ["Dashed: stopped, total estimated."] if near else []
+    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else []
+    axis = Axis("seconds from the text to the merges", 0, 1.3 * (times[id(drawn[-1])].number or 1.0))
+    panel = Panel(axis, labels, marks, bold=[place for place, row in enumerate(drawn) if row is best])
+    return Chart(options.title or race_title(measured), _machine(drawn), notes, [panel])
+
+
+MOST_TIMES_THE_LONGEST = 5
+"""Estimates up to so many times the longest measured total are drawn."""
 
 
 def race_title(ranked: Sequence[Row]) -> str:
@@ -83,7 +76,7 @@ def race_title(ranked: Sequence[Row]) -> str:
     what = corpus_language(name.partition("(")[0]) or name
     task = f"{count_text(vocab_size)} tokens" if vocab_size is not None else "From the file to the merges"
     task += f" from {bytes_text(size)} of {what[0].upper() + what[1:] if what != name else name}" if size else ""
-    text = f"{task}: {_short(first.total or 0.0)}"
+    text = f"{task}: {_short(time_of(first))}"
     if len(ranked) < 2:
         return text
     if not is_slower(ranked[1], first):
@@ -91,12 +84,13 @@ def race_title(ranked: Sequence[Row]) -> str:
     return f"{text}, {times_text(ranked[1], first)} times as fast as the next"
 
 
-def _short(seconds: float) -> str:
+def _short(time: Time) -> str:
     """
-    >>> [_short(seconds) for seconds in (0.00912, 0.918, 17.64, 176.2)]
+    >>> [_short(Time(MEASURED, seconds)) for seconds in (0.00912, 0.918, 17.64, 176.2)]
     ['0.0091 s', '0.92 s', '18 s', '3 min']
     """
-    return f"{seconds:.2g} s" if seconds < 99.5 else duration_text(seconds)
+    seconds = time.number or 0.0
+    return f"{SIGNS.get(time.form, '')}{f'{seconds:.2g} s' if seconds < 99.5 else duration_text(seconds)}"
 
 
 def phases(rows: Sequence[Row], options: ChartOptions) -> Chart:
