@@ -111,7 +111,7 @@ def test_checksum_holds_wherever_the_file_is(book: Path) -> None:
     assert prepare(card(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}), [END]).sha256 == DIGEST
     wrong = refusal_of(card(book, facts={"sha256": "0" * 64}))
     assert f"has sha256 {DIGEST}, its card says {'0' * 64}" in wrong
-    assert "use it as a file of its own with data=file" in wrong
+    assert "use it as your own file with data=file" in wrong
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_what_lies_there_but_is_something_else_is_left_alone(server: Server, cac
     place = cache_folder / "corpora" / "known.txt"
     place.parent.mkdir(parents=True)
     place.write_text("mine")
-    with pytest.raises(Refusal, match=r"has 4 bytes, the card of known says .*; move it away and fetch again"):
+    with pytest.raises(Refusal, match=r"has 4 bytes, its card says .*; remove it and fetch it again"):
         get(url(server))
     assert place.read_text() == "mine"
     assert server.asked == []

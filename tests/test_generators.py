@@ -161,10 +161,10 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
         ("random_text", {"length_weights": []}, r"length_weights must be whole numbers"),
         ("random_text", {"letter_weights": [1]}, r"an alphabet of 26 letters cannot have 1 letter_weights"),
         ("random_text", {"length_weights": [-1, 3]}, r"length_weights must be whole numbers, none below 0"),
-        ("ties", {"letters": 27}, r"letters=27 is not from 2 to 26"),
+        ("ties", {"letters": 27}, r"letters=27 must be between 2 and 26"),
         ("no_repeats", {"words": 26**8 + 1}, r"is more than the 208,827,064,576 words"),
         ("strange_bytes", {"longest": 1}, r"too few words of up to 1 strange bytes"),
-        ("distinct_pairs", {"symbols": 257}, r"symbols=257 is not from 2 to 256"),
+        ("distinct_pairs", {"symbols": 257}, r"symbols=257 must be between 2 and 256"),
     ],
 )
 def test_what_cannot_be_made_is_refused(name: str, changed: dict[str, Any], told: str) -> None:

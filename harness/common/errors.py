@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import io
 import os
 import signal
@@ -47,12 +46,6 @@ def extra(module: str, what: str, group: str = "data") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise not_installed(module, what, group) from error
-
-
-def check_extra(module: str, what: str, group: str) -> None:
-    """Raise what `extra` would, without importing the module."""
-    if importlib.util.find_spec(module) is None:
-        raise not_installed(module, what, group)
 
 
 def not_installed(module: str, what: str, group: str) -> Refusal:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.corpora.cards import check_fact, counted_facts, find, is_table, parameters_of, with_changes_named
+from harness.corpora.cards import check_facts, counted_facts, find, is_table, parameters_of, with_changes_named
 from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of, hints, hold_or_refuse
 from harness.corpora.local import local_corpus
 
@@ -40,9 +40,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         path = find(card)
     check_readable(path)
     hold_or_refuse(path, name)
-    check_fact(name, path, card, "bytes", path.stat().st_size)  # first, since it takes no time
-    whole = CorpusFile(name, path, path.stat().st_size, digest_of(path), parts=parts)
-    check_fact(name, path, card, "sha256", whole.sha256)
-    whole = replace(whole, facts=counted_facts(card, special_tokens))
+    facts = counted_facts(card, special_tokens)
+    whole = CorpusFile(name, path, path.stat().st_size, check_facts(name, path, card), parts=parts, facts=facts)
     remarks = hints(path, name) if own else ()
     return replace(cut(whole, card, special_tokens), parameters=parameters_of(card), remarks=remarks)

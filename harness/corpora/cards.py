@@ -19,11 +19,10 @@ from harness.corpora import packages
 from harness.corpora.files import CorpusFile, digest_of, fresh_digest_of
 
 Card = Mapping[str, Any]
-OF_THE_FILE = ("bytes", "sha256")
 OF_THE_COUNT = ("documents", "pre_tokens", "words")
 COUNTED_WITH = "gpt2"
 """The pattern that the facts of the count hold for."""
-ADVICE = "it is another file or damaged, get it again, or use it as a file of its own with data=file"
+ADVICE = "it is another file or damaged; remove it and fetch it again, or use it as your own file with data=file"
 BYTES_PER_TABLE_WORD = 16  # its offset and its count
 YOURS = ("path", "words")
 """The kinds of source that are a file of the user's own, text or a table of words."""
@@ -216,13 +215,19 @@ def check_generated(card: Card, sha256: str) -> None:
 # Facts
 
 
+def check_facts(name: str, path: Path, card: Card) -> str:
+    """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
+    check_fact(name, path, card, "bytes", path.stat().st_size)  # first, since it takes no time
+    digest = digest_of(path)
+    check_fact(name, path, card, "sha256", digest)
+    return digest
+
+
 def check_fact(name: str, path: Path, card: Card, fact: str, value: int | str) -> None:
-    """Raises Refusal if the card states another value."""
     expected = card["facts"].get(fact)
-    if expected is not None and value != expected:
-        raise Refusal(
-            f"data={name}: {path} has {fact_text(fact, value)}, its card says {expected}; {ADVICE}", UNMEASURED
-        )
+    if expected not in (None, value):
+        message = f"data={name}: {path} has {fact_text(fact, value)}, its card says {expected}; {ADVICE}"
+        raise Refusal(message, UNMEASURED)
 
 
 def fact_text(fact: str, value: int | str) -> str:
@@ -236,7 +241,7 @@ def facts_of(path: Path) -> dict[str, int | str]:
 
 def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
     """The facts of the file for which the card states another value."""
-    return [fact for fact in OF_THE_FILE if card["facts"].get(fact, facts[fact]) != facts[fact]]
+    return [fact for fact in facts if card["facts"].get(fact, facts[fact]) != facts[fact]]
 
 
 def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:

@@ -286,16 +286,12 @@ class Counting:
         return [part for part in self.parts if part.file not in counted]
 
     def announce(self, counted: int) -> None:
-        settings, place = self.settings, self.scratch.place
-        where = settings.scheduler or f"{counted_text(settings.workers, 'worker')} on this machine"
-        resumed = f", {count_text(counted)} of them counted before" * bool(counted)
+        place = self.scratch.place
+        where = self.settings.scheduler or f"{counted_text(self.settings.workers, 'worker')} on this machine"
+        resumed = f", {count_text(counted)} of them counted before" if counted else ""
         room = bytes_text(int(SHARE_IN_SHARDS * sum(part.size for part in self.parts)))
         free = "" if is_url(place) else f" ({bytes_text(shutil.disk_usage(place).free)} free)"
-        fate = "kept" if settings.keep else "removed"
-        say(
-            f"counting {self.name}: {self.label}{resumed}; by {where}; shards take up to {room} in {place}{free}, "
-            f"{fate} afterwards"
-        )
+        say(f"counting {self.name}: {self.label}{resumed}; by {where}; shards take up to {room} in {place}{free}")
 
     def count(self, run: Run, parts: list[Part]) -> None:
         """Have these parts counted. Raises Refusal that names those that cannot be read."""

@@ -28,8 +28,17 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import Advance, bar
 from harness.common.units import one_line
-from harness.corpora.cards import Card, check_source, differing, fact_text, facts_of, fetched_place, place_text
-from harness.corpora.files import Damaged, check_readable, digest_of, fresh_digest_of, remember
+from harness.corpora.cards import (
+    Card,
+    check_facts,
+    check_source,
+    differing,
+    fact_text,
+    facts_of,
+    fetched_place,
+    place_text,
+)
+from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
 from harness.corpora.formats import READERS, blocks_of, texts_of
 from harness.corpora.packages import CLIENTS, Rule, join, members
 
@@ -68,7 +77,8 @@ def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
     place = fetched_place(card)
     with fetching_alone(card, say):
         if place.exists():
-            check_present(card, place)
+            check_readable(place)
+            check_facts(card["name"], place, card)
             say(f"{card['name']} is there, as its card says: {place}")
             return place
         facts = fetch_into(place, card, say, patience)
@@ -87,19 +97,6 @@ def fetching_alone(card: Card, say: Say) -> Iterator[None]:
             say(f"another process is fetching {card['name']}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def check_present(card: Card, place: Path) -> None:
-    """Raises Refusal if the file in a corpus' place differs from the card."""
-    check_readable(place)
-    facts: dict[str, int | str] = {"bytes": place.stat().st_size}
-    facts["sha256"] = digest_of(place) if "sha256" in card["facts"] else ""
-    for fact in differing(card, facts):
-        raise Refusal(
-            f"{place} has {fact_text(fact, facts[fact])}, the card of {card['name']} says {card['facts'][fact]}; "
-            "move it away and fetch again",
-            UNMEASURED,
-        )
 
 
 def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[str, int | str]:

@@ -75,7 +75,7 @@ def random_text(
 def ties(*, seed: int, letters: int) -> Iterator[bytes]:
     """Every word of three of so many letters, once, in random order: all pairs of letters occur equally often."""
     if not 2 <= letters <= len(LETTERS):
-        raise Refusal(f"letters={letters} is not from 2 to {len(LETTERS)}")
+        raise Refusal(f"letters={letters} must be between 2 and {len(LETTERS)}")
     words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
     yield "".join(f" {words[place]}" for place in Numbers(seed).shuffled(len(words)).tolist()).encode()
 
@@ -140,7 +140,7 @@ class WordBlock:
 def zipf_words(
     *, seed: int, words: int, exponent_numerator: int, exponent_denominator: int, shift: int
 ) -> Iterator[WordBlock]:
-    """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see words.py and zipf.py."""
+    """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see `language`."""
     law = ZipfCounts(words, exponent_numerator, exponent_denominator, shift)
     made = 0
     for data, lengths in distinct_words(seed):
@@ -158,29 +158,29 @@ def strange_words(*, seed: int, words: int, longest: int, most: int) -> Iterator
         raise Refusal(f"there are too few words of up to {longest} strange bytes for words={words}; raise longest")
     numbers = Numbers(seed)
     symbols = np.frombuffer(STRANGE_BYTES, dtype=np.uint8)
-    known = np.empty(0, dtype=np.uint64)
+    drawn = np.empty(0, dtype=np.uint64)
     made = 0
     while made < words:
         lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
         data = symbols[numbers.below(len(symbols), int(lengths.sum()))]
         hashes = word_hashes(data, lengths)
-        kept = np.zeros(len(lengths), dtype=bool)
-        kept[np.unique(hashes, return_index=True)[1]] = True
-        kept &= ~np.isin(hashes, known)
-        kept &= np.cumsum(kept) <= words - made
-        known = np.concatenate([known, hashes[kept]])
+        new = np.zeros(len(lengths), dtype=bool)
+        new[np.unique(hashes, return_index=True)[1]] = True
+        new &= ~np.isin(hashes, drawn)
+        new &= np.cumsum(new) <= words - made
+        drawn = np.concatenate([drawn, hashes[new]])
         counts = (numbers.below(most, WORDS_AT_ONCE) + 1).astype(np.uint64)
-        yield WordBlock(data[np.repeat(kept, lengths)], lengths[kept], counts[kept])
-        made += int(kept.sum())
+        yield WordBlock(data[np.repeat(new, lengths)], lengths[new], counts[new])
+        made += int(new.sum())
 
 
 def distinct_pairs(*, symbols: int) -> Iterator[WordBlock]:
-    """One word in which each pair of so many bytes stands exactly once, de Bruijn's sequence: merges are used once.
+    """One word in which each pair of so many bytes occurs once, de Bruijn's sequence: merges are used once.
 
-    Martin's rule makes it: from each byte go on to the greatest that has not followed it yet.
+    Martin's rule: after each byte comes the greatest that has not followed it yet.
     """
     if not 2 <= symbols <= 256:
-        raise Refusal(f"symbols={symbols} is not from 2 to 256")
+        raise Refusal(f"symbols={symbols} must be between 2 and 256")
     following = [symbols - 1] * symbols
     word = [0]
     while following[word[-1]] >= 0:
@@ -224,21 +224,24 @@ def generator_of(source: Mapping[str, Any]) -> Callable[..., Iterator[Any]]:
 
 
 def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that a card gives its generator. Raises Refusal for one that is missing, unknown or impossible."""
-    given = {name: value for name, value in source.items() if name not in ("kind", "generator")}
+    """The parameters that a card gives its generator. Raises Refusal for a missing, unknown or invalid one."""
+    parameters = {name: value for name, value in source.items() if name not in ("kind", "generator")}
     types = inspect.get_annotations(generator_of(source), eval_str=True)
     types.pop("return")
     for name in types:
-        if name not in given:
+        if name not in parameters:
             raise Refusal(f"the generator {source['generator']} needs data.source.{name}")
-    for name, value in given.items():
+    for name, value in parameters.items():
         if name not in types:
             raise Refusal(registry.unknown(f"parameter of the generator {source['generator']}", name, types))
         least = 0 if name == "seed" else 1
-        if types[name] is int and (type(value) is not int or value < least):
-            raise Refusal(f"data.source.{name}={value} is not a whole number of {least} or more")
-        if types[name] is str and (not isinstance(value, str) or not value):
-            raise Refusal(f"data.source.{name}={value!r} is not a text")
-        if types[name] not in (int, str) and not (isinstance(value, list) and all(type(item) is int for item in value)):
-            raise Refusal(f"data.source.{name}={value!r} is not a list of whole numbers")
-    return given
+        if types[name] is int:
+            valid, what = type(value) is int and value >= least, f"a whole number of {least} or more"
+        elif types[name] is str:
+            valid, what = isinstance(value, str) and value != "", "a text"
+        else:
+            valid = isinstance(value, list) and all(type(item) is int for item in value)
+            what = "a list of whole numbers"
+        if not valid:
+            raise Refusal(f"data.source.{name}={value!r} is not {what}")
+    return parameters

@@ -4,7 +4,7 @@ Random numbers are splitmix64's (Steele, Lea and Flood), a counter that is mixed
 exactly, in 64-bit integers; weights are cumulated as integers. All of it depends on the seed alone: not on the
 processor, the C library or the version of NumPy.
 
-Words share morphemes of syllables, endings, capitals, digits and two scripts. They are drawn at random and each is kept
+Words share morphemes of syllables, endings, capitals, digits and two scripts. They are drawn at random and each is used
 when it comes up for the first time, so that frequent and short ones come early and new ones get longer, as in a text.
 Every word is one pre-token of GPT-2's pattern.
 """
@@ -133,19 +133,19 @@ def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     numbers = Numbers(seed)
     language = Language(numbers.stream())
     drawing = numbers.stream()
-    known: list[Unsigned] = []
+    runs: list[Unsigned] = []
     while True:
         data, lengths = language.words(drawing, CANDIDATES_AT_ONCE)
         # Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
         hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
         new = np.ones(len(hashes), dtype=bool)
-        for run in known:
+        for run in runs:
             place = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
             new &= run[place] != hashes
-        add_run(known, hashes[new])
-        kept = np.zeros(len(lengths), dtype=bool)
-        kept[first[new]] = True
-        yield data[np.repeat(kept, lengths)], lengths[kept]
+        add_run(runs, hashes[new])
+        chosen = np.zeros(len(lengths), dtype=bool)
+        chosen[first[new]] = True
+        yield data[np.repeat(chosen, lengths)], lengths[chosen]
 
 
 def add_run(runs: list[Unsigned], run: Unsigned) -> None:
@@ -213,20 +213,14 @@ def morphemes(numbers: Numbers, onsets: list[str], vowels: list[str], codas: lis
     """`LEXICON` different morphemes of one syllable, one in ten of two, the likely ones first."""
     onset, vowel = Choice(falling(len(onsets), 2)), Choice(falling(len(vowels), 1))
     coda = Choice([1 << 21, *falling(len(codas) - 1)])
-    found: dict[str, None] = {}
-    while len(found) < LEXICON:
-        drawn = [
-            "".join((onsets[o], vowels[v], codas[c]))
-            for o, v, c in zip(
-                *(choice.draw(numbers, 2 * LEXICON).tolist() for choice in (onset, vowel, coda)), strict=True
-            )
-        ]
+    texts: dict[str, None] = {}
+    while len(texts) < LEXICON:
+        places = (choice.draw(numbers, 2 * LEXICON).tolist() for choice in (onset, vowel, coda))
+        drawn = [onsets[o] + vowels[v] + codas[c] for o, v, c in zip(*places, strict=True)]
         longer = (numbers.below(10, LEXICON) == 0).tolist()
-        found.update(
-            (first + second if both else first, None)
-            for first, second, both in zip(drawn[::2], drawn[1::2], longer, strict=True)
-        )
-    return list(found)[:LEXICON]
+        for first, second, both in zip(drawn[::2], drawn[1::2], longer, strict=True):
+            texts[first + second if both else first] = None
+    return list(texts)[:LEXICON]
 
 
 def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:

@@ -12,6 +12,7 @@ words are, under its digest, so that trainers get both in the same way.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shutil
@@ -19,8 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import mul
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -215,25 +215,16 @@ def empty_word(place: str) -> Refusal:
 # Writing a word store
 
 
-class Columns:
+class Columns(contextlib.ExitStack):
     """The columns of a word store being written into a new folder, without the manifest."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         folder.mkdir(parents=True)
-        self.folder = folder
-        self.files: list[BinaryIO] = [(folder / column).open("wb") for column, _ in word_store.COLUMNS]
+        self.files = [self.enter_context((folder / column).open("wb")) for column, _ in word_store.COLUMNS]
         self.stop = 0
         self.words = 0
         self.files[1].write(np.zeros(1, dtype=np.int64).tobytes())
-
-    def __enter__(self) -> Columns:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in self.files:
-            file.close()
 
     def append(self, block: WordBlock) -> None:
         stops = self.stop + np.cumsum(block.lengths, dtype=np.int64)
