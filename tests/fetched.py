@@ -31,14 +31,14 @@ def url(server: Server, name: str = "known.txt", **further: Any) -> dict[str, An
     return card({"kind": "url", "url": f"{server.address}/{name}"}, **further)
 
 
-def get(asked: dict[str, Any]) -> tuple[Path, list[str]]:
-    said: list[str] = []
-    return fetch(asked, said.append, IMPATIENT), said
+def get(data: dict[str, Any]) -> tuple[Path, list[str]]:
+    messages: list[str] = []
+    return fetch(data, messages.append, IMPATIENT), messages
 
 
-def refusal_of(asked: dict[str, Any], cache_folder: Path) -> str:
+def refusal_of(data: dict[str, Any], cache_folder: Path) -> str:
     with pytest.raises(Refusal) as refused:
-        get(asked)
+        get(data)
     assert refused.value.exit_code == UNMEASURED
     assert "\n" not in str(refused.value)
     assert not any((cache_folder / "corpora").iterdir())
@@ -46,5 +46,5 @@ def refusal_of(asked: dict[str, Any], cache_folder: Path) -> str:
 
 
 def left(cache_folder: Path) -> list[str]:
-    """What of a fetch is still there besides its lock and its result."""
+    """The files of a fetch except its lock and its result."""
     return [path.name for path in (cache_folder / "downloads").rglob("*") if path.suffix != ".lock"]

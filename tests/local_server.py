@@ -1,4 +1,4 @@
-"""A web server on this machine that misbehaves as it is told, request by request."""
+"""A web server on this machine that misbehaves as it is message, request by request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Request(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.server.asked.append(dict(self.headers))
+        self.server.requests.append(dict(self.headers))
         script = self.server.script
         with contextlib.suppress(ConnectionError):
             (script.pop(0) if script else serve)(self)
@@ -38,7 +38,7 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `content` under any path, as the version `tag`; `asked` are the headers of each request."""
+    """Serves `content` under any path, as the version `tag`; `requests` are the headers of each request."""
 
     daemon_threads = True
 
@@ -47,7 +47,7 @@ class Server(ThreadingHTTPServer):
         self.content = content
         self.tag: str | None = '"first"'
         self.script: list[Behaviour] = []
-        self.asked: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
         self.released = threading.Event()
 
     @property
@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
 
     def ranges(self) -> list[str | None]:
         """The range that each request asked for."""
-        return [headers.get("Range") for headers in self.asked]
+        return [headers.get("Range") for headers in self.requests]
 
 
 @contextlib.contextmanager

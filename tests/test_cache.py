@@ -32,9 +32,7 @@ def let_go() -> None:
     files._held.clear()
 
 
-def test_what_a_run_uses_stays_and_what_nobody_uses_is_cleared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_unused_entries_are_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     used = sliced(tmp_path, 500)
     assert main(["cache", "--clear", "copies"]) == OK
     assert capsys.readouterr().out == "removed 0 B in 0 entries; 1 in use stay there\n"
@@ -63,7 +61,7 @@ def test_another_process_holds_what_it_uses() -> None:
     assert list(entry.parent.iterdir()) == []
 
 
-def test_what_a_killed_run_had_half_made_is_listed_and_cleared(
+def test_unfinished_entries_are_listed_and_cleared(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = files.cache_folder("slices")
@@ -101,12 +99,12 @@ def test_over_the_limit_the_longest_unused_goes(
     assert "BPE_HARNESS_CACHE_LIMIT=much is not a size" in capsys.readouterr().err
 
 
-def test_a_large_copy_is_told(
+def test_large_copy_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "WORTH_TELLING_BYTES", 600)
     kept = sliced(tmp_path, 700).parent.parent
-    told = f"a slice of book.txt: a copy of 701 B is kept in {kept}; "
-    assert capsys.readouterr().err == f"{told}python -m harness.corpora cache lists and clears such copies\n"
+    message = f"a slice of book.txt: a copy of 701 B is kept in {kept}; "
+    assert capsys.readouterr().err == f"{message}python -m harness.corpora cache lists and clears such copies\n"
     sliced(tmp_path, 700)
     assert capsys.readouterr().err == ""

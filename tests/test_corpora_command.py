@@ -24,7 +24,7 @@ from harness.corpora.packages import ORDER, TAKE, Rule
 
 
 @pytest.mark.parametrize("name", sorted(cards()))
-def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
+def test_card_is_complete(name: str) -> None:
     known = cards()[name]
     source = known["source"]
     assert known["about"]
@@ -44,7 +44,7 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ({}, "unknown kind of source 'None'; there are: url, hugging_face, "),
         ({"kind": "urls"}, "unknown kind of source 'urls'; did you mean url? there are: "),
@@ -52,26 +52,24 @@ def test_a_card_says_what_can_be_done_with_it(name: str) -> None:
         ({"kind": "npm", "package": "x"}, "a source of kind npm needs package, version, files, file"),
     ],
 )
-def test_a_card_that_says_too_little_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], told: str
+def test_incomplete_card_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": source}})
     for arguments in (["list"], ["info", "mine"], ["fetch", "mine"]):
         code, shown, sentence = ran(capsys, *arguments)
         assert (code, shown) == (USAGE, "")
-        assert sentence.startswith(f"the card of mine: {told}")
+        assert sentence.startswith(f"the card of mine: {message}")
 
 
-def test_a_card_that_is_broken_stands_in_no_other_s_way(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_card_breaks_no_other(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     good = registry.cards("data")["stdlib"]
     monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": {}}, "stdlib": good})
     assert [ran(capsys, name, "stdlib")[0] for name in ("info", "path")] == [OK, OK]
     assert ran(capsys, "list")[0] == USAGE
 
 
-def test_cards_that_keep_their_files_in_one_place_are_slices_of_one_text() -> None:
+def test_cards_with_one_file_have_one_source() -> None:
     kept: dict[str, tuple[object, object]] = {}
     for known in cards().values():
         if known["source"]["kind"] in NEEDED:
@@ -95,7 +93,7 @@ def test_the_list_names_every_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"big_txt +English +6.49 MB +no ", shown)
 
 
-def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
+def test_info_prints_the_whole_card(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
     for known in cards().values():
         shown = described(known)
         for text in (known["about"], known["licence"], known["source"]["kind"], known["facts"].get("sha256", "")):
@@ -108,12 +106,10 @@ def test_info_says_all_that_a_card_says(capsys: pytest.CaptureFixture[str], cach
 
 
 @pytest.mark.parametrize("subcommand", ["info", "fetch", "verify", "path"])
-def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
-    capsys: pytest.CaptureFixture[str], subcommand: str
-) -> None:
-    code, _, told = ran(capsys, subcommand, "tinystory")
+def test_unknown_name_is_answered_with_existing_ones(capsys: pytest.CaptureFixture[str], subcommand: str) -> None:
+    code, _, message = ran(capsys, subcommand, "tinystory")
     assert code == USAGE
-    assert told.startswith("unknown data set 'tinystory'; did you mean tinystories? there are: ansible_py, ")
+    assert message.startswith("unknown data set 'tinystory'; did you mean tinystories? there are: ansible_py, ")
 
 
 def place_big_txt(cache_folder: Path, content: bytes) -> Path:
@@ -124,12 +120,12 @@ def place_big_txt(cache_folder: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("subcommand", ["verify", "path"])
-def test_what_is_not_here_is_refused_with_the_command_that_gets_it(
+def test_missing_file_is_answered_with_the_command_that_fetches_it(
     capsys: pytest.CaptureFixture[str], subcommand: str
 ) -> None:
-    code, shown, told = ran(capsys, subcommand, "big_txt")
+    code, shown, message = ran(capsys, subcommand, "big_txt")
     assert (code, shown) == (UNMEASURED, "")
-    assert "python -m harness.corpora fetch big_txt" in told
+    assert "python -m harness.corpora fetch big_txt" in message
 
 
 def test_verify_names_what_differs(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
@@ -158,13 +154,13 @@ def test_verify_and_path_of_what_is_here(
 
 
 @pytest.mark.parametrize("name", ["file", "stdlib", "ties"])
-def test_nothing_is_fetched_for_what_is_made_or_yours(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    code, _, told = ran(capsys, "fetch", name)
+def test_only_fetched_sets_are_fetched(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, _, message = ran(capsys, "fetch", name)
     assert code == USAGE
-    assert told.startswith(f"nothing is fetched for {name}, which is ")
+    assert message.startswith(f"nothing is fetched for {name}, which is ")
 
 
-def test_a_made_set_has_a_path_and_nothing_to_differ_from(capsys: pytest.CaptureFixture[str]) -> None:
+def test_generated_set_has_a_path_and_no_facts_to_differ_from(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ran(capsys, "path", "stdlib")[1]
     assert Path(shown.strip()).is_file()
     code, shown, _ = ran(capsys, "verify", "stdlib")
@@ -181,6 +177,6 @@ def test_a_fetch_by_name(
     assert (cache_folder / "corpora" / "known.txt").read_bytes() == CONTENT
     server.script[:] = [refuse(404)]
     (cache_folder / "corpora" / "known.txt").unlink()
-    code, _, told = ran(capsys, "fetch", "known")
+    code, _, message = ran(capsys, "fetch", "known")
     assert code == UNMEASURED
-    assert "answers 404 Not Found; the file has moved or is gone" in told
+    assert "answers 404 Not Found; the file has moved or is gone" in message

@@ -377,16 +377,16 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
     try:
         workers = children_at_work(counting)
         os.kill(workers[0], signal.SIGKILL)
-        said, noise = counting.communicate(timeout=60)
+        output, noise = counting.communicate(timeout=60)
     finally:
         counting.kill()
     assert counting.returncode == 0
-    assert f"a counting process died, bytes 120 to {len(content)} were not counted" in said.decode()
+    assert f"a counting process died, bytes 120 to {len(content)} were not counted" in output.decode()
     assert noise == b""
     assert not [worker for worker in workers if is_running(worker)]
 
 
-def test_a_script_without_a_guard_is_told_to_have_one(tmp_path: Path) -> None:
+def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT_FOR_EVER.replace('if __name__ == "__main__":', "if True:"))
     counting = [sys.executable, str(script), file_of(tmp_path, CONTENT)]

@@ -210,15 +210,11 @@ def test_invalid_requests_are_refused(
 
 
 def with_dask(test: Any) -> Any:
-    for mark in (
-        # Not importorskip: importing it takes a second, in every process that collects tests.
-        pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[cluster]' has it"),
-        pytest.mark.slow,
-        pytest.mark.filterwarnings("ignore"),  # Dask's threads outlive what they had open
-        pytest.mark.xdist_group("dask"),  # several clusters at once are more than two cores bear
-    ):
-        test = mark(test)
-    return test
+    """Mark a test as slow; one after another, because several clusters at once are more than two cores bear."""
+    # Not importorskip: importing it takes a second, in every process that collects tests.
+    test = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[cluster]' has it")(test)
+    quiet = pytest.mark.filterwarnings("ignore")  # Dask's threads outlive what they had open
+    return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
 
 def digest_of(path: Path) -> str:

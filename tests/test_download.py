@@ -94,11 +94,11 @@ def test_no_more_comes_than_the_card_allows(server: Server, tmp_path: Path, beha
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_secret_is_not_handed_on_by_a_redirect(server: Server, tmp_path: Path) -> None:
+def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> None:
     server.script[:] = [refuse(302, Location=f"{server.address.replace('127.0.0.1', 'localhost')}/elsewhere")]
     address = Address(server.address, {"Authorization": "Bearer secret"})
     download(address, tmp_path / "x", silently, patience=IMPATIENT)
-    assert ["Authorization" in headers for headers in server.asked] == [True, False]
+    assert ["Authorization" in headers for headers in server.requests] == [True, False]
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 429, 451, 500, 502, 503, 504])
@@ -108,14 +108,14 @@ def test_only_statuses_that_may_change_are_retried(server: Server, tmp_path: Pat
         assert f"it answers {code}" in refusal_of(server, tmp_path / "..", *[refuse(code)] * 3)
         return
     assert f"{server.address}/corpus.txt answers {code}" in refusal_of(server, tmp_path, refuse(code))
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_another_version_is_never_joined_to_the_first(server: Server, tmp_path: Path) -> None:
     assert get(server, tmp_path, cut_after(5000), no_ranges) == CONTENT
     assert get(server, tmp_path, without_length) == CONTENT
     assert get(server, tmp_path, cut_after(5000), now_another_version(OTHER)) == OTHER
-    assert server.asked[-1]["If-Range"] == '"first"'
+    assert server.requests[-1]["If-Range"] == '"first"'
 
 
 @pytest.mark.parametrize("tag", [None, 'W/"first"'])
@@ -142,7 +142,7 @@ def test_missing_network_is_reported_at_once(tmp_path: Path) -> None:
             download(address, tmp_path / "x", silently)
 
 
-def test_room_is_asked_for_before_anything_is_written(
+def test_missing_room_is_reported_before_anything_is_written(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage(tmp_path)._replace(free=len(CONTENT) + 9)
@@ -164,9 +164,7 @@ BEHAVIOURS = st.one_of(
 @pytest.mark.slow
 @given(st.lists(st.lists(BEHAVIOURS, max_size=5), min_size=1, max_size=3))
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_server_does_a_file_is_one_version_whole(
-    tmp_path_factory: pytest.TempPathFactory, calls: list[list[Behaviour]]
-) -> None:
+def test_file_is_one_whole_version(tmp_path_factory: pytest.TempPathFactory, calls: list[list[Behaviour]]) -> None:
     folder = tmp_path_factory.mktemp("download")
     place = folder / "corpus.txt"
     with serving(CONTENT) as server:

@@ -51,17 +51,17 @@ def test_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: 
     assert capsys.readouterr().out == f"{frequent}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
 
 
-def test_words_that_are_kept_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = ["data=file", book, "counting=serial"]
-    first = counted_words(said)
+def test_cached_words_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = ["data=file", book, "counting=serial"]
+    first = counted_words(overrides)
     monkeypatch.setattr("harness.runs.schedule.measure", lambda *_: pytest.fail("counted a second time"))
-    assert counted_words(said) == first
+    assert counted_words(overrides) == first
     assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
 
 
 def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = ["data=file", book, "counting=serial"]
-    counted_words(said)
+    overrides = ["data=file", book, "counting=serial"]
+    counted_words(overrides)
 
     def failing(_: Any, output: Path, *__: Any) -> Answer:
         output.mkdir(parents=True)
@@ -69,7 +69,7 @@ def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest
 
     monkeypatch.setattr("harness.runs.schedule.measure", failing)
     with pytest.raises(Refusal, match="counted a second time") as refused:
-        counted_words([*said, "pattern=line"])
+        counted_words([*overrides, "pattern=line"])
     assert refused.value.exit_code == UNMEASURED
 
 

@@ -33,28 +33,28 @@ def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     assert place.read_bytes() == CONTENT
     assert left(cache_folder) == []
     assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_what_differs_from_its_card_is_not_placed(server: Server, cache_folder: Path) -> None:
+def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_folder: Path) -> None:
     server.script[:] = [corrupted]
-    told = refusal_of(url(server), cache_folder)
+    message = refusal_of(url(server), cache_folder)
     found = bytearray(CONTENT)
     found[len(found) // 2] ^= 1
-    assert f"sha256 {hashlib.sha256(found).hexdigest()} where it says {facts()['sha256']}" in told
-    assert "it was discarded" in told
+    assert f"sha256 {hashlib.sha256(found).hexdigest()} where it says {facts()['sha256']}" in message
+    assert "it was discarded" in message
     assert left(cache_folder) == []
     assert get(url(server))[0].read_bytes() == CONTENT
 
 
-def test_what_lies_there_but_is_something_else_is_left_alone(server: Server, cache_folder: Path) -> None:
+def test_other_file_in_its_place_is_left_alone(server: Server, cache_folder: Path) -> None:
     place = cache_folder / "corpora" / "known.txt"
     place.parent.mkdir(parents=True)
     place.write_text("mine")
     with pytest.raises(Refusal, match=r"has 4 bytes, its card says .*; remove it and fetch it again"):
         get(url(server))
     assert place.read_text() == "mine"
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_card_cannot_place_its_file_outside_the_cache(server: Server, file: str)
                 use(wrong)
     with pytest.raises(Refusal, match="the card of known: source is 5; it must be a mapping"):
         check_source(card | {"source": 5})
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("damage", [lambda packed: packed[:-20], lambda packed: b"no" + packed[2:]])
@@ -93,33 +93,31 @@ def test_parquet_becomes_text(server: Server, cache_folder: Path, monkeypatch: p
     server.content = file.getvalue()
     monkeypatch.setenv("HF_ENDPOINT", server.address)
     source = {"kind": "hugging_face", "repository": "a/b", "revision": "main", "paths": ["1.parquet", "2.parquet"]}
-    asked = card({**source, "column": "text", "separator": END}, facts={})
+    data = card({**source, "column": "text", "separator": END}, facts={})
     digest = hashlib.sha256(server.content).hexdigest()
-    asked["source"]["sha256"] = [digest, "0" * 64]
-    assert f"has sha256 {digest}, not 000" in refusal_of(asked, cache_folder)
-    asked["source"]["sha256"] = [digest, None]
-    assert get(asked)[0].read_text() == f"one{END}{END}二{END}" * 2
-    assert len(server.asked) == 3  # the first file was kept
-    asked["source"]["file"] = "other.txt"
+    data["source"]["sha256"] = [digest, "0" * 64]
+    assert f"has sha256 {digest}, not 000" in refusal_of(data, cache_folder)
+    data["source"]["sha256"] = [digest, None]
+    assert get(data)[0].read_text() == f"one{END}{END}二{END}" * 2
+    assert len(server.requests) == 3  # the first file was kept
+    data["source"]["file"] = "other.txt"
     with pytest.raises(Refusal, match="has no column 'words', there are: text, id"):
-        get({**asked, "source": {**asked["source"], "column": "words"}})
+        get({**data, "source": {**data["source"], "column": "words"}})
 
 
-def test_a_dataset_of_hugging_face_is_asked_for_under_its_revision(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hugging_face_dataset_is_requested_at_its_revision(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", f"{server.address}/")
     monkeypatch.setenv("HF_TOKEN", "secret")
-    said = get(card({"kind": "hugging_face", "repository": "a/b", "revision": "abc", "paths": ["c/d.txt"]}))[1]
-    assert said[0] == f"fetching {server.address}/datasets/a/b/resolve/abc/c/d.txt"
-    assert server.asked[0]["Authorization"] == "Bearer secret"
+    messages = get(card({"kind": "hugging_face", "repository": "a/b", "revision": "abc", "paths": ["c/d.txt"]}))[1]
+    assert messages[0] == f"fetching {server.address}/datasets/a/b/resolve/abc/c/d.txt"
+    assert server.requests[0]["Authorization"] == "Bearer secret"
 
 
-def in_another_process(asked: dict[str, Any], before: str = "") -> list[str]:
+def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
     code = (
         f"import json, sys; {before}\nfrom harness.common.errors import guarded, say\n"
         "from harness.corpora.fetch import fetch\n"
-        f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(asked)!r}), say) and 0)))"
+        f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(data)!r}), say) and 0)))"
     )
     return [sys.executable, "-c", code]
 
@@ -140,7 +138,7 @@ def test_interrupted_fetch_resumes(server: Server, cache_folder: Path, number: s
     assert server.ranges() == [None, "bytes=20000-"]
 
 
-def test_a_disk_that_is_full_is_said_and_what_came_is_kept(server: Server) -> None:
+def test_full_disk_is_reported_and_the_part_stays(server: Server) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
     limited += "sys.dont_write_bytecode = True"  # what it imports would be kept cut short, for whoever comes next
     done = subprocess.run(in_another_process(url(server), limited), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
@@ -149,23 +147,23 @@ def test_a_disk_that_is_full_is_said_and_what_came_is_kept(server: Server) -> No
     assert get(url(server))[0].read_bytes() == CONTENT
 
 
-def test_no_room_is_said_before_anything_is_asked_for(
+def test_missing_room_is_reported_before_any_request(
     server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert "known needs " in refusal_of(url(server), cache_folder)
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
-    said: list[str] = []
-    threads = [threading.Thread(target=fetch, args=(url(server), said.append, IMPATIENT)) for _ in range(4)]
+    messages: list[str] = []
+    threads = [threading.Thread(target=fetch, args=(url(server), messages.append, IMPATIENT)) for _ in range(4)]
     server.script[:] = [cut_after(1000), stall_after(1000)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
-    assert sum(line.startswith("known is there") for line in said) == 3
-    assert "another process is fetching known; waiting for it" in said
+    assert sum(line.startswith("known is there") for line in messages) == 3
+    assert "another process is fetching known; waiting for it" in messages

@@ -49,7 +49,7 @@ def table(name: str, **source: Any) -> WordCounts:
 @pytest.mark.parametrize(
     "name", sorted(CARDS.keys() - {*SLOW}) + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
 )
-def test_a_generator_makes_what_its_card_says(name: str) -> None:
+def test_generator_makes_what_its_card_describes(name: str) -> None:
     made = prepare(card_of(name), ["<|endoftext|>"])
     facts = CARDS[name]["facts"]
     assert (made.sha256, made.bytes) == (facts["sha256"], facts["bytes"])
@@ -100,7 +100,7 @@ def test_generated_words_are_distinct_pre_tokens() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 50, 999, 40_000, 1_200_000])
-def test_random_text_has_the_alphabet_and_the_lengths_that_were_asked_for(size: int) -> None:
+def test_random_text_has_its_alphabet_and_lengths(size: int) -> None:
     made = text(
         "random_text", bytes=size, alphabet="aé日", letter_weights=[3, 0, 1], length_weights=[1, 0, 2], document=5
     )
@@ -146,7 +146,7 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changed", "told"),
+    ("name", "changed", "message"),
     [
         ("zipf_tinystories", {"words": 0}, r"data\.source\.words=0 is not a whole number of 1 or more"),
         ("zipf_tinystories", {"words": 1.5}, r"data\.source\.words=1\.5 is not a whole number"),
@@ -167,8 +167,8 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
         ("distinct_pairs", {"symbols": 257}, r"symbols=257 must be between 2 and 256"),
     ],
 )
-def test_what_cannot_be_made_is_refused(name: str, changed: dict[str, Any], told: str) -> None:
-    with pytest.raises(Refusal, match=told) as refused:
+def test_invalid_parameters_are_refused(name: str, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refusal, match=message) as refused:
         prepare(card_of(name, **changed), [])
     assert "\n" not in str(refused.value)
 
@@ -190,14 +190,14 @@ def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
-def test_another_digest_than_the_cards_is_the_generators_fault(name: str) -> None:
+def test_wrong_digest_is_a_fault_of_the_generator(name: str) -> None:
     card = {**card_of(name), "facts": {"sha256": "0" * 64}}
     with pytest.raises(Refusal, match="that is a fault of the generator on this machine, please report it"):
         prepare(card, [])
 
 
 @pytest.mark.parametrize(("name", "needs"), [("one_word", "1.00 MB"), ("zipf_tinystories", "1.44 MB")])
-def test_room_is_asked_for_before_anything_is_made(
+def test_missing_room_is_reported_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch, cache_folder: Path, name: str, needs: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))

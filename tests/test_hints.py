@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("text.txt", b"plain text, \xe4\xb8\x80", ""),
         ("text.txt", b"", ""),
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("measured_once")
         ("rows.CSV", b"id,text\n1,low", "is read as plain text, with its headings"),
     ],
 )
-def test_what_is_probably_not_meant_is_told(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_probable_mistakes_are_reported(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    said = hints(tmp_path / name, name)
-    assert [told in sentence for sentence in said] == [True] * bool(told)
+    sentences = hints(tmp_path / name, name)
+    assert [message in sentence for sentence in sentences] == [True] * bool(message)
 
 
-def test_a_run_tells_it_once_below_its_table(
+def test_a_run_reports_them_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

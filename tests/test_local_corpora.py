@@ -124,7 +124,7 @@ def test_separator_of_several_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("[]", "data.path=[] is empty"),
         ("", "data.path is empty"),
@@ -138,13 +138,13 @@ def test_separator_of_several_files() -> None:
     ],
 )
 @pytest.mark.usefixtures("texts")
-def test_a_path_that_names_nothing_is_refused(path: str, told: str) -> None:
+def test_invalid_path_is_refused(path: str, message: str) -> None:
     Path("empty/.hidden").mkdir(parents=True)
     Path("empty/.hidden/x").touch()
-    assert told in refusal_of(path)
+    assert message in refusal_of(path)
 
 
-def test_what_is_no_plain_file_is_left_out_of_a_folder_and_refused_in_a_list(texts: Path) -> None:
+def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) -> None:
     os.mkfifo(texts / "pipe")
     (texts / "lost").symlink_to("nowhere")
     (texts / "circle").symlink_to(".")
@@ -172,7 +172,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(texts: Path, monkeypatc
 
 
 @pytest.mark.usefixtures("texts")
-def test_room_is_asked_for_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_room_is_reported_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3})())
     assert "texts needs 4 B in" in refusal_of("texts")
     assert f"set {CACHE_VARIABLE} to a folder that has it" in refusal_of("texts")
@@ -203,10 +203,10 @@ def test_the_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, docume
 # ---- which file, which byte
 
 
-def test_a_bad_byte_is_named_in_the_file_it_stands_in(texts: Path) -> None:
+def test_bad_byte_is_located_in_its_own_file(texts: Path) -> None:
     (texts / "b.txt").write_bytes("ab二".encode() + b"\xff")
     (texts / "c.gz").write_bytes(gzip.compress(b"abc\xff"))
-    for path, special_tokens, told in (
+    for path, special_tokens, message in (
         ("texts", (END,), "texts/b.txt: invalid UTF-8 at byte 5; mend"),
         ("[texts/a.txt,texts/c.gz]", (END,), "texts/c.gz: invalid UTF-8 at byte 3 of what is unpacked; mend"),
         ("texts/b.txt", (), "texts/b.txt: invalid UTF-8 at byte 5; mend"),
@@ -215,7 +215,7 @@ def test_a_bad_byte_is_named_in_the_file_it_stands_in(texts: Path) -> None:
             corpus = prepared(path, special_tokens, **further)
             with pytest.raises(InvalidText) as raised:
                 serial(Corpus(str(corpus.path), special_tokens))
-            assert told in corpus.located(str(raised.value), raised.value.offset)
+            assert message in corpus.located(str(raised.value), raised.value.offset)
 
 
 # ---- compressed
@@ -315,7 +315,7 @@ def test_parquet_that_is_cut_off_is_refused(tmp_path: Path, keep: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"{", "line 2: not JSON at byte 16 ("),
         ('{"text": "二", 3}'.encode(), "line 2: not JSON at byte 31 ("),
@@ -330,9 +330,9 @@ def test_parquet_that_is_cut_off_is_refused(tmp_path: Path, keep: float) -> None
         (b"\xef\xbb\xbf{}", "line 2: not JSON"),
     ],
 )
-def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes, told: str) -> None:
+def test_invalid_row_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     (tmp_path / "rows.jsonl").write_bytes(b'{"text": "ok"}\n' + line + b"\n")
-    assert told in refusal_of(tmp_path / "rows.jsonl")
+    assert message in refusal_of(tmp_path / "rows.jsonl")
 
 
 # ---- standard input

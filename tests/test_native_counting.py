@@ -137,9 +137,7 @@ def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pa
         expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
 
 
-def test_classes_are_computed_again_where_the_kept_ones_are_damaged_or_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_or_missing_class_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = character_classes.character_classes.__wrapped__
     monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "cache"))
     tables = fresh()
@@ -219,7 +217,7 @@ def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytes
     assert seeds[0] != seeds[1]
 
 
-def test_an_unknown_pattern_is_counted_by_regex_and_the_tally_says_so(file: Path) -> None:
+def test_unknown_pattern_is_counted_by_regex_with_a_tally(file: Path) -> None:
     file.write_bytes(b"one two  three")
     meter = Meter()
     words = native.native(Corpus(str(file), (), r"\S+|\s+"), meter)
@@ -230,16 +228,16 @@ def test_an_unknown_pattern_is_counted_by_regex_and_the_tally_says_so(file: Path
     assert "fell_back_to_regex" not in meter.tallies
 
 
-def test_a_run_with_an_unknown_pattern_says_who_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_with_an_unknown_pattern_names_its_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text.txt").write_bytes(b"low lower lowest " * 20)
     corpus = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}"]
-    said = "counting=native has no compiled form of this pattern: text.txt was counted by `regex`"
+    output = "counting=native has no compiled form of this pattern: text.txt was counted by `regex`"
     assert main([*corpus, "counting=native", r"pattern.regex=\w+|\W+"]) == 0
-    assert said in capsys.readouterr().out
+    assert output in capsys.readouterr().out
     (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
     assert counted["tallies"]["fell_back_to_regex"] == 1
     assert main([*corpus, "counting=native"]) == 0
-    assert said not in capsys.readouterr().out
+    assert output not in capsys.readouterr().out
 
 
 class Impatient(Meter):
@@ -338,7 +336,7 @@ def test_words_in_parts_begin_anew_where_a_text_is_read_again(file: Path) -> Non
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("threads", [1, 4])
-def test_what_takes_parts_may_raise_and_the_meter_may_stop(file: Path, threads: int) -> None:
+def test_receiver_of_parts_may_raise_and_meter_may_stop(file: Path, threads: int) -> None:
     def fails() -> None:
         raise LookupError("no more")
 
@@ -453,10 +451,10 @@ def scanned(program: Path, texts: Iterable[tuple[bytes, bool]], *before: str, pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_sanitizers_have_nothing_to_say(tmp_path: Path, sanitizers: str) -> None:
+def test_sanitizers_report_nothing(tmp_path: Path, sanitizers: str) -> None:
     texts = [(content, False) for content in contents()]
-    digests, said = scanned(driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1"), texts)
-    assert (len(digests), said) == (len(texts), "")
+    digests, output = scanned(driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1"), texts)
+    assert (len(digests), output) == (len(texts), "")
 
 
 @pytest.mark.slow

@@ -85,10 +85,10 @@ def test_a_source_distribution_is_read_without_running_it(index: Server, tmp_pat
     assert not mark.exists()
 
 
-def test_a_version_that_is_gone_is_said(index: Server, cache_folder: Path) -> None:
+def test_missing_version_is_reported(index: Server, cache_folder: Path) -> None:
     index.script[:] = [page("known-2.0-py3-none-any.whl")]
-    told = refusal_of(package("wheel", "*.py"), cache_folder)
-    assert told.startswith(
+    message = refusal_of(package("wheel", "*.py"), cache_folder)
+    assert message.startswith(
         "known==1.0 cannot be downloaded (No matching distribution found for known==1.0); check that"
     )
 
@@ -152,7 +152,7 @@ def test_files_of_a_debian_package_are_joined(
 
 
 @pytest.mark.parametrize(
-    ("client", "source", "told"),
+    ("client", "source", "message"),
     [
         (
             from_debian,
@@ -162,11 +162,11 @@ def test_files_of_a_debian_package_are_joined(
         (from_npm, {"package": "known", "version": "1"}, "npm is not installed; fetch this on a machine with Node.js"),
     ],
 )
-def test_a_client_that_is_not_here_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: Any, source: dict[str, Any], told: str
+def test_missing_client_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: Any, source: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Refusal, match=re.escape(told)):
+    with pytest.raises(Refusal, match=re.escape(message)):
         client(source, tmp_path)
 
 

@@ -14,7 +14,7 @@ from harness.common.progress import bar, stage_bar
 from harness.common.units import BytesRead
 
 
-def test_a_log_is_told_of_long_work_at_times_that_double(
+def test_log_reports_long_work_at_doubling_times(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = iter([0, 1, 11, 12, 25, 39])
@@ -32,8 +32,8 @@ def test_a_bar_can_be_drawn_at_any_moment_between_reading_and_merging(monkeypatc
     """Rich draws from a thread of its own: between the reset of a task and what is told of it next."""
     reset = Progress.reset
 
-    def drawn_at_once(self: Progress, *told: Any, **fields: Any) -> None:
-        reset(self, *told, **fields)
+    def drawn_at_once(self: Progress, *message: Any, **fields: Any) -> None:
+        reset(self, *message, **fields)
         self.refresh()
 
     monkeypatch.setattr(Progress, "reset", drawn_at_once)
@@ -44,9 +44,7 @@ def test_a_bar_can_be_drawn_at_any_moment_between_reading_and_merging(monkeypatc
     assert "x" in out.getvalue()
 
 
-def test_a_log_is_told_where_a_stage_begins(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_reports_the_start_of_a_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0, 0, 1, 2, 15])
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
     with stage_bar() as show:
@@ -62,7 +60,7 @@ def test_a_log_is_told_where_a_stage_begins(
 
 
 @pytest.mark.parametrize(("unit", "shown"), [("bytes", True), ("merges", False)])
-def test_time_left_is_shown_from_when_it_can_be_told(unit: str, shown: bool) -> None:
+def test_time_left_is_shown_once_it_can_be_estimated(unit: str, shown: bool) -> None:
     """A tenth of the bytes foretells the rest; the first tenth of the merges takes most of the time."""
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     with bar("work", 1000, unit, terminal) as on_progress:

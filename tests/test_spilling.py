@@ -235,12 +235,12 @@ except OSError as error:
 def test_a_full_disk_is_a_sentence(tmp_path: Path, module: str, counter: str, how: dict[str, int]) -> None:
     corpus = corpus_of(tmp_path, " ".join(map(str, range(5000))))
     source = LIMITED.format(module=module, counter=counter, how=how)
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", source, corpus.path], capture_output=True, text=True, check=True
     ).stdout
-    assert "has no room for the words that counting.memory keeps out of memory" in said
-    assert os.strerror(errno.EFBIG) in said
-    assert said.count("\n") == 1
+    assert "has no room for the words that counting.memory keeps out of memory" in output
+    assert os.strerror(errno.EFBIG) in output
+    assert output.count("\n") == 1
 
 
 def test_a_full_disk_leaves_no_file_open(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ serial(Corpus({path!r}), memory=1)
 """
 
 
-def test_nothing_is_left_of_a_counter_that_is_killed(tmp_path: Path, cache_folder: Path) -> None:
+def test_killed_counter_leaves_no_files(tmp_path: Path, cache_folder: Path) -> None:
     corpus = corpus_of(tmp_path, " ".join(map(str, range(400_000))))
     source = KILLED.format(path=corpus.path)
     child = subprocess.Popen([sys.executable, "-c", source])
@@ -298,12 +298,12 @@ def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("output", "message"),
     [
         ("counting.memory=1MB", "counting.memory=1MB is too small; the least is 16MB"),
         ("counting.memory=much", "counting.memory=much is not a size"),
     ],
 )
-def test_a_memory_that_cannot_be_meant_is_refused(tmp_path: Path, said: str, told: str) -> None:
-    with pytest.raises(Refusal, match=told):
-        cells(f"data.path={reading_of(tmp_path).file.path}", said)
+def test_invalid_memory_is_refused(tmp_path: Path, output: str, message: str) -> None:
+    with pytest.raises(Refusal, match=message):
+        cells(f"data.path={reading_of(tmp_path).file.path}", output)

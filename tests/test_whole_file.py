@@ -69,7 +69,7 @@ def test_another_fault_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_a_file_is_a_fault_of_usage(tmp_path: Path) -> None:
+def test_impossible_file_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(Refusal, match="choose another place with --output") as refused:
         write_whole(tmp_path / "file" / "below", b"")

@@ -84,7 +84,7 @@ def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str
 
 @pytest.mark.parametrize("count", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
 @pytest.mark.parametrize("word", [pa.string(), pa.large_string()])
-def test_text_columns_and_every_whole_number_will_do(tmp_path: Path, word: pa.DataType, count: pa.DataType) -> None:
+def test_text_columns_and_all_integers_are_read(tmp_path: Path, word: pa.DataType, count: pa.DataType) -> None:
     items = [("naïve".encode(), 3), (b"low", 127), (b" x", 0), (b"low", 1)] * 2
     assert table_in(as_parquet(tmp_path / "t", items, word, count)) == {"naïve".encode(): 6, b"low": 256}
 
@@ -110,7 +110,7 @@ def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("1 61\n-3 62\n", "line 2: negative count -3; counts must be 0 or more"),
         (f"{LARGEST + 1} 61\n", f"line 1: count {LARGEST + 1} is more than 2**63 - 1; divide the counts"),
@@ -126,16 +126,16 @@ def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Pat
         (f"{LARGEST} 61\n1 61\n", "more than 2**63 - 1; divide the counts"),
     ],
 )
-def test_lines_that_are_no_words_are_refused_with_their_place(tmp_path: Path, content: str, told: str) -> None:
+def test_invalid_lines_are_refused_with_their_place(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "t"
     path.write_text(content)
     sentence = refusal_of(path)
     assert sentence.startswith(str(path))
-    assert told in sentence
+    assert message in sentence
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, "word 2: word is NULL"),
         ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, "word 2: count is NULL"),
@@ -154,10 +154,10 @@ def test_lines_that_are_no_words_are_refused_with_their_place(tmp_path: Path, co
         ({"word": pa.array([b"a"])}, "needs one column 'count'; it has: word"),
     ],
 )
-def test_columns_that_are_no_words_are_refused_with_their_place(tmp_path: Path, columns: Any, told: str) -> None:
+def test_invalid_columns_are_refused_with_their_place(tmp_path: Path, columns: Any, message: str) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table(columns), path)
-    assert told in refusal_of(path)
+    assert message in refusal_of(path)
 
 
 def test_unreadable_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_the_record_names_what_a_generator_was_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("override", "message"),
     [
         ("counting=serial", "nothing is counted; leave out counting"),
         ("counting.params.x=1", "nothing is counted; leave out counting.params.x"),
@@ -233,12 +233,12 @@ def test_the_record_names_what_a_generator_was_given(tmp_path: Path) -> None:
         ("pattern.regex=.+", "nothing is split; leave out pattern.regex"),
     ],
 )
-def test_what_would_change_nothing_is_refused(path: Path, said: str, told: str) -> None:
-    with pytest.raises(Refusal, match=told):
-        cells("data=words", f"data.path={path}", said)
+def test_overrides_without_effect_are_refused(path: Path, override: str, message: str) -> None:
+    with pytest.raises(Refusal, match=message):
+        cells("data=words", f"data.path={path}", override)
 
 
-def test_a_saved_tokenizer_splits_by_the_pattern_that_is_said(path: Path, tmp_path: Path) -> None:
+def test_saved_tokenizer_splits_by_the_given_pattern(path: Path, tmp_path: Path) -> None:
     saving = f"save={tmp_path}/tokenizer", f"results={tmp_path}/r"
     run("data=words", f"data.path={path}", "pattern=line", "vocab_size=263", *saving)
     assert '"line"' in (tmp_path / "tokenizer" / "manifest.json").read_text()

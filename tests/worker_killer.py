@@ -1,29 +1,17 @@
-"""Count a generated text in parts while its workers are killed, and compare the words.
-
-    python tests/worker_killer.py --kills 200 --bytes 1GB
-
-counts the text again and again, in a new folder each time, until so many workers were killed, and prints a line each
-time. The exit code is 1 if the words of one count differ.
-"""
+"""A generated text, counted in parts while its workers are killed."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
 import shutil
 import signal
-import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.common import files
-from harness.common.units import parse_bytes
 from harness.corpora import CorpusFile
 from harness.corpora.dask import Settings, counted_table
 from variants.contract import GPT2_PATTERN, Corpus
@@ -83,40 +71,3 @@ def count(path: Any, scratch: Path, part_bytes: int, scheduler: str | None = Non
     table: CorpusFile = counted_table({"path": path}, corpus, "gpt2", settings, None, False)
     shutil.rmtree(table.path)  # or the next would take these words
     return table.sha256
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--bytes", default="1GB")
-    parser.add_argument("--part", default="8MB")
-    parser.add_argument("--pause", type=float, default=0.7, help="seconds between two kills, on average")
-    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder)")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        os.environ[files.CACHE_VARIABLE] = str(Path(folder, "cache"))
-        return repeated(Path(folder), asked, lambda line: print(line, flush=True))  # noqa: T201
-
-
-def repeated(folder: Path, asked: argparse.Namespace, say: Callable[[str], None]) -> int:
-    text, part = folder / "text.txt", parse_bytes(asked.part, "--part")
-    write_text(text, parse_bytes(asked.bytes, "--bytes"))
-    want = count(str(text), folder / "scratch", part)
-    shutil.rmtree(folder / "scratch")
-    kills, round_, bad = 0, 0, False
-    while kills < asked.kills:
-        round_ += 1
-        began = time.monotonic()
-        with killing(asked.kills - kills, asked.pause, round_) as killed:
-            digest = count(str(text), folder / "scratch", part)
-        shutil.rmtree(folder / "scratch")
-        kills += len(killed)
-        bad = bad or digest != want
-        words = "the same words" if digest == want else "OTHER words"
-        say(f"round {round_}: {len(killed)} killed, {time.monotonic() - began:.1f} s, {words}")
-    say(f"{kills} workers were killed in {round_} rounds; {'BAD' if bad else 'all counted the same words'}")
-    return int(bad)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
