@@ -1,4 +1,4 @@
-"""A web server on this machine that misbehaves as it is message, request by request."""
+"""A web server on this machine with scripted misbehaviour, request by request."""
 
 from __future__ import annotations
 

@@ -298,12 +298,12 @@ def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("output", "message"),
+    ("override", "message"),
     [
         ("counting.memory=1MB", "counting.memory=1MB is too small; the least is 16MB"),
         ("counting.memory=much", "counting.memory=much is not a size"),
     ],
 )
-def test_invalid_memory_is_refused(tmp_path: Path, output: str, message: str) -> None:
+def test_invalid_memory_is_refused(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(Refusal, match=message):
-        cells(f"data.path={reading_of(tmp_path).file.path}", output)
+        cells(f"data.path={reading_of(tmp_path).file.path}", override)
