@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import json
 import marshal
+import math
 import os
 import resource
 import shutil
@@ -352,9 +353,9 @@ leaves_half_an_answer = leaving(b'{"status": "ok", "seconds": {')
 leaves_a_list = leaving(b"[]")
 leaves_a_bare_ok = leaving(b'{"status": "ok", "reason": null}')
 leaves_another_status = leaving(b'{"status": "splendid", "reason": null}')
-leaves_numbers_that_are_none = leaving(b'{"status": "error", "reason": "x", "total": NaN}')
 leaves_nested_brackets = leaving(b"[" * 100_000)
-leaves_merges_that_are_none = leaving(b'{"status": "error", "reason": "x", "merges_done": 3}')
+leaves_numbers_that_are_none = leaving(json.dumps(figures(total=math.nan)).encode())
+leaves_merges_that_are_none = leaving(json.dumps(figures(merges_done=3)).encode())
 
 
 def leaves_a_folder_for_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:

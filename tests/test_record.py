@@ -209,7 +209,7 @@ def test_left_merges_cut_short_are_refused(lost: int) -> None:
         (packed(((b"a", b"b"),)), "something else than merges"),
         (packed([b"ab"]), "something else than merges"),
         (packed([(b"a", "b")]), "something else than merges"),
-        (packed([(b"a", b"b", b"c")]), "a merge that is no pair"),
+        (packed([(b"a", b"b", b"c")]), "a merge that is not a pair"),
         (packed([(b"a", b"b")]) + b"s", "something behind the merges"),
         (packed([(b"a", b"b")] * 4), "more than 3 merges"),
         (b"[" + b"\xff" * 4, "more than 3 merges"),

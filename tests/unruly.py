@@ -29,25 +29,29 @@ from variants.heap import train as honest
 
 A_LONG_TIME = 600.0
 
+
+def doing(something: Callable[[], Any]) -> Callable[[WordCounts, int], list[Merge]]:
+    """Does something, and then learns the right merges."""
+
+    def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+        something()
+        return honest(word_counts, num_merges)
+
+    return train
+
+
 # Ends.
 
-
-def segfaults(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    ctypes.string_at(0)
-    return honest(word_counts, num_merges)
-
-
-def ends_at_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os._exit(7)
+segfaults = doing(lambda: ctypes.string_at(0))
+ends_at_once = doing(lambda: os._exit(7))
+ends_well_without_an_answer = doing(lambda: os._exit(0))
+kills_itself = doing(lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6))  # a signal that has no name of its own
+aborts = doing(os.abort)
+cannot_write_files = doing(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
 
 
 def calls_sys_exit(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     sys.exit("no more today")
-
-
-def kills_itself(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os.kill(os.getpid(), signal.SIGRTMIN + 6)  # one that has no name of its own
-    return honest(word_counts, num_merges)
 
 
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -86,19 +90,6 @@ def raises_a_keyboard_interrupt(word_counts: WordCounts, num_merges: int) -> lis
     raise KeyboardInterrupt
 
 
-def aborts(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os.abort()
-
-
-def ends_well_without_an_answer(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os._exit(0)
-
-
-def cannot_write_files(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    return honest(word_counts, num_merges)
-
-
 def is_unavailable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise Unavailable("needs a library that is not there; install it")
 
@@ -109,10 +100,10 @@ def recurses(word_counts: WordCounts, num_merges: int) -> list[Merge]:
 
 # Goes on and on.
 
-
-def hangs(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    time.sleep(A_LONG_TIME)
-    return []
+hangs = doing(lambda: time.sleep(A_LONG_TIME))
+hangs_without_letting_go = doing(
+    lambda: ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+)  # holds the interpreter's lock, as compiled code may
 
 
 def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
@@ -150,12 +141,6 @@ def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Mer
     """The same, but holds the interpreter's lock, so that it cannot say what it is when it is stopped."""
     ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
     return honest(serial(corpus), num_merges)
-
-
-def hangs_without_letting_go(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Holds the interpreter's lock, as compiled code may: nothing else in the process can run."""
-    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
-    return []
 
 
 def hangs_and_will_not_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -283,6 +268,10 @@ returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xf
 
 # Noise and leavings.
 
+changes_folder = doing(lambda: os.chdir("/"))
+leaves_a_thread = doing(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,), daemon=False).start())
+naps_often = doing(lambda: list(map(time.sleep, [0.001] * 60)))
+
 
 def prints(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
@@ -316,21 +305,11 @@ def writes_to_every_descriptor(word_counts: WordCounts, num_merges: int) -> list
     return honest(word_counts, num_merges)
 
 
-def changes_folder(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os.chdir("/")
-    return honest(word_counts, num_merges)
-
-
 def tells_its_cores(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Prints the cores that it and a child of its may run on."""
     show = "import os; print(str(sorted(os.sched_getaffinity(0))).replace(' ', ''), flush=True)"
     exec(show)
     subprocess.run([sys.executable, "-c", show], check=True)
-    return honest(word_counts, num_merges)
-
-
-def leaves_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    threading.Thread(target=time.sleep, args=(A_LONG_TIME,), daemon=False).start()
     return honest(word_counts, num_merges)
 
 
@@ -418,12 +397,6 @@ def lets_a_child_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
-    return honest(word_counts, num_merges)
-
-
-def naps_often(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    for _ in range(60):
-        time.sleep(0.001)
     return honest(word_counts, num_merges)
 
 

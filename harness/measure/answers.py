@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import signal
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from harness.common.files import remove_tree
 from harness.worker import word_store
@@ -22,85 +23,57 @@ from harness.worker.merges_bytes import unpacked
 from variants.contract import TieBreak
 
 Answer = dict[str, Any]
-IsValid = Callable[[Any], bool]
 
-STATUSES = ("ok", "error", "skipped", "rejected", "out_of_memory", "stopped")
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
-LONGEST_TEXT = 10_000
-MOST_NAMES = 10_000
-GREATEST_NUMBER = 2**63
+GREATEST_NUMBER = 2**63 - 1
 MERGES_TOO_MANY = 1_000_000
 """Beyond the requested number: a trainer that returns more is wrong, and a record may say so."""
 
-
-def is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT
-
-
-def is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < GREATEST_NUMBER
+Text = Annotated[str, Meta(max_length=10_000)]
+Reason = Annotated[str, Meta(min_length=1, max_length=10_000)]
+Count = Annotated[int, Meta(ge=0, le=GREATEST_NUMBER)]
+Amount = Annotated[float, Meta(ge=0, lt=2.0**63)]
+Few = Meta(max_length=10_000)
 
 
-def is_number(value: Any) -> bool:
-    """Comparing comes first: math cannot look at a long integer."""
-    return type(value) in (int, float) and abs(value) < GREATEST_NUMBER and math.isfinite(value)
+class Failed(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer without figures."""
+
+    status: Literal["error", "skipped", "out_of_memory"]
+    reason: Reason
+    offset: Count | UnsetType = UNSET
 
 
-def is_amount(value: Any) -> bool:
-    return is_number(value) and value >= 0
+class Point(msgspec.Struct, forbid_unknown_fields=True):
+    """A point of the curve."""
+
+    merges: Count
+    seconds: Annotated[dict[Text, Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]], Few]
+    total: Amount
 
 
-def mapping_of(is_valid: IsValid) -> IsValid:
-    return lambda value: (
-        isinstance(value, dict)
-        and len(value) <= MOST_NAMES
-        and all(is_text(name) and is_valid(part) for name, part in value.items())
-    )
+class Measured(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer with figures."""
 
-
-def none_or(is_valid: IsValid) -> IsValid:
-    return lambda value: value is None or is_valid(value)
-
-
-def is_curve(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MOST_NAMES and all(map(is_point, value))
-
-
-def is_point(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and is_count(value.get("merges"))
-        and is_amount(value.get("total", 0))
-        and mapping_of(is_number)(value.get("seconds"))
-    )
-
-
-FIGURES: dict[str, IsValid] = {
-    "seconds": mapping_of(is_amount),
-    "total": is_amount,
-    "laps": is_count,
-    "tallies": mapping_of(is_count),
-    "curve": is_curve,
-    "last_phase": is_text,
-    "peak_rss_bytes": is_count,
-    "peak_private_bytes": is_count,
-    "counted": mapping_of(is_count),
-    "interpreter": is_text,
-    "takes_threads": none_or(lambda value: isinstance(value, bool)),
-}
-"""What every answer has that was measured."""
-VALID: dict[str, IsValid] = {
-    **FIGURES,
-    "status": STATUSES.__contains__,
-    "reason": none_or(is_text),
-    "merges_done": is_count,
-    "from_file": lambda value: isinstance(value, bool),
-    "tie_break": none_or(lambda value: value in [tie_break.value for tie_break in TieBreak]),
-    "feeding": none_or(mapping_of(none_or(is_text))),
-    "words_done": is_count,
-    "offset": is_count,
-}
+    status: Literal["ok", "stopped", "rejected"]
+    reason: Text | None
+    seconds: Annotated[dict[Text, Amount], Few]
+    total: Amount
+    laps: Count
+    tallies: Annotated[dict[Text, Count], Few]
+    curve: Annotated[list[Point], Few]
+    last_phase: Text
+    peak_rss_bytes: Count
+    peak_private_bytes: Count
+    counted: Annotated[dict[Text, Count], Few]
+    interpreter: Text
+    takes_threads: bool | None
+    from_file: bool = False
+    tie_break: TieBreak | None = None
+    feeding: Annotated[dict[Text, Text | None], Few] | None = None
+    merges_done: Count | UnsetType = UNSET
+    words_done: Count | UnsetType = UNSET
 
 
 class BrokenAnswer(Exception):
@@ -148,17 +121,11 @@ def expect_plain_file(path: Path, most: int) -> None:
 
 def check(answer: Any) -> None:
     """Raise BrokenAnswer unless an answer has what its status promises, each value valid, and nothing else."""
-    if not isinstance(answer, dict) or not VALID["status"](answer.get("status")):
-        raise BrokenAnswer("no status")
-    if not answer.get("reason") and answer["status"] not in ("ok", "stopped"):
-        raise BrokenAnswer("reason")
-    if answer["status"] in ("ok", "stopped", "rejected"):
-        missing = FIGURES.keys() - answer.keys()
-        if missing:
-            raise BrokenAnswer(f"no {min(missing)}")
-    for name, value in answer.items():
-        if name not in VALID or not VALID[name](value):
-            raise BrokenAnswer(name)
+    has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
+    try:
+        msgspec.convert(answer, Measured if has_figures else Failed)
+    except msgspec.ValidationError as error:
+        raise BrokenAnswer(str(error)) from error
 
 
 def check_leavings(output: Path, answer: Answer, most_merges: int) -> None:
@@ -191,7 +158,7 @@ def finished_words(folder: Path, number: int) -> dict[str, Any]:
         raise ValueError("other words than it speaks of")
     remove_tree(folder / word_store.MANIFEST)
     manifest = word_store.finish(folder)
-    if not is_count(manifest["pre_tokens"]):
+    if manifest["pre_tokens"] > GREATEST_NUMBER:
         raise ValueError("a table of words that is too large to be one")
     return manifest
 

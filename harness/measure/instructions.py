@@ -1,10 +1,9 @@
-"""Counting instead of timing: the instructions of a trainer's call, counted by callgrind, the same however busy it is.
+"""Counting instead of timing: the instructions of a trainer's call, counted by callgrind, however busy the machine is.
 
 Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured process enters it where
-the trainer's call begins and where it ends, and nothing else does, so that the second of these accounts is the call's:
-neither Python's start nor its end is in it. What else could change the count is fixed: the hash seed, the addresses
-(by valgrind itself), which of its functions the C library chooses by looking at the processor, and when it joins small
-blocks of memory that were freed, which it otherwise does in bursts (3 % of a trainer's call, or nothing of it).
+the call starts and where it ends, so the second account is the call's alone. What else could change the count is fixed:
+the hash seed, the addresses (by valgrind itself), which of its functions the C library chooses by looking at the
+processor, and when it joins small blocks of freed memory, else in bursts (3 % of a call, or nothing).
 
 The addresses are those of one code in one folder: in another they are others, and what hashes by them, as Abseil's maps
 do, then takes other steps. A layout moves them on purpose, so that a count can be seen to depend on them.
@@ -24,7 +23,7 @@ from harness.measure.process import NO_VARIABLES, Answer, Limits, OnProgress, me
 
 MARKED_FUNCTION = "ctermid"
 OF_THE_CALL = 2
-"""The place of the call's account: the first is that of everything before."""
+"""The number of the call's account: the first is of everything before it."""
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
 # The C library has functions for every generation of processors; without these features all take the same ones.
@@ -33,11 +32,11 @@ TUNABLES = ("glibc.malloc.mxfast=0", "glibc.cpu.hwcaps=" + ",".join(f"-{feature}
 SETTINGS = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": ":".join(TUNABLES), "LD_BIND_NOW": "1"}
 PADDING = "BPE_HARNESS_PADDING"
 STEP = 12_345
-"""So many bytes longer is the environment in each layout than in the one before: three pages and a little."""
+"""The bytes by which the environment grows from layout to layout: three pages and a little."""
 MOST_LAYOUTS = 10
 """Linux takes no variable of 128 KiB."""
 NOT_UNDER_VALGRIND = ("total", "curve", "cpu_seconds", "peak_rss_bytes", "peak_private_bytes")
-"""What is the tool's and not the trainer's."""
+"""Figures of the tool and not of the trainer."""
 
 
 def measure_instructions(
@@ -72,20 +71,18 @@ def measure_instructions(
     answer.update(seconds={}, memory_is_sampled=False)
     if answer["status"] == "ok":
         try:
-            count = count_of_call(output)
+            answer["instructions"] = {"count": count_of_call(output), "path": path(), "tool": tool(valgrind)}
         except ValueError as error:
             answer.update(status="error", reason=f"{error}{last_words(output)}")
-        else:
-            answer["instructions"] = {"count": count, "path": path(), "tool": tool(valgrind)}
     elif answer["status"] in ("error", "killed"):
-        answer["reason"] = f"{answer['reason']}{last_words(output)}"
+        answer["reason"] += last_words(output)
     elif answer["status"] == "out_of_memory":
-        answer["reason"] = f"{answer['reason']}, callgrind's own memory included"
+        answer["reason"] += ", callgrind's own memory included"
     return answer
 
 
 def command(valgrind: str, output: Path) -> list[str]:
-    """Callgrind without any model of a cache, each thread's account by itself; what it has to say goes into a file."""
+    """Return the command of callgrind, without a model of a cache; its messages go into a file."""
     folder = str(output).replace("%", "%%")
     return [
         valgrind,
@@ -109,29 +106,25 @@ def count_of_call(output: Path) -> int:
         raise ValueError(
             f"callgrind has not seen the call begin once and end once; a trainer cannot call {MARKED_FUNCTION}"
         )
-    return total_of(output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}")
-
-
-def total_of(path: Path) -> int:
-    """The sum at the end of an account."""
-    found = re.search(r"^totals: (\d+)$", path.read_text(errors="replace"), re.MULTILINE)
-    if found is None:
-        raise ValueError(f"{path.name} is no account of callgrind's")
-    return int(found[1])
+    account = output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}"
+    total = re.search(r"^totals: (\d+)$", account.read_text(errors="replace"), re.MULTILINE)
+    if total is None:
+        raise ValueError(f"{account.name} is not an account of callgrind's")
+    return int(total[1])
 
 
 def last_words(output: Path) -> str:
-    """What valgrind said when it could not go on; nothing if it said nothing."""
+    """Return what valgrind said when it could not go on, behind a semicolon; nothing if it said nothing."""
     try:
         lines = (output / "valgrind.log").read_text(errors="replace").split("\n")
     except OSError:
         return ""
-    said = [line for line in (re.sub(r"^==\d+== ?", "", line).strip() for line in lines) if line]
-    return f"; valgrind: {said[-1]}" if said else ""
+    messages = [line for line in (re.sub(r"^==\d+== ?", "", line).strip() for line in lines) if line]
+    return f"; valgrind: {messages[-1]}" if messages else ""
 
 
 def path() -> str:
-    """Which instructions could be chosen: the processor's family, and what the C library was told not to use."""
+    """Return which instructions could be chosen: the processor's family, and what the C library must not use."""
     library = " ".join(platform.libc_ver()).strip()
     unused = [*(FEATURES if platform.machine() == "x86_64" else ()), "fast bins"] if library.startswith("glibc") else []
     without = f" without {' '.join(unused)}" if unused else ""
@@ -143,13 +136,11 @@ def tool(valgrind: str) -> str:
     >>> tool("echo").startswith("callgrind of ")
     True
     """
-    said = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
-    return f"callgrind of {said[0] if said else 'an unknown valgrind'}"
+    lines = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
+    return f"callgrind of {lines[0] if lines else 'an unknown valgrind'}"
 
-
-# How a trainer's job is run for each kind of measuring: the one place where kinds part ways.
 
 RunJob = Callable[[dict[str, Any], Path, Limits, OnProgress], Answer]
 
 RUN_TRAINER: dict[str, RunJob] = {"time": measure, "proof": measure, "instructions": measure_instructions}
-"""By `measure.kind`. Only the seconds of "time" go into records."""
+"""How a trainer's job is run, by `measure.kind`; only the seconds of "time" go into records."""

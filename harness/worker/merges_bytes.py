@@ -15,16 +15,19 @@ from variants.contract import Merge, Merges
 MARSHALLED = 2
 """The last version of marshal's format in which equal merges are equal bytes, whichever objects they share."""
 HEAD = struct.Struct("<cI")
-"""What stands before each thing in that format: what it is, and of how many parts or bytes."""
+"""What precedes each thing in that format: its kind, and its number of parts or bytes."""
 LIST, TUPLE, BYTES = b"[", b"(", b"s"
 IDS = b"I"
-"""What stands before the ids of Merges, which are handed over as they are and spelled by whoever reads them."""
+"""What precedes the ids of Merges, which are handed over as they are and spelled by the reader."""
 LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
-"""So many bytes may one token of Merges spell, and all of them together: a few ids can spell without end."""
+"""The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
+MOST_BYTES_IN_A_RECORD = 4096
+"""The most bytes of a wrong token in a record: one may be as long as memory."""
+CUT_SHORT = "merges end in the middle of a token"
 
 
 def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
-    """The merges in order, each as left length, left, right length, right; lengths are uint64, little-endian.
+    """Return the merges in order, each as left length, left, right length, right; lengths are little-endian uint64.
 
     >>> merges_to_bytes([(b"a", b"bc")]).hex()
     '01000000000000006102000000000000006263'
@@ -33,7 +36,7 @@ def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
 
 
 def in_blocks(merges: Sequence[Merge]) -> Iterator[bytes]:
-    """What `merges_to_bytes` joins, a few thousand merges at a time."""
+    """Yield what `merges_to_bytes` joins, a few thousand merges at a time."""
     tokens = chain.from_iterable(merges)
     while block := list(islice(tokens, 8192)):
         lengths = [len(token) for token in block]
@@ -51,10 +54,9 @@ def merges_from_bytes(content: bytes, most: int | None = None) -> list[Merge]:
         if position + 8 > len(content):
             raise ValueError("merges end in the middle of a length")
         (length,) = struct.unpack_from("<Q", content, position)
-        token = content[position + 8 : position + 8 + length]
-        if len(token) != length:
-            raise ValueError("merges end in the middle of a token")
-        tokens.append(token)
+        tokens.append(content[position + 8 : position + 8 + length])
+        if len(tokens[-1]) != length:
+            raise ValueError(CUT_SHORT)
         position += 8 + length
     if len(tokens) % 2:
         raise ValueError("merges end between the left and the right token of a merge")
@@ -62,9 +64,9 @@ def merges_from_bytes(content: bytes, most: int | None = None) -> list[Merge]:
 
 
 def packed(merges: Any) -> bytes:
-    """A list of merges as it is at this moment. It is made while a trainer's clock runs, so it costs next to nothing.
+    """Return a list of merges as it is at this moment, at next to no cost: a trainer's clock runs.
 
-    Raises ValueError for some of what is no list of merges; nothing that is made of the rest can still change.
+    Raises ValueError for some of what is not a list of merges; nothing that is made of the rest can still change.
     """
     if type(merges) is Merges and type(merges.ids) is array:
         return IDS + merges.ids.tobytes()
@@ -72,7 +74,7 @@ def packed(merges: Any) -> bytes:
 
 
 def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
-    """Read what `packed` made of merges: here, not by marshal, for whoever wrote it need not be believed.
+    """Read what `packed` made of merges; not by marshal, for whoever wrote it need not be believed.
 
     Raises ValueError if it is something else, is cut short, or has more than `most` merges.
 
@@ -94,11 +96,10 @@ def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
     def token() -> bytes:
         nonlocal position
         length = parts_of(BYTES)
-        found = content[position : position + length]
-        if len(found) != length:
-            raise ValueError("merges end in the middle of a token")
         position += length
-        return found
+        if position > len(content):
+            raise ValueError(CUT_SHORT)
+        return content[position - length : position]
 
     try:
         number = parts_of(LIST)
@@ -107,7 +108,7 @@ def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
         merges = []
         for _ in range(number):
             if parts_of(TUPLE, LIST) != 2:
-                raise ValueError("a merge that is no pair")
+                raise ValueError("a merge that is not a pair")
             merges.append((token(), token()))
     except struct.error:
         raise ValueError("merges end too early") from None
@@ -117,7 +118,7 @@ def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
 
 
 def merges_of_ids(content: bytes, most: int | None) -> Merges:
-    """Merges from their ids. Raises ValueError for a token that no merge makes before, or one that is too long."""
+    """Return merges from their ids. Raises ValueError for a token that no merge makes before, or that is too long."""
     if len(content) % 8:
         raise ValueError("merges end between the left and the right token of a merge")
     ids = array("I", content)
@@ -135,7 +136,7 @@ def merges_of_ids(content: bytes, most: int | None) -> Merges:
 
 
 def merges_sha256(merges: Sequence[Merge]) -> str:
-    """The digest that two equal lists of merges share."""
+    """Return the digest that two equal lists of merges share."""
     digest = hashlib.sha256()
     for block in in_blocks(merges):
         digest.update(block)
@@ -143,13 +144,9 @@ def merges_sha256(merges: Sequence[Merge]) -> str:
 
 
 def in_hex(merge: Sequence[bytes], most: int | None = None) -> list[str]:
-    """A merge as records tell it, of each token at most so many bytes.
+    """Return a merge as records hold it, of each token at most so many bytes.
 
     >>> in_hex((b"a", b"b\\n")), in_hex((b"a", b"b\\n"), 1)
     (['61', '620a'], ['61', '62'])
     """
     return [token[:most].hex() for token in merge]
-
-
-MOST_BYTES_IN_A_RECORD = 4096
-"""What a record keeps of a token that is wrong: one may be as long as memory."""

@@ -1,7 +1,7 @@
 """Word counts on disk: the three columns as raw little-endian arrays, and a manifest written last.
 
-Reading maps the files, so that a worker has the words in no time and several share the memory. Nothing here holds a
-table in memory: columns may be far larger. Standard library only: workers read it under any interpreter.
+Reading maps the files, so a worker has the words in no time and several share the memory. Nothing here holds a table in
+memory: columns may be far larger. Standard library only: workers read it under any interpreter.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from variants.contract import WordCounts
 
 MANIFEST = "manifest.json"
 COLUMNS = (("data", "B"), ("offsets", "q"), ("counts", "Q"))
-FORMAT = 2  # of the manifest and the digest in it; what has another number is made again
+FORMAT = 2  # of the manifest and the digest in it; another number is counted again
 CHUNK_BYTES = 1 << 22
 WORDS_AT_ONCE = 1 << 16
+UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 
 
 class BrokenWords(Exception):
@@ -31,21 +32,20 @@ class BrokenWords(Exception):
 
 
 def write(folder: Path, word_counts: WordCounts) -> dict[str, Any]:
-    """Write the columns into a new folder; returns the manifest."""
+    """Write the columns into a new folder; return the manifest."""
     write_columns(folder, word_counts)
     return finish(folder)
 
 
 def write_columns(folder: Path, word_counts: WordCounts) -> None:
-    """Write the columns alone: a folder without a manifest holds no words yet."""
+    """Write the columns alone: a folder without a manifest does not hold words yet."""
     folder.mkdir(parents=True)
     for column, _ in COLUMNS:
-        with (folder / column).open("wb") as file:
-            file.write(getattr(word_counts, column))
+        (folder / column).write_bytes(getattr(word_counts, column))
 
 
 def finish(folder: Path) -> dict[str, Any]:
-    """Write the manifest for columns that are there; returns it."""
+    """Write the manifest for columns that are there; return it."""
     word_counts = mapped(folder)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -61,13 +61,13 @@ def finish(folder: Path) -> dict[str, Any]:
 
 
 def mapped(folder: Path) -> WordCounts:
-    """The columns of a folder, whatever they are."""
+    """Return the columns of a folder, whatever they are."""
     paths = [(folder / column, format) for column, format in COLUMNS]
     return WordCounts(*(map_column(path, format, path.stat().st_size) for path, format in paths))
 
 
 def facts(word_counts: WordCounts) -> dict[str, Any]:
-    """What the manifest says of the words."""
+    """Return what the manifest says of the words."""
     return {
         "words": len(word_counts),
         "pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts)),
@@ -84,31 +84,19 @@ def read(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
         if (len(word_counts), len(word_counts.data)) != (manifest["words"], word_counts.offsets[-1]):
             raise ValueError("the columns do not belong together")
         return word_counts, {name: manifest[name] for name in ("words", "pre_tokens", "sha256")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BrokenWords(f"{folder}: {error}") from error
-
-
-def verify(folder: Path) -> None:
-    """Read every byte of a folder's columns. Raises BrokenWords if one is not as it was written."""
-    word_counts, _ = read(folder)
-    try:
-        written = manifest_of(folder)["checksums"]
-        for column, found in checksums(word_counts).items():
-            if found != written[column]:
-                raise ValueError(f"{column} is not as it was written")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         raise BrokenWords(f"{folder}: {error}") from error
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder holds words as they were written, down to the last byte; a broken one is removed.
+    """Return whether a folder holds words as they were written, down to the last byte; remove a broken one.
 
     Every byte is read once a command, and again if the files were touched since: that takes a sixth of a second a
     gigabyte, and no flipped byte goes into a measurement.
     """
     try:
-        found = [(folder / name).stat() for name in (MANIFEST, *dict(COLUMNS))]
-        verify_once(folder, tuple((status.st_ino, status.st_size, status.st_mtime_ns) for status in found))
+        states = [(folder / name).stat() for name in (MANIFEST, *dict(COLUMNS))]
+        verify(folder, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in states))
     except (FileNotFoundError, NotADirectoryError, BrokenWords):
         shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
         return False
@@ -116,27 +104,35 @@ def is_whole(folder: Path) -> bool:
 
 
 @functools.lru_cache
-def verify_once(folder: Path, state: tuple[Any, ...]) -> None:  # noqa: ARG001 - what makes it another case
-    verify(folder)
+def verify(folder: Path, state: tuple[Any, ...]) -> None:  # noqa: ARG001 - what makes it another case
+    """Read every byte of a folder's columns. Raises BrokenWords if one is not as it was written."""
+    word_counts, _ = read(folder)
+    try:
+        written = manifest_of(folder)["checksums"]
+        for column, found in checksums(word_counts).items():
+            if found != written[column]:
+                raise ValueError(f"{column} is not as it was written")
+    except UNREADABLE as error:
+        raise BrokenWords(f"{folder}: {error}") from error
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     manifest = json.loads((folder / MANIFEST).read_text())
     if manifest["format"] != FORMAT:
-        raise ValueError(f"it is of format {manifest['format']}, not {FORMAT}")
+        raise ValueError(f"its format is {manifest['format']}, not {FORMAT}")
     return manifest  # type: ignore[no-any-return]
 
 
 def map_column(path: Path, format: str, size: int) -> memoryview:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size != size:
-            raise ValueError(f"{path.name} is not of {size} bytes")
+            raise ValueError(f"{path.name} does not have {size} bytes")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     return memoryview(mapped).cast("B").cast(format)  # type: ignore[call-overload,no-any-return]
 
 
 def chunks_of(column: memoryview) -> Iterator[memoryview]:
-    """A column of `map_column` in parts, never all of it in memory."""
+    """Yield a column of `map_column` in parts, never all of it in memory."""
     items = CHUNK_BYTES // column.itemsize
     for start in range(0, len(column), items):
         yield column[start : start + items]
@@ -152,19 +148,16 @@ def give_back(column: memoryview, stop: int) -> None:
 
 
 def checksums(word_counts: WordCounts) -> dict[str, int]:
-    return {column: checksum(getattr(word_counts, column)) for column, _ in COLUMNS}
-
-
-def checksum(column: memoryview) -> int:
-    """Against bytes that changed by accident, at the speed of reading them: a sixth of a second a gigabyte."""
-    found = 0
-    for chunk in chunks_of(column):
-        found = zlib.crc32(chunk, found)
+    """Return a checksum of each column, against bytes that change by accident."""
+    found = {column: 0 for column, _ in COLUMNS}
+    for column in found:
+        for chunk in chunks_of(getattr(word_counts, column)):
+            found[column] = zlib.crc32(chunk, found[column])
     return found
 
 
 def seal(word_counts: WordCounts) -> str:
-    """A digest of the columns as they are: at the speed of reading them, and another for another order of the words."""
+    """Return a digest of the columns as they are, at the speed of reading them: the order of the words counts."""
     found = hashlib.sha256()
     for column, _ in COLUMNS:
         values = getattr(word_counts, column)
@@ -175,7 +168,7 @@ def seal(word_counts: WordCounts) -> str:
 
 
 def digest(word_counts: WordCounts) -> str:
-    """A digest of which words there are and how often, whatever their order.
+    """Return a digest of the words and their counts, whatever their order.
 
     It is the sum modulo 2**256 of the sha256 of each word's line: its length, its count, its bytes. A sum needs neither
     sorting nor memory.
@@ -193,15 +186,11 @@ def digest(word_counts: WordCounts) -> str:
             line = b"%d %d %b" % (length, count, data[start : start + length])
             total += int.from_bytes(hashlib.sha256(line).digest(), "little")
             start += length
-    return hexadecimal(total)
-
-
-def hexadecimal(total: int) -> str:
     return (total % (1 << 256)).to_bytes(32, "big").hex()
 
 
 def parts_of(word_counts: WordCounts) -> Iterator[tuple[bytes, list[int], list[int]]]:
-    """A table some words at a time: their bytes end to end, their lengths, their counts."""
+    """Yield a table some words at a time: their bytes end to end, their lengths, their counts."""
     for start in range(0, len(word_counts), WORDS_AT_ONCE):
         bounds = word_counts.offsets[start : start + WORDS_AT_ONCE + 1].tolist()
         lengths = [after - before for before, after in zip(bounds, bounds[1:])]
