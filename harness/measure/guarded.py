@@ -168,7 +168,9 @@ class GuardedProcess:
 
     def find_members(self) -> None:
         """Find the processes below the guard, and note what each has used: some end without an account."""
-        self.members = descendants(self.guard.pid)
+        found = descendants(self.guard.pid)
+        # Those of a guard that is gone are nobody's any more.
+        self.members = found or [member for member in self.members if member.is_running()]
         for member in self.members:
             if member.pid != self.leader:
                 with contextlib.suppress(psutil.Error):
@@ -218,8 +220,7 @@ class GuardedProcess:
         self.say(b"finish")
 
     def kill_members(self) -> None:
-        if not self.is_guard_gone:
-            self.find_members()  # else those that were seen last
+        self.find_members()
         for member in self.members:
             with contextlib.suppress(psutil.Error):
                 member.kill()

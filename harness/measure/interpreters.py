@@ -1,4 +1,4 @@
-"""The interpreters that run trainers: which one a name stands for, and why one cannot be used."""
+"""The interpreters that run trainers: what a record calls them, and why one cannot be used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST = (3, 9)
-"""What the worker and the Python stages are written for."""
+"""The oldest Python that the worker and the Python stages run under."""
 
 SECONDS_TO_ANSWER = 60
 
@@ -22,7 +22,7 @@ ASK = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What a record calls an interpreter, and why it runs nothing: `status` and `reason`, empty where it does."""
+    """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty if it does."""
 
     label: str
     status: str = ""
@@ -33,22 +33,22 @@ THIS = Interpreter(f"{platform.python_implementation()} {platform.python_version
 
 
 @functools.cache
-def interpreter(asked: str | None) -> Interpreter:
-    """The interpreter of a name or path, asked once who it is; None stands for this one."""
-    if asked is None:
+def interpreter(path: str | None) -> Interpreter:
+    """Return the interpreter of a name or path, which is run once; None means this one."""
+    if path is None:
         return THIS
-    label = "/".join(Path(asked).parts[-3:]).lstrip("/")
-    if shutil.which(asked) is None:
-        how = "give another path" if "/" in asked else f"apt-get install {asked}, or set interpreter=PATH"
+    label = "/".join(Path(path).parts[-3:]).lstrip("/")
+    if shutil.which(path) is None:
+        how = "give another path" if "/" in path else f"apt-get install {path}, or set interpreter=PATH"
         return Interpreter(label, "skipped", f"there is no interpreter {label!r} here; {how}")
     try:
-        told = subprocess.run([asked, "-c", ASK], capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
-        name, version, *numbers = told.stdout.split()
+        ended = subprocess.run([path, "-c", ASK], capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
+        name, version, *numbers = ended.stdout.split()
         age = tuple(map(int, numbers))
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return Interpreter(label, "error", f"{label!r} is no Python; interpreter= names one, such as pypy3")
     if age < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(label, "error", f"{label!r} is {name} {version}; trainers run under {oldest} or later")
-    # Builds of one version are told apart by where they lie.
-    return Interpreter(f"{name} {version} ({label})" if "/" in asked else f"{name} {version}")
+    # Builds of one version are distinguished by where they are.
+    return Interpreter(f"{name} {version} ({label})" if "/" in path else f"{name} {version}")

@@ -1,7 +1,6 @@
 """A digest of the code behind a target: its module and what that imports of its own package, read and never run.
 
-Two measurements belong together only if the code did not change between them. Compiled modules count by their files,
-so that an unbuilt change of a source does not show and a built one does.
+Two measurements belong together only if the code did not change between them. Compiled modules count by their files.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", r
 
 
 def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({})) -> str | None:
-    """The digest of the code behind `package.module:function`, read anew; None if its module cannot be found.
+    """Return the digest of the code behind `package.module:function`; None if its module cannot be found.
 
     A program that a parameter names, such as the `./train` of a command, belongs to the code.
     """
@@ -34,7 +33,7 @@ def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({}))
 
 
 def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -> str | None:
-    """The digest of the code behind a target that is looked for in these places."""
+    """Return the digest of the code behind a target that is looked for in these places."""
     found = _digest(target.partition(":")[0], places)
     programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
     if found is None or not programs:
@@ -43,7 +42,7 @@ def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -
 
 
 def programs_in(command: str) -> list[Path]:
-    """The files that a command names by a path, or by a name with a suffix."""
+    """Return the files that a command names by a path, or by a name with a suffix."""
     try:
         named = [Path(word) for word in shlex.split(command) if "/" in word or "." in word]
     except ValueError:  # a quotation that does not end
@@ -60,7 +59,7 @@ def _digest(module: str, places: tuple[str, ...]) -> str | None:
 
 
 def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
-    """The files of a module, of its packages, and of all they import of the same top-level package, by name."""
+    """Return the files of a module, of its packages, and of all they import of the same top-level package, by name."""
     package = module.partition(".")[0]
     found: dict[str, Path] = {}
     known: dict[str, ModuleSpec | None] = {}
@@ -88,7 +87,7 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
 
 
 def located(name: str, places: tuple[str, ...], known: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
-    """Where a module lies, found package by package, so that none of them is run for it; `known` are those found."""
+    """Return where a module is, found package by package, so none of them is run for it; `known` are those found."""
     if name not in known:
         known[name] = None
         above, _, _ = name.rpartition(".")
@@ -102,10 +101,7 @@ def located(name: str, places: tuple[str, ...], known: dict[str, ModuleSpec | No
 
 @functools.cache
 def names_in(content: bytes) -> tuple[list[ast.Import | ast.ImportFrom], set[str]]:
-    """The imports of a source file, and its texts that may name a module.
-
-    There are none in one that does not parse, which counts by its bytes alone.
-    """
+    """Return the imports of a source file, and its texts that may name a module; none if it does not parse."""
     try:
         syntax = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError):
@@ -116,7 +112,7 @@ def names_in(content: bytes) -> tuple[list[ast.Import | ast.ImportFrom], set[str
 
 
 def imported(imports: Iterable[ast.Import | ast.ImportFrom], name: str, is_package: bool) -> Iterator[str]:
-    """Every module that a source file may import; `from a import b` may mean the module `a.b`."""
+    """Yield every module that a source file may import; `from a import b` may mean the module `a.b`."""
     for node in imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -128,5 +124,5 @@ def imported(imports: Iterable[ast.Import | ast.ImportFrom], name: str, is_packa
 
 
 def imported_by_cython(source: Path) -> list[str]:
-    """The modules that a compiled module imports, by its source if that lies beside it."""
+    """Return the modules that a compiled module imports, by its source if that is beside it."""
     return CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []

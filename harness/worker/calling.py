@@ -17,11 +17,11 @@ from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, TieBreak, Wo
 
 LONGEST_SHOWN = 200
 OWN = "own"
-"""What stands for a tie-break where each trainer is to break ties as it does when it is not told."""
+"""In the place of a tie-break: each trainer breaks ties as it does by default."""
 
 
 def resolve(target: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names.
+    """Return the function that `package.module:function` names.
 
     >>> resolve("variants.contract:Meter.lap").__name__
     'lap'
@@ -36,7 +36,7 @@ def resolve(target: str) -> Callable[..., Any]:
 def arguments_for(
     function: Callable[..., Any], leading: list[Any], meter: Meter, offered: dict[str, Any], params: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What to call `function` with, by position and by keyword: `leading` and all `params`, the rest if it takes it.
+    """Return the arguments of `function`, by position and by keyword: `leading` and `params`, the rest if it takes it.
 
     The meter follows `leading` by position, or goes by its name. A function of `**keywords` gets what every trainer
     takes, but `threads` only goes to one that names it. Compiled code that does not show its signature is taken to keep
@@ -60,7 +60,7 @@ def arguments_for(
 
 
 def reads_corpus(trainer: Callable[..., Any]) -> bool:
-    """Whether a trainer wants a corpus instead of word counts: its first two parameters are `corpus`, `num_merges`.
+    """Return whether a trainer takes a corpus instead of word counts: by its first parameters, `corpus`, `num_merges`.
 
     >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
     (True, False)
@@ -72,7 +72,7 @@ def reads_corpus(trainer: Callable[..., Any]) -> bool:
 
 
 def own_tie_break(trainer: Callable[..., Any]) -> str | None:
-    """By which tie-break a trainer goes when it is not told; None if that is none of the contract's.
+    """Return the tie-break of a trainer's default; None if that is not one of the contract's.
 
     >>> own_tie_break(lambda words, num_merges, tie_break=TieBreak.RAW_BYTES: []), own_tie_break(lambda words: [])
     ('raw_bytes', 'greatest_bytes')
@@ -86,23 +86,24 @@ def own_tie_break(trainer: Callable[..., Any]) -> str | None:
 
 
 def prepare(function: Callable[..., Any]) -> None:
-    """Let a module make what it needs once on a machine, whatever the job, if it says so: its `before_the_clock()`."""
+    """Call a module's `before_the_clock()`, which makes what it needs once on a machine, whatever the job."""
     once = getattr(sys.modules.get(getattr(function, "__module__", "")), "before_the_clock", None)
     if callable(once):
         once()
 
 
 def feeding_of(trainer: Callable[..., Any], corpus: Any, params: dict[str, Any]) -> dict[str, Any] | None:
-    """How a trainer's module says that it is fed; None if it does not say."""
+    """Return how a trainer's module says that it is fed; None if it does not say."""
     describe = getattr(sys.modules.get(getattr(trainer, "__module__", "")), "feeding", None)
     return None if not callable(describe) else dict(describe(corpus, **params)._asdict())
 
 
 def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
-    """Whether the positional parameter at `place` is the meter: it is called so, or nothing else could stand there."""
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    """Return whether the positional parameter at `place` is the meter: by its name, or because nothing else can be."""
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    positional = [parameter for parameter in parameters if parameter.kind in kinds]
     if len(positional) <= place:
-        return any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
     following = positional[place]
     return following.name == "meter" or (following.name not in keywords and following.default is following.empty)
 
@@ -110,7 +111,7 @@ def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywor
 def expect_merges(merges: Any) -> None:
     """Raise ValueError unless a trainer has returned Merges, or a plain list of plain pairs of plain bytes.
 
-    What makes its merges when it is read would do its work after the clock. The ids of Merges are as plain as bytes.
+    What makes its merges when it is read would do its work after the clock.
     """
     if type(merges) is Merges:
         if type(merges.ids) is not array or merges.ids.typecode != "I" or len(merges.ids) % 2:
@@ -118,7 +119,7 @@ def expect_merges(merges: Any) -> None:
         return
     if type(merges) is not list:
         raise ValueError(f"it returned {type(merges).__name__}, not a list of merges")
-    # All at once where everything is as it should be: it is done after every run.
+    # All at once if everything is right: this is done after every run.
     if (
         set(map(type, merges)) <= {tuple, list}
         and set(map(len, merges)) <= {2}
@@ -134,7 +135,7 @@ def is_pair_of_bytes(merge: Any) -> bool:
 
 
 def complaint(merge: Any) -> str:
-    """Why something is no merge; where it looks like one, by the names of its types."""
+    """Return why something is not a merge; if it looks like one, by the names of its types."""
     if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge):
         left, right = (type(token).__name__ for token in merge)
         return f"{type(merge).__name__} of {left} and {right}; only a plain tuple of plain bytes is a merge"
