@@ -21,7 +21,7 @@ from workbench import BRIEF, CHECKOUT, TESTS, is_running, limits_wait, wait_unti
 from harness.common.errors import guarded
 from harness.measure import process
 from harness.measure.guarded import GuardedProcess
-from harness.measure.process import Answer, Limits, Supervision, measure
+from harness.measure.process import Answer, Limits, measure
 from harness.worker import word_store
 from harness.worker.calling import arguments_for, expect_merges
 from harness.worker.merges_bytes import unpacked
@@ -229,7 +229,6 @@ HIDDEN_WORK = [
         slow=True,
     ),
     Row("works_behind_its_call", "rejected", NOT_IN_ITS_CALL.format("after its call"), slow=True),
-    Row("dear_to_import:train", slow=True),
     Row("prepared:train"),
     Row("halts_its_guard", "rejected", "it halted its guard, without which nothing is known of its time", slow=True),
     Row("ends_its_guard", "rejected", "its guard ended before it, so nothing is known of its time", slow=True),
@@ -570,21 +569,10 @@ def test_tallies_are_the_same_in_every_process(measured: Measure, tmp_path: Path
     assert (tmp_path / "output" / "merges").exists()
 
 
-def test_a_module_that_takes_long_to_import_is_recorded(measured: Measure) -> None:
-    assert measured("dear_to_import:train")[0]["witness"]["import_cpu_seconds"] > 0.25
-
-
-def test_the_last_that_a_trainer_says_is_its_end(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[str | None] = []
-    attend = Supervision.attend
-
-    def attended(supervision: Supervision, *rest: Any) -> None:
-        attend(supervision, *rest)
-        stopped.append(supervision.stopped_by)
-
-    monkeypatch.setattr(Supervision, "attend", attended)
-    assert measured("leaves_a_child")[0]["status"] == "ok"
-    assert stopped == [None]
+def test_a_module_that_takes_long_to_import_is_let_be(measured: Measure) -> None:
+    answer, _ = measured("dear_to_import:train")
+    assert (answer["status"], answer["reason"]) == ("ok", None)
+    assert answer["witness"]["import_cpu_seconds"] > 0.25
 
 
 # Counters.
