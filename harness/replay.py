@@ -16,7 +16,7 @@ from harness.common.progress import bar
 from harness.common.units import count_text
 from harness.proof.explain import (
     COLUMNS,
-    TOLD,
+    TEXTS,
     as_row,
     by_tie_break,
     difference_as_json,
@@ -171,7 +171,7 @@ def described(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay,
     """What the merges came to, for people."""
     yield f"{path}: {count_text(len(read.merges))} merges ({read.form})"
     yield words.described()
-    for judgement, told in TOLD.items():
+    for judgement, told in TEXTS.items():
         steps = [step for step in replayed.steps if step.judgement == judgement]
         if steps or judgement in (MAXIMUM, TIE, WRONG):
             yield f"{count_text(len(steps)):>9}  {told}"
@@ -220,7 +220,7 @@ def as_json(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay, f
         "min_count": replayed.min_count,
         "right": not found,
         "objections": list(found),
-        "judgements": {name: sum(step.judgement == name for step in replayed.steps) for name in TOLD},
+        "judgements": {name: sum(step.judgement == name for step in replayed.steps) for name in TEXTS},
         "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
         "rest": {"count": replayed.rest.count, "tied": replayed.rest.tied, **by_tie_break(replayed.rest)},
         "tokens": replayed.tokens,

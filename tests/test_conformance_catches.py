@@ -181,10 +181,8 @@ def test_the_counter_without_sabotage_passes_with_large_files_too() -> None:
     check_word_counter(sabotaged_counters.honest)
 
 
-def test_a_counter_with_older_tables_of_unicode_is_told_which_characters_it_takes_otherwise() -> None:
-    with pytest.raises(
-        CheckSkipped, match=r"its tables of Unicode are other .* \d+ characters newer .* \(U\+[0-9A-F]+, "
-    ):
+def test_counter_with_older_unicode_tables_is_skipped_with_the_characters_named() -> None:
+    with pytest.raises(CheckSkipped, match=r"its Unicode tables differ .* \d+ characters newer .* \(U\+[0-9A-F]+, "):
         COUNTER_CHECKS["check_knows_newer_characters"](sabotaged_counters.has_older_tables_of_unicode)
 
 
@@ -220,9 +218,8 @@ def test_a_failure_names_the_first_difference_the_reason_and_the_words() -> None
 
 
 @pytest.mark.xdist_group("searched words")
-def test_the_search_shrinks_to_the_smallest_words() -> None:
+def test_searched_words_shrink_to_the_smallest() -> None:
     failure = failure_of(sabotaged.right_to_left, "check_searched_words")
-    assert "\nthese are the smallest words found\n" in str(failure)
     assert isinstance(failure.shown_by, WrongWords)
     assert failure.shown_by.smallest(sabotaged.right_to_left).words == {b"aaa": 1}
 

@@ -132,9 +132,9 @@ def test_what_cannot_be_extended_is_refused_with_a_sentence(
 def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = [str(made / "second/seg_status"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
     assert replay_command.main([*said, "veto=superbpe"]) == errors.OK
-    assert "       23  there before training, and kept" in capsys.readouterr().out
+    assert "       23  inherited" in capsys.readouterr().out
     assert replay_command.main([*said, "veto=bytes:4"]) == errors.MISMATCH
-    assert "under the veto, or spelling an inherited token anew" in capsys.readouterr().out
+    assert "vetoed, or spelling an inherited token again" in capsys.readouterr().out
 
 
 def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:

@@ -183,11 +183,15 @@ def expect_merges(got: Sequence[Merge], want: Sequence[Merge], words: Words, why
     """Raise CheckFailed with the first difference (the first merge is merge 1), the reason and the word counts."""
     if list(got) == list(want):
         return
-    same = 0
-    while same < min(len(got), len(want)) and got[same] == want[same]:
-        same += 1
+    same = first_difference(got, want)
     mine, theirs = (str(merges[same]) if same < len(merges) else "no more merges" for merges in (got, want))
     raise CheckFailed(f"first difference at merge {same + 1}: got {mine}, want {theirs}\n{why}\n{shown(words)}")
+
+
+def first_difference(got: Sequence[Merge], want: Sequence[Merge]) -> int:
+    """How many merges are equal before the first difference."""
+    pairs = enumerate(zip(got, want, strict=False))
+    return next((place for place, (mine, other) in pairs if mine != other), min(len(got), len(want)))
 
 
 def shown(words: Words) -> str:

@@ -53,68 +53,47 @@ PIECES = (
     *("a", "b", "c", "ab", "bc", "aa", "x", "the", " word", "word ", "DON'T", "don't", "'ll", "'s", " '", "''"),
     *("<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<", "<|", "e|>"),
     *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c", "\x00", "\ufeff"),
-    *(
-        "é",
-        "e\u0301",
-        "\u017f",
-        "一二",
-        "\uff0c",
-        "😀",
-        "👩\u200d🚀",
-        "\U0010ffff",
-        "1",
-        "23",
-        "½",
-        "٣",
-        "!",
-        "?!",
-        "-_-",
-    ),
+    *("é", "e\u0301", "\u017f", "一二", "\uff0c", "😀", "👩\u200d🚀", "\U0010ffff"),
+    *("1", "23", "½", "٣", "!", "?!", "-_-"),
 )
 
 
 def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
-    """All checks of a word counter; one that takes `threads` is asked at each of `widths`."""
-    files = [
-        Check(f"check_worked_file[{case.name}]", "worked files", functools.partial(check_worked_file, widths, case))
-        for case in FILE_CASES
+    """All checks of a word counter; one that takes `threads` is called with each of `widths`."""
+
+    def check(group: str, body: Callable[..., None], *arguments: Any, suffix: str = "") -> Check:
+        return Check(f"{body.__name__}{suffix}", group, functools.partial(body, *arguments))
+
+    return [
+        *(check("worked files", check_worked_file, widths, case, suffix=f"[{case.name}]") for case in FILE_CASES),
+        check("properties", check_words_are_distinct, widths),
+        check("properties", check_keeps_nothing_from_call_to_call, widths),
+        check("properties", check_reports_counting_phases, widths),
+        check("properties", check_replacing_is_decoding_first, widths),
+        check("properties", check_knows_newer_characters, widths),
+        check("large files", check_names_the_offset_far_into_a_file, widths[:3]),
+        check("large files", check_large_file_equals_definition, widths[:3]),
+        *(check("random texts", check_equals_definition, widths, seed, suffix=f"[{seed}]") for seed in range(SEEDS)),
     ]
-    bodies = (
-        check_words_are_distinct,
-        check_keeps_nothing_from_call_to_call,
-        check_reports_counting_phases,
-        check_replacing_is_decoding_first,
-        check_knows_newer_characters,
-    )
-    properties = [Check(body.__name__, "properties", functools.partial(body, widths)) for body in bodies]
-    large = [
-        Check(body.__name__, "large files", functools.partial(body, widths[:3]))
-        for body in (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
-    ]
-    texts = [
-        Check(f"check_equals_definition[{seed}]", "random texts", functools.partial(check_text, widths, seed))
-        for seed in range(SEEDS)
-    ]
-    return files + properties + large + texts
 
 
 def corpus_of(folder: str, content: bytes, special_tokens: tuple[str, ...], **how: Any) -> Corpus:
-    """A corpus over a file that holds just these bytes."""
+    """A corpus of a file with these bytes."""
     path = Path(folder, "corpus.txt")
     path.write_bytes(content)
     return Corpus(str(path), special_tokens, **how)
 
 
 def count_words(count: Count, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
-    """Call the counter on a file that is in order: whatever it raises is a failure that shows the file."""
+    """Call the counter on a valid file: whatever it raises is a failure that shows the file."""
     try:
         return count_or_refuse(count, corpus, width, *meter)
     except InvalidText as error:
-        raise CheckFailed(f"refused a file that is in order: {error}\n{described(corpus, width)}") from error
+        raise CheckFailed(f"refused a valid file: {error}\n{described(corpus, width)}") from error
 
 
 def count_or_refuse(count: Count, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
-    """Call the counter on a file that it may refuse as invalid UTF-8, and for no other reason."""
+    """Call the counter on a file that it may refuse as invalid UTF-8 only."""
     keywords = {} if width is None else {"threads": width}
     try:
         word_counts = count(corpus, *meter, **keywords)
@@ -165,12 +144,12 @@ def expect_invalid(count: Count, corpus: Corpus, width: int | None, offset: int,
     except InvalidText as error:
         if error.offset != offset:
             raise CheckFailed(
-                f"named byte {error.offset} as the first bad one, which is byte {offset}\n{why}\n"
+                f"named byte {error.offset} as the first invalid one, which is byte {offset}\n{why}\n"
                 f"{described(corpus, width)}"
             ) from error
     else:
         raise CheckFailed(
-            f"counted a file whose byte {offset} is not UTF-8, where InvalidText must be raised\n{why}\n"
+            f"counted a file whose byte {offset} is not UTF-8; it must raise InvalidText\n{why}\n"
             f"{described(corpus, width)}\ncounted {shown(words)}"
         )
 
@@ -186,7 +165,7 @@ def check_worked_file(widths: Sequence[int], case: FileCase, count: Count) -> No
 
 
 def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
-    """A text of pieces that are awkward to cut between, and the special tokens to read it with."""
+    """A text of pieces that are hard to cut between, and its special tokens."""
     chance = random.Random(seed)
     special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
     pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
@@ -195,11 +174,11 @@ def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
 
 def expect_definition(count: Count, corpus: Corpus, width: int | None) -> None:
     want = dict(registry.definition_counter()(corpus))
-    expect_words(count, want, corpus, width, "wanted is what the definition counts")
+    expect_words(count, want, corpus, width, "the definition counts these")
 
 
-def check_text(widths: Sequence[int], seed: int, count: Count) -> None:
-    """One text at one width, the widths taking turns: starting many processes for each text would take minutes."""
+def check_equals_definition(widths: Sequence[int], seed: int, count: Count) -> None:
+    """One text at one width, in turn: many processes for each text would take minutes."""
     taken = widths_for(count, widths)
     text, special_tokens = random_text(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +206,7 @@ def check_keeps_nothing_from_call_to_call(widths: Sequence[int], count: Count) -
 
 def check_reports_counting_phases(widths: Sequence[int], count: Count) -> None:
     if not accepts(count, "meter"):
-        raise CheckSkipped("the counter takes no meter, so its time cannot be told apart")
+        raise CheckSkipped("the counter takes no meter, so it reports no phases")
     for width in widths_for(count, widths):
         with tempfile.TemporaryDirectory() as folder:
             corpus = corpus_of(folder, b"ab cd<|e|>" * 20, ("<|e|>",))
@@ -246,19 +225,19 @@ def check_replacing_is_decoding_first(widths: Sequence[int], count: Count) -> No
         want = dict(registry.definition_counter()(corpus_of(clean, decoded, ("<|e|>",))))
         corpus = corpus_of(folder, content, ("<|e|>",), errors="replace")
         for width in widths_for(count, widths):
-            why = "wanted are the words of the same file decoded with errors=replace beforehand"
+            why = "the same file decoded with errors=replace beforehand has these words"
             expect_words(count, want, corpus, width, why)
 
 
 @functools.cache
 def newer_characters() -> str:
-    """The letters and digits of `regex` that this Python's own tables of Unicode do not have yet."""
+    """The letters and digits of `regex` that this Python's Unicode tables do not have."""
     unassigned = (chr(number) for number in range(sys.maxunicode + 1) if unicodedata.category(chr(number)) == "Cn")
     return "".join(regex.findall(r"[\p{L}\p{N}]", "".join(unassigned)))
 
 
 def check_knows_newer_characters(widths: Sequence[int], count: Count) -> None:
-    """A counter with older tables of Unicode is not wrong, but its words of newer characters are others."""
+    """A counter with older Unicode tables is not wrong, but has other words of newer characters."""
     newer = newer_characters()
     if not newer:
         raise CheckSkipped("the tables of `regex` are not newer than this Python's")
@@ -275,18 +254,14 @@ def check_knows_newer_characters(widths: Sequence[int], count: Count) -> None:
             return
     shown_first = ", ".join(f"U+{ord(character):04X}" for character in named[:3])
     raise CheckSkipped(
-        f"its tables of Unicode are other than those of regex {regex.__version__}: {len(named)} characters newer than "
-        f"Unicode {unicodedata.unidata_version} are of another class to it ({shown_first}), so texts with them give it "
-        "other words"
+        f"its Unicode tables differ from those of regex {regex.__version__}: {len(named)} characters newer than "
+        f"Unicode {unicodedata.unidata_version} ({shown_first}) give it other words"
     )
 
 
 @functools.cache
 def large_file() -> bytes:
-    """Documents of awkward pieces, for counters that read or share out a mebibyte at a time.
-
-    A character lies across the end of the first mebibyte, a special token across the end of the second.
-    """
+    """For counters that read a mebibyte at a time: a character spans the end of the first, a token of the second."""
     chance = random.Random(0)
     pieces = [piece.encode() for piece in PIECES if "<" not in piece and "|" not in piece]
     documents = [b"".join(chance.choices(pieces, k=chance.randint(0, 3000))) for _ in range(20)]
@@ -301,7 +276,7 @@ def large_file() -> bytes:
 
 @functools.cache
 def words_of_large_file() -> dict[bytes, int]:
-    """What the definition counts in it; kept for every counter checked."""
+    """The words of the definition in it; cached for every counter."""
     with tempfile.TemporaryDirectory() as folder:
         return dict(registry.definition_counter()(corpus_of(folder, large_file(), ("<|e|>",))))
 
@@ -311,7 +286,7 @@ def check_large_file_equals_definition(widths: Sequence[int], count: Count) -> N
         corpus = corpus_of(folder, large_file(), ("<|e|>",))
         want = words_of_large_file()
         for width in widths_for(count, widths):
-            expect_words(count, want, corpus, width, "wanted is what the definition counts in this file")
+            expect_words(count, want, corpus, width, "the definition counts these")
 
 
 def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Count) -> None:

@@ -1,6 +1,6 @@
-"""Counterexamples: words or a file on which a trainer or a counter parts from the definition, made as small as can be.
+"""Counterexamples: words or a file on which a trainer or a counter differs from the definition, shrunk.
 
-The smallest input that still fails says best what is wrong. Each can be written as a test that fails for that trainer
+The smallest input that still fails shows best what is wrong. Each can be written as a test that fails for that trainer
 and for no other reason.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, AnyStr, TypeVar
 
 from harness.common import registry
-from harness.proof.checks import CheckFailed, Counterexample, Outcome, learn, to_exhaustion
+from harness.proof.checks import CheckFailed, Counterexample, Outcome, first_difference, learn, to_exhaustion
 from variants import vetoes
 from variants.contract import GPT2_PATTERN, GREATEST_BYTES, Corpus, Merge, TieBreak, WordCounts
 
@@ -29,7 +29,7 @@ LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 INDENT = "    "
 LONGEST_LINE = 120
 BYTES_OF_ONE_EFFORT = 20
-# A longer test is no use to anyone: then the check is named instead.
+# Instead of a longer test the check is named.
 LONGEST_TEST = 20_000
 
 
@@ -40,10 +40,10 @@ def shrunk(
     effort_of: Callable[[Input], int] = lambda _: 1,
     effort: float = EFFORT,
 ) -> Input:
-    """The last of a chain of ever smaller inputs that fail, of which `start` is the first, as far as time allows.
+    """Return the smallest failing input that is found from `start` within the effort and the time.
 
-    Every step takes the next smaller candidate that fails as well, large cuts before small ones, until none does or the
-    effort is spent. Nothing is left to chance, so the same failure comes to the same end where the time suffices.
+    Each step takes the next smaller candidate that fails too, large cuts before small ones. Nothing is random, so the
+    same failure gives the same input if the time suffices.
 
     >>> shrunk(b"xxabxx", smaller_text, lambda text: b"b" in text)
     b'b'
@@ -51,7 +51,7 @@ def shrunk(
     found, place, shrank = start, 0, False
     give_up = time.monotonic() + SHRINKING_SECONDS
     while True:
-        # What did not fail before the last cut will hardly fail behind it, so it comes again only when all have been.
+        # Candidates before the last cut did not fail, and are tried again only after all others.
         for candidate in itertools.islice(smaller(found), place, None):
             effort -= effort_of(candidate)
             if effort < 0 or time.monotonic() > give_up:
@@ -67,7 +67,7 @@ def shrunk(
 
 
 def cuts(length: int) -> Iterator[tuple[int, int]]:
-    """Parts to leave out of a sequence, the largest first, never all of it.
+    """Parts to remove from a sequence, the largest first, never all of it.
 
     >>> list(cuts(3))
     [(0, 1), (1, 2), (2, 3)]
@@ -79,7 +79,7 @@ def cuts(length: int) -> Iterator[tuple[int, int]]:
 
 
 def smaller_words(words: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
-    """The same words with some left out, then shorter, then rarer, then spelled with letters."""
+    """The same words with some removed, then shorter, then rarer, then spelled with letters."""
     items = list(words.items())
     if len(items) == 1:
         yield {}
@@ -96,7 +96,7 @@ def smaller_words(words: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
 
 
 def with_item(items: Sequence[tuple[bytes, int]], place: int, item: tuple[bytes, int]) -> dict[bytes, int]:
-    """The words with one of them replaced; one that is there already is counted with it."""
+    """The words with one of them replaced; counts of equal words are added."""
     words: dict[bytes, int] = {}
     for word, count in [*items[:place], item, *items[place + 1 :]]:
         words[word] = words.get(word, 0) + count
@@ -115,7 +115,7 @@ def respellings(content: AnyStr) -> Iterator[tuple[AnyStr, AnyStr]]:
 
 
 def smaller_text(content: AnyStr) -> Iterator[AnyStr]:
-    """The same text with parts left out, of bytes at any; what that makes of UTF-8 the caller has to bear."""
+    """The same text with parts removed; bytes are cut anywhere, also within a character."""
     if len(content) == 1:
         yield content[:0]
     for start, stop in cuts(len(content)):
@@ -124,7 +124,7 @@ def smaller_text(content: AnyStr) -> Iterator[AnyStr]:
 
 @dataclass(frozen=True)
 class WrongWords(Counterexample):
-    """Words on which a trainer was found to learn other merges than the definition, and what it was to inherit."""
+    """Words on which a trainer learns other merges than the definition, with what it inherits."""
 
     words: Mapping[bytes, int]
     num_merges: int
@@ -135,11 +135,11 @@ class WrongWords(Counterexample):
     veto: str = "none"
 
     def keywords(self) -> dict[str, Any]:
-        """What the trainer is called with besides; of extending only what is asked."""
-        asked: dict[str, Any] = {"tie_break": self.tie_break, "min_count": self.min_count}
+        """The keywords of the call; those of extending only if they are set."""
+        keywords: dict[str, Any] = {"tie_break": self.tie_break, "min_count": self.min_count}
         if self.inherited:
-            asked.update(inherited=self.inherited, inheriting=self.inheriting)
-        return asked if self.veto == "none" else {**asked, "veto": vetoes.named(self.veto)}
+            keywords.update(inherited=self.inherited, inheriting=self.inheriting)
+        return keywords if self.veto == "none" else {**keywords, "veto": vetoes.named(self.veto)}
 
     def defined(self) -> list[Merge]:
         word_counts = WordCounts.from_items(self.words.items())
@@ -156,25 +156,20 @@ class WrongWords(Counterexample):
         return self.learned(train) != self.defined()
 
     def smallest(self, train: Callable[..., Any]) -> WrongWords:
-        """Fewer, shorter, rarer words that fail as well, asked for no more merges than show it."""
+        """Fewer, shorter, rarer words that fail too, with no more merges than show it."""
         if not self.fails(train):
-            return self  # it does not fail again, so nothing smaller can be known to
+            return self  # it does not fail again
 
-        def asked(words: Mapping[bytes, int]) -> WrongWords:
+        def of(words: Mapping[bytes, int]) -> WrongWords:
             enough = len(self.inherited) + to_exhaustion(words)
             return replace(self, words=words, num_merges=min(self.num_merges, enough))
 
-        words = shrunk(dict(self.words), smaller_words, lambda words: asked(words).fails(train), effort_of_words)
-        found = asked(words)
+        found = of(shrunk(dict(self.words), smaller_words, lambda words: of(words).fails(train), effort_of_words))
         fewer = replace(found, num_merges=max(found.first_difference(train) + 1, len(self.inherited)))
         return fewer if fewer.num_merges < found.num_merges and fewer.fails(train) else found
 
     def first_difference(self, train: Callable[..., Any]) -> int:
-        got, want = self.learned(train) or [], self.defined()
-        same = 0
-        while same < min(len(got), len(want)) and got[same] == want[same]:
-            same += 1
-        return same
+        return first_difference(self.learned(train) or [], self.defined())
 
     def as_test(self, train: Callable[..., Any]) -> str:
         """A whole test that fails for this trainer."""
@@ -208,7 +203,7 @@ class WrongWords(Counterexample):
 
 @dataclass(frozen=True)
 class WrongFile(Counterexample):
-    """A file in which a counter was found to count other words than the definition."""
+    """A file in which a counter counts other words than the definition."""
 
     content: bytes
     special_tokens: tuple[str, ...]
@@ -220,13 +215,13 @@ class WrongFile(Counterexample):
         return self.counted(registry.definition_counter(), {})
 
     def counted(self, count: Callable[..., Any], keywords: Mapping[str, Any]) -> dict[bytes, int] | None:
-        """The words with their counts; None if the counter fails to give any."""
+        """The words with their counts; None if the counter raises."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "corpus.txt")
             path.write_bytes(self.content)
             try:
                 return dict(count(Corpus(str(path), self.special_tokens, self.pattern, self.errors), **keywords))
-            except Exception:  # whatever it raises is a failure to count
+            except Exception:  # a counter may raise anything
                 return None
 
     def fails(self, count: Callable[..., Any]) -> bool:
@@ -236,7 +231,7 @@ class WrongFile(Counterexample):
         return defined is not None and self.counted(count, keywords) != defined
 
     def smallest(self, count: Callable[..., Any]) -> WrongFile:
-        """A shorter file that fails as well, with as few special tokens as show it."""
+        """A shorter file that fails too, with as few special tokens as show it."""
         if not self.fails(count):
             return self
         content = shrunk(
@@ -264,11 +259,7 @@ class WrongFile(Counterexample):
                 'path = tmp_path / "corpus.txt"',
                 f"path.write_bytes({self.content!r})",
                 f"corpus = Corpus(str(path), {', '.join(how)})",
-                *assigned(
-                    f"assert dict({called}({', '.join(['corpus', *keywords])})) == ",
-                    self.defined(),
-                    "",
-                ),
+                *assigned(f"assert dict({called}({', '.join(['corpus', *keywords])})) == ", self.defined(), ""),
             ],
             arguments="tmp_path",
         )
@@ -284,7 +275,7 @@ def effort_of_file(content: bytes) -> int:
 
 @contextlib.contextmanager
 def shown_by(counterexample: Counterexample) -> Iterator[None]:
-    """Note with a failure what it was shown by, unless that is known already."""
+    """Attach a counterexample to a failure that has none."""
     try:
         yield
     except CheckFailed as failure:
@@ -293,9 +284,9 @@ def shown_by(counterexample: Counterexample) -> Iterator[None]:
 
 
 def pasted(outcome: Outcome, subject: Callable[..., Any], checks_from: str) -> str:
-    """A whole test for a failed check: the smallest input where there is one, else the check itself.
+    """A whole test for a failed check: of the smallest input if there is one, else of the check itself.
 
-    `checks_from` is the expression that lists the checks: it names a function of harness.
+    `checks_from` is the expression that lists the checks, a call of a function of harness.
     """
     if outcome.shown_by is not None:
         test = outcome.shown_by.smallest(subject).as_test(subject)
@@ -319,23 +310,23 @@ def pasted(outcome: Outcome, subject: Callable[..., Any], checks_from: str) -> s
 
 
 def call_of(subject: Callable[..., Any]) -> tuple[list[str], str, list[str]]:
-    """How a test gets at a function: the line that imports it, how it is called then, the keywords bound to it."""
+    """The line that imports a function, its name there, and the keywords bound to it."""
     keywords: dict[str, Any] = {}
     while isinstance(subject, functools.partial):
         keywords = {**subject.keywords, **keywords}
         subject = subject.func
     module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", type(subject).__qualname__)
     bound = [f"{key}={value!r}" for key, value in keywords.items()]
-    if "<" in name:  # made by another function; the module may have a name for it all the same
-        listed = vars(sys.modules.get(module or "", object))
-        name = next((each for each, value in listed.items() if value is subject), name)
+    if "<" in name:  # made by another function; the module may still have a name for it
+        names = vars(sys.modules.get(module or "", object))
+        name = next((each for each, value in names.items() if value is subject), name)
     if module in (None, "__main__") or "<" in name:
         return [f"subject = ...  # {module}:{name}, which no import reaches"], "subject", bound
     return [f"from {module} import {name.partition('.')[0]}"], name, bound
 
 
 def assigned(head: str, value: Any, tail: str) -> list[str]:
-    """A statement with a list or mapping in it, an item a line where one line is too long."""
+    """A statement with a list or mapping, one item on a line if it is too long for one line."""
     line = f"{head}{value!r}{tail}"
     if len(line) + len(INDENT) <= LONGEST_LINE or not isinstance(value, (list, dict)):
         return [line]

@@ -26,16 +26,16 @@ from harness.worker.merges_bytes import in_hex
 from variants.contract import Merge, TieBreak
 
 COLUMNS = ("merge", "left", "right", "judgement", "count", "greatest_count", "tied", "right_under")
-TOLD = {
+TEXTS = {
     MAXIMUM: "the most frequent pair of its moment",
-    TIE: "one of several pairs that were as frequent",
+    TIE: "one of several most frequent pairs",
     WRONG: "less frequent than another pair",
     TOO_RARE: "below min_count",
-    UNKNOWN: "joining a token that nothing before it makes",
+    UNKNOWN: "of a token that no earlier merge makes",
     DUPLICATE: "made before",
-    INHERITED: "there before training, and kept",
-    NOT_INHERITED: "in the place of another that was inherited",
-    VETOED: "under the veto, or spelling an inherited token anew",
+    INHERITED: "inherited",
+    NOT_INHERITED: "in place of an inherited one",
+    VETOED: "vetoed, or spelling an inherited token again",
 }
 
 
@@ -46,18 +46,18 @@ def step_described(step: Step) -> str:
     >>> step_described(Step(7, (b"a", b"b"), TIE, 3, Best(3, 2, tied)))
     "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
     """
-    said = f"merge {step.number}: {shown(step.merge)}"
+    text = f"merge {step.number}: {shown(step.merge)}"
     if step.judgement in (UNKNOWN, DUPLICATE, INHERITED, NOT_INHERITED, VETOED):
-        return f"{said}, {TOLD[step.judgement]}"
-    said += f", {times_text(step.count)}"
+        return f"{text}, {TEXTS[step.judgement]}"
+    text += f", {times_text(step.count)}"
     if step.judgement in (MAXIMUM, TOO_RARE):
-        return f"{said}, {TOLD[step.judgement]}"
+        return f"{text}, {TEXTS[step.judgement]}"
     if step.judgement == TIE:
         others = step.best.tied - 1
-        said += f", as often as {count_text(others)} other{'s' if others > 1 else ''}"
+        text += f", as often as {count_text(others)} other{'s' if others > 1 else ''}"
         under = ", ".join(tie_break.value for tie_break in step.right_under)
-        said += f"; right under {under}" if under else "; right under no tie-break of ours"
-    return f"{said}; {choices(step)}" if step.best.count else f"{said}; no pair was left"
+        text += f"; right under {under}" if under else "; right under no tie-break of ours"
+    return f"{text}; {choices(step)}" if step.best.count else f"{text}; no pair was left"
 
 
 def choices(step: Step) -> str:
@@ -68,12 +68,12 @@ def choices(step: Step) -> str:
     takers.pop(step.merge, None)
     if step.best.tied == 1:
         return f"the most frequent is {shown(*takers)}, {times_text(step.best.count)}"
-    said = "; ".join(
+    text = "; ".join(
         f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {shown(merge)}" for merge, names in takers.items()
     )
     if step.judgement == TIE:
-        return said
-    return f"{count_text(step.best.tied)} pairs occur {times_text(step.best.count)}; {said}"
+        return text
+    return f"{count_text(step.best.tied)} pairs occur {times_text(step.best.count)}; {text}"
 
 
 def rest(best: Best) -> str:
