@@ -98,7 +98,7 @@ def test_a_trainer_of_two_arguments_can_be_checked() -> None:
 
 
 def test_a_trainer_that_raises_has_failed_and_its_input_is_shown() -> None:
-    with pytest.raises(CheckFailed, match=r"raised KeyError(.|\n)*asked for 23 merges\nword counts: {b'aaa': 2"):
+    with pytest.raises(CheckFailed, match=r"raised KeyError(.|\n)*called for 23 merges\nword counts: {b'aaa': 2"):
         check_trainer(raising)
 
 

@@ -1,6 +1,6 @@
 """Worked examples for trainers: word counts, the merges they must give, and why each is here.
 
-Every case was worked out by hand from the definition and stands for a mistake that somebody made or nearly made. The
+Every case was worked out by hand from the definition and shows a mistake that somebody made or nearly made. The
 reason is part of the case, because it is printed when the case fails. To add one: add an entry, and say what it
 catches. The examples for word counters are in file_cases.py.
 """
@@ -93,7 +93,7 @@ MERGE_CASES: tuple[MergeCase, ...] = (
         "C04",
         {b"baaab": 1},
         merges_from(b"a+a, b+aa, baa+a, baaa+b"),
-        "a run is replaced from the left, and a neighbour on each side shows which end the odd one stands at",
+        "a run is replaced from the left, and a neighbour on each side shows which end the odd one is at",
     ),
     MergeCase(
         "C05", {b"abab": 1}, merges_from(b"a+b, ab+ab"), "the right neighbour is itself replaced by the same merge"
@@ -126,7 +126,7 @@ MERGE_CASES: tuple[MergeCase, ...] = (
         "a NUL at the head of a word, where the last of two occurrences gets lost if token 0 counts as false",
     ),
     MergeCase(
-        "C10", {b"ab": 1}, merges_from(b"a+b"), "training stops when no pair is left, however many are asked for"
+        "C10", {b"ab": 1}, merges_from(b"a+b"), "training stops when no pair is left, however many are requested"
     ),
     MergeCase("C11", {b"a": 5, b"b": 1}, (), "words of one byte hold no pair"),
     MergeCase("C12", {}, (), "no words, no merges, and no error"),
@@ -250,15 +250,15 @@ MERGE_CASES: tuple[MergeCase, ...] = (
         "run_of_600",
         {b"a" * 600: 1},
         merges_of_run(b"a", 600),
-        "tokens of 256 bytes and more: lengths kept in one byte",
+        "tokens of 256 bytes and more: lengths stored in one byte",
     ),
     MergeCase(
         "run_of_70000",
         {b"a" * 70_000: 1},
         merges_of_run(b"a", 70_000),
-        "tokens of 65,536 bytes and more: lengths kept in two bytes",
+        "tokens of 65,536 bytes and more: lengths stored in two bytes",
     ),
-    # The other tie-breaks, told apart from the definition and from one another.
+    # The other tie-breaks: each case gives other merges under each of them.
     MergeCase(
         "smallest_first",
         {b"ab": 1, b"ac": 1, b"bz": 1},

@@ -1,7 +1,7 @@
-"""What a check is: one named thing that a trainer or a word counter must do, and how its failure is told.
+"""A check: one named thing that a trainer or a word counter must do, and the message of its failure.
 
-A check makes its own copy of everything it hands over, so that a trainer which spoils its input fails the check meant
-for it and no other. A failure says where the merges part, what they were learned from, and why that matters.
+A check copies everything that it passes, so a trainer that changes its input fails only the check meant for it. A
+failure says where the merges differ first, on which words, and why that matters.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Counterexample(Protocol):
 
 
 class CheckFailed(AssertionError):
-    """The definition and what was checked part; the message shows where, with what input, and why it matters."""
+    """The checked function differs from the definition; the message shows where, on what input, and why it matters."""
 
     shown_by: Counterexample | None = None
 
 
 class CheckSkipped(Exception):
-    """A check does not apply, or cannot be made here; the message says why."""
+    """A check does not apply, or cannot run here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check came to: `passed`, `failed` or `skipped`, and for the last two why."""
+    """The result of one check: `passed`, `failed` or `skipped`, and for the last two the reason."""
 
     check: str
     group: str
@@ -95,7 +95,7 @@ class Outcome:
 
 
 def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
-    """Make one check. What cannot run here is skipped, never failed."""
+    """Run one check. What cannot run here is skipped, never failed."""
     try:
         check(subject)
     except CheckFailed as failure:
@@ -106,9 +106,9 @@ def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
 
 
 def accepts(subject: Callable[..., Any], keyword: str) -> bool:
-    """Whether a function takes this keyword, by name or among others that it passes on.
+    """Whether a function takes this keyword, by name or as one of `**keywords`.
 
-    A compiled function that does not show its signature is taken to keep the contract and nothing beyond it.
+    A compiled function without a signature is assumed to take what the contract has.
 
     >>> accepts(lambda word_counts, num_merges, **options: [], "min_count")
     True
@@ -124,9 +124,9 @@ def accepts(subject: Callable[..., Any], keyword: str) -> bool:
 
 
 def learn(train: Callable[..., Any], words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
-    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a keyword that is needed.
+    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a needed keyword.
 
-    Keywords that ask for the default are left out, so that a trainer without them can be checked as well.
+    Keywords with default values are left out, so that a trainer without them can be checked too.
     """
     keywords = {name: value for name, value in keywords.items() if (name, value) not in DEFAULTS}
     for keyword in keywords:
@@ -138,7 +138,7 @@ def learn(train: Callable[..., Any], words: Words, num_merges: int, *meter: Mete
 def learn_from(
     train: Callable[..., Any], word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any
 ) -> list[Merge]:
-    """Call the trainer; whatever it raises is a failure that shows what it was given."""
+    """Call the trainer; whatever it raises is a failure that shows its input."""
     given = dict(word_counts)
     positional: list[Any] = [word_counts, num_merges]
     if meter:
@@ -148,8 +148,8 @@ def learn_from(
     except Unavailable:
         raise
     except (Exception, SystemExit) as error:
-        asked = "".join(f", {name}={value}" for name, value in keywords.items())
-        raise failure_of(error, f"asked for {num_merges} merges{asked}\n{shown(given)}") from error
+        options = "".join(f", {name}={value}" for name, value in keywords.items())
+        raise failure_of(error, f"called for {num_merges} merges{options}\n{shown(given)}") from error
     if isinstance(merges, Merges):
         return list(merges)
     if not isinstance(merges, list):
@@ -157,9 +157,9 @@ def learn_from(
     return merges
 
 
-def failure_of(error: BaseException, asked: str) -> CheckFailed:
-    """A call that raised something, with what it was asked."""
-    return CheckFailed(f"raised {type(error).__name__}: {error}\n{asked}")
+def failure_of(error: BaseException, call: str) -> CheckFailed:
+    """A failure of a call that raised something."""
+    return CheckFailed(f"raised {type(error).__name__}: {error}\n{call}")
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:

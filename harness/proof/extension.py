@@ -79,7 +79,7 @@ def check_extends_as_defined(tie_break: TieBreak, seed: int, train: Train) -> No
 
 
 def expect_extended(asked: WrongWords, want: Sequence[Merge], why: str, train: Train) -> None:
-    """Hold an extender's merges against those wanted."""
+    """Raise CheckFailed unless an extender gives these merges."""
     with shown_by(asked):
         got = learn_from(train, WordCounts.from_items(asked.words.items()), asked.num_merges, **asked.keywords())
         how = f"asked for {asked.num_merges} merges, {asked.inheriting} of {list(asked.inherited)}, veto {asked.veto}"

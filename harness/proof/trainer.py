@@ -93,7 +93,7 @@ def check_stops_at_num_merges(tie_break: TieBreak, train: Train) -> None:
         for num_merges in range(1, total + 2):
             got = len(learn(train, words, num_merges, tie_break=tie_break))
             if got != min(num_merges, total):
-                raise CheckFailed(f"asked for {num_merges} merges, where there are {total}: got {got}\n{shown(words)}")
+                raise CheckFailed(f"called for {num_merges} merges of {total}: got {got}\n{shown(words)}")
 
 
 def check_prefix_property(tie_break: TieBreak, train: Train) -> None:
@@ -101,7 +101,7 @@ def check_prefix_property(tie_break: TieBreak, train: Train) -> None:
         merges = learn(train, words, to_exhaustion(words), tie_break=tie_break)
         for num_merges in range(1, len(merges)):
             fewer = learn(train, words, num_merges, tie_break=tie_break)
-            why = f"asked for {num_merges} merges: they are the first of those it makes when asked for all"
+            why = f"a call for {num_merges} merges gives the first of all merges"
             expect_merges(fewer[:num_merges], merges[: len(fewer)][:num_merges], words, why)
 
 
@@ -110,7 +110,7 @@ def check_word_order_is_irrelevant(tie_break: TieBreak, train: Train) -> None:
         want = learn(train, words, to_exhaustion(words), tie_break=tie_break)
         for order in reorderings(words):
             got = learn(train, order, to_exhaustion(words), tie_break=tie_break)
-            expect_merges(got, want, order, f"wanted is what the same words gave in this order: {list(words)}")
+            expect_merges(got, want, order, f"the same words gave these in this order: {list(words)}")
 
 
 def reorderings(words: Words) -> list[Words]:
@@ -129,22 +129,23 @@ def check_counts_scale(tie_break: TieBreak, train: Train) -> None:
 
 
 def check_leaves_input_alone(tie_break: TieBreak, train: Train) -> None:
-    """Hands over columns that could be written to, as those of a measured run cannot, and looks at them afterwards."""
+    """Pass columns that can be written, unlike those of a measured run, and compare them afterwards."""
     keywords = {} if tie_break is GREATEST_BYTES else {"tie_break": tie_break}
     for words in SAMPLES:
-        kept = WordCounts.from_items(words.items())
-        content, offsets, counts = bytearray(kept.data), array("q", kept.offsets), array("Q", kept.counts)
+        original = WordCounts.from_items(words.items())
+        content, counts = bytearray(original.data), array("Q", original.counts)
+        offsets = array("q", original.offsets)
         given = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
         learn_from(train, given, to_exhaustion(words), **keywords)
         for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
-            before = getattr(kept, name).tolist()
+            before = getattr(original, name).tolist()
             for after in (list(column), getattr(given, name).tolist()):
                 if after != before:
                     raise CheckFailed(f"changed {name} of its input from {before} to {after}\n{shown(words)}")
 
 
 def check_is_repeatable(tie_break: TieBreak, train: Train) -> None:
-    """Trains on the same words twice, on others, and on the first again: nothing may be kept from call to call."""
+    """Train on the same words twice, on others, and on the first again: no state may survive a call."""
     first: dict[int, list[Merge]] = {}
     for number in (0, 0, 1, 2, 0, 2, 1):
         words = SAMPLES[number]
@@ -154,7 +155,7 @@ def check_is_repeatable(tie_break: TieBreak, train: Train) -> None:
 
 def learn_metered(train: Train, words: Words, tie_break: TieBreak, meter: Meter) -> list[Merge]:
     if not accepts(train, "meter"):
-        raise CheckSkipped("the trainer takes no meter, so its time and work cannot be told apart")
+        raise CheckSkipped("the trainer takes no meter, so it reports no phases")
     return learn(train, words, to_exhaustion(words), meter, tie_break=tie_break)
 
 

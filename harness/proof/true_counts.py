@@ -1,12 +1,11 @@
-"""Anyone's merges held against the true counts: how often every pair occurs, at the moment when one is chosen.
+"""Merges compared with the true counts: how often every pair occurs, at the moment when one is chosen.
 
-Comparing two lists of merges says no more than where they part, for after one other choice everything may be another.
-Here the choice is followed instead: every merge of the list is made, whatever it is, and is judged by what was true
-when it was chosen. So a list that differs from ours in every second merge can be proved right up to ties.
+Comparing two lists of merges shows only where they differ first, since one other choice may change all that follow.
+The replay makes every merge of the list, whatever it is, and judges it by the counts at its moment. So a list that
+differs from ours in every second merge can be proved right up to ties.
 
-The words are one text of tokens in which any pair can be merged. Each merge visits the places of its pair and no
-others, all of them at once in NumPy's arrays, so that the whole work is in proportion to the bytes of the distinct
-words, be they many short ones or a single long one.
+The words are one text of tokens. Each merge visits only the places of its pair, all at once in NumPy's arrays, so the
+work is in proportion to the bytes of the distinct words, whether they are many short ones or one long one.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ RIGHT = (MAXIMUM, TIE, INHERITED)
 
 
 class Births(NamedTuple):
-    """The places where pairs came into being together: of `codes[i]` it is `places[starts[i]:starts[i + 1]]`."""
+    """The places where new pairs appeared: those of `codes[i]` are `places[starts[i]:starts[i + 1]]`."""
 
     codes: Array
     starts: Array
@@ -58,8 +57,8 @@ class Births(NamedTuple):
 class PairText:
     """The tokens of all words in a row, linked within each word; `counts` are those of every pair that occurs.
 
-    Position `end` stands for the neighbour that the first and the last token of a word do not have. Where a token was
-    swallowed by the one before it, `token` is ABSENT.
+    Position `end` is the missing neighbour of the first and the last token of a word. `token` is ABSENT where the token
+    before it swallowed it.
     """
 
     ABSENT = -1
@@ -78,15 +77,15 @@ class PairText:
         self.after[filled + lengths[lengths > 0] - 1] = self.end
         self.weights = np.frombuffer(word_counts.counts, dtype=np.uint64).astype(np.int64)
         self.word = np.repeat(np.arange(len(lengths), dtype=number), lengths)
-        # The end is nobody's neighbour, and so passed over like a token that is being swallowed.
-        self.passed_over = np.zeros(self.end + 1, dtype=bool)
-        self.passed_over[self.end] = True
+        # The end is skipped like a token that is being swallowed.
+        self.skipped = np.zeros(self.end + 1, dtype=bool)
+        self.skipped[self.end] = True
         self.counts: dict[Code, int] = {}
         self.births: dict[int, list[Births]] = {}
-        # In Python's numbers: it may pass 64 bits where no pair's count does.
+        # In Python's integers: the sum may exceed 64 bits although no pair's count does.
         self.bytes = sum(map(operator.mul, self.weights.tolist(), lengths.tolist()))
         self.tokens = self.bytes
-        """How many tokens there are by now, those of a word as often as the word occurs."""
+        """The number of tokens now; those of a word count as many times as the word occurs."""
         starts = np.flatnonzero(self.after[:-1] != self.end).astype(number)
         for code, weight in self._born(BYTES - 1, starts):
             self.counts[code] = weight
@@ -94,18 +93,18 @@ class PairText:
     def merge(self, left: int, right: int, new: int) -> Iterator[tuple[Code, int, int]]:
         """Replace the pair by `new` everywhere, left to right without overlap.
 
-        Yields every pair whose count is another now, with the count before and after; `counts` follows as they are
-        taken, so they have to be taken to the end.
+        Yields every pair whose count changed, with the count before and after. `counts` is updated while they are
+        taken, so the caller must take all of them.
         """
         places = self._places(left, right)
         if not len(places):
             return
         swallowed, preceding = self.after[places], self.before[places]
         following = self.after[swallowed]
-        # Before an occurrence that follows another directly stands that one's right token, which is swallowed, too.
-        self.passed_over[swallowed] = True
-        preceding = preceding[~self.passed_over[preceding]]
-        self.passed_over[swallowed] = False
+        # An occurrence directly after another is preceded by that one's right token, which is swallowed too.
+        self.skipped[swallowed] = True
+        preceding = preceding[~self.skipped[preceding]]
+        self.skipped[swallowed] = False
         gone = np.concatenate((places, swallowed[following != self.end], preceding))
         changes = [(code, -weight) for code, weight in self._weighed(self._codes(gone), gone)[0]]
         self.token[places], self.token[swallowed] = new, self.ABSENT
@@ -121,9 +120,9 @@ class PairText:
             yield code, old, old + change
 
     def _places(self, left: int, right: int) -> Array:
-        """Where the pair is to be replaced now: of the places where it came into being, those where it still is."""
+        """The places of the pair: those where it appeared and still is."""
         code = code_of(left, right)
-        # A pair comes into being with the younger of its tokens; a token that is made twice can be the older one.
+        # A pair appears with the younger of its tokens; a token that is made twice can be the older one.
         makers = {max(left, BYTES - 1), max(right, BYTES - 1)}
         found = [births.of(code) for maker in makers for births in self.births.get(maker, ())]
         places = np.concatenate(found) if found else np.empty(0, dtype=self.after.dtype)
@@ -131,14 +130,14 @@ class PairText:
         return places if left != right else self._without_overlap(np.sort(places))
 
     def _without_overlap(self, places: Array) -> Array:
-        """Every other place of each run of places that follow one another, from its first on."""
+        """Every second place of each run of adjacent places, starting with the first."""
         if len(places) < 2:
             return places
         index = np.arange(len(places))
         begins = np.append(True, self.after[places[:-1]] != places[1:])
         since = index - np.maximum.accumulate(np.where(begins, index, 0))
-        kept: Array = places[since % 2 == 0]
-        return kept
+        every_second: Array = places[since % 2 == 0]
+        return every_second
 
     def _codes(self, places: Array) -> Array:
         """The pairs that begin at these places."""
@@ -158,7 +157,7 @@ class PairText:
         )
 
     def _born(self, maker: int, places: Array) -> list[tuple[Code, int]]:
-        """Note the pairs that have begun to be at these places, with the token `maker`; returns them with weights."""
+        """Record the new pairs at these places, made by the token `maker`; returns them with their counts."""
         weighed, births = self._weighed(self._codes(places), places)
         self.births.setdefault(maker, []).append(births)
         return weighed
@@ -178,14 +177,14 @@ def pair_of(code: Code) -> tuple[int, int]:
 
 
 class MostFrequent:
-    """The pairs of the greatest count among `counts`, which its owner changes and tells of by `changed`.
+    """The pairs of the maximum count among `counts`; whoever changes `counts` calls `changed`.
 
-    One heap of all pairs, corrected lazily, yields them as a group. The group is kept exact from merge to merge, and
-    only where it has several members are they put in order, once for each tie-break: so thousands of ties at every one
-    of thousands of merges cost no more than looking at the first in each order.
+    One heap of all pairs, corrected lazily, yields them as a group, which stays exact from merge to merge. If it has
+    several members, they are ordered once for each tie-break, so thousands of ties cost no more than a look at the
+    first of each order.
 
-    `token` gives the bytes of a token id; pairs that are `refused` are none of them. Every pair outside the group has
-    an entry in the heap that claims its count or more; `count` is the count of the group, 0 while there is none.
+    `token` gives the bytes of a token id; pairs that are `refused` are left out. Every pair outside the group
+    has an entry in the heap that claims its count or more; `count` is the count of the group, 0 if it is empty.
     """
 
     def __init__(
@@ -206,7 +205,7 @@ class MostFrequent:
         heapq.heapify(self._claims)
 
     def changed(self, code: Code, old: int, new: int) -> None:
-        """Hear that a pair's count went from `old` to `new`."""
+        """Update the group: a pair's count went from `old` to `new`."""
         if self.refused is not None and self.refused(code):
             return
         if new < old:
@@ -222,7 +221,7 @@ class MostFrequent:
             self._claim(code, new)
 
     def find(self) -> set[Code]:
-        """The pairs of the greatest count, which is then `count`; no pairs if none occurs."""
+        """The pairs of the maximum count, which is then `count`; no pairs if none occurs."""
         if not self.group:
             self._gather()
         return self.group
@@ -246,7 +245,7 @@ class MostFrequent:
             heapq.heappush(self._claims, (-count, code))
 
     def _gather(self) -> None:
-        """Take the pairs of the greatest count off the heap; a claim that is too high goes back as it should be."""
+        """Take the pairs of the maximum count off the heap; a claim that is too high goes back corrected."""
         self.count = 0
         self._ordered = {}
         while self._claims and -self._claims[0][0] >= max(self.count, 1):
@@ -287,8 +286,8 @@ class Step:
     """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best` there was then.
 
     `judgement` is `maximum` (more frequent than any other), `tie` (as frequent as others, less than none), `wrong` (one
-    was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (it joins a token that nothing
-    before it makes), `duplicate` (it was made before), `inherited` (it was there before training), `not_inherited`
+    was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (of a token that no earlier
+    merge makes), `duplicate` (it was made before), `inherited` (it was there before training), `not_inherited`
     (another was inherited in its place) or `vetoed`.
     """
 
@@ -330,7 +329,7 @@ class Replay:
         return tuple(tie_break for tie_break in self.judges if self.first_against(tie_break) is None)
 
     def first_against(self, tie_break: TieBreak) -> Step | None:
-        """The first merge that a trainer of this tie-break would not have made there; None if it made them all."""
+        """The first merge that a trainer with this tie-break would not have made; None if it made them all."""
         for step in self.steps:
             if step.judgement == INHERITED:
                 continue
@@ -339,14 +338,14 @@ class Replay:
         return None
 
     def stops_too_early(self, num_merges: int) -> bool:
-        """Whether fewer merges were made than asked for, with pairs left that are frequent enough."""
+        """Whether fewer merges were made than requested, with pairs left that are frequent enough."""
         return len(self.steps) < num_merges and self.rest.count >= self.min_count
 
 
 class TrueCounts:
-    """The words after any merges: what every pair's count is now, and which pairs are the most frequent.
+    """The words after any merges: the count of every pair, and the most frequent pairs.
 
-    A token is its bytes: one that is made twice is one token, with the id that it got first.
+    A token is its bytes: one that is made twice is one token, with its first id.
     """
 
     def __init__(
@@ -363,7 +362,7 @@ class TrueCounts:
         self.made = [bytes((byte,)) for byte in range(BYTES)]
         self.ids = {token: number for number, token in enumerate(self.made)}
         self.inherited = self._inherit(inherited, inheriting)
-        """The merges that were made before any is chosen: all that were inherited, or those of them that were met."""
+        """The merges made before any is chosen: all inherited ones, or those of them that were met."""
         self.veto = veto
         self._spelled = {left + right for left, right in self.inherited}
         self._refused: dict[Code, bool] = {}
@@ -373,8 +372,8 @@ class TrueCounts:
     def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
         met, made = set(self.text.counts) if inherited else set(), []
         for left, right in inherited:
-            known = left in self.ids and right in self.ids
-            code = code_of(self.ids[left], self.ids[right]) if known else -1
+            both_exist = left in self.ids and right in self.ids
+            code = code_of(self.ids[left], self.ids[right]) if both_exist else -1
             if inheriting == "met" and code not in met:
                 continue
             met.discard(code)
@@ -382,12 +381,12 @@ class TrueCounts:
             new = self.ids.setdefault(left + right, len(self.made))
             if new == len(self.made):
                 self.made.append(left + right)
-            if known:
+            if both_exist:
                 met.update(each for each, _, count in self.text.merge(self.ids[left], self.ids[right], new) if count)
         return made
 
     def refuses(self, code: Code) -> bool:
-        """Whether a pair may not be merged: under the veto, or because it spells an inherited token anew."""
+        """Whether a pair may not be merged: it is vetoed, or spells an inherited token again."""
         if code not in self._refused:
             left, right = (self.made[token] for token in pair_of(code))
             vetoed = self.veto is not None and bool(self.veto(left, right))
@@ -413,7 +412,7 @@ class TrueCounts:
         return Best(self.most_frequent.count, len(group), choices)
 
     def follow(self, merge: Merge) -> None:
-        """Make a merge. Where it joins unknown tokens there is nothing to replace, but its token counts as made."""
+        """Make a merge. One of unknown tokens replaces nothing, but its token counts as made."""
         left, right = (self.ids.get(token) for token in merge)
         new = self.ids.setdefault(merge[0] + merge[1], len(self.made))
         if new == len(self.made):
@@ -428,7 +427,7 @@ class TrueCounts:
 
 
 def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
-    """How many tokens the words come to when the merges are made in their order; each word counts as it is weighted.
+    """The number of tokens of the words after these merges; each word counts as many times as it occurs.
 
     >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
     4
@@ -453,10 +452,10 @@ def replay(
     inheriting: str = "kept",
     veto: Veto | None = None,
 ) -> Replay:
-    """Judge every merge by the true counts at its moment; after a wrong one the next is judged by where that led.
+    """Judge every merge by the true counts at its moment; after a wrong merge the next is judged by its result.
 
-    With `until_wrong` the replay ends with the first merge that is wrong, or that the only tie-break does not take.
-    What training went on from, and the veto that it was under, are said as to a trainer (variants/extending.py).
+    With `until_wrong` the replay stops at the first merge that is wrong, or that the only tie-break does not take.
+    `inherited`, `inheriting` and `veto` are those of the trainer (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])

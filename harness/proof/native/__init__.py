@@ -1,1 +1,1 @@
-"""The compiled part of proof: replay.hpp tells what it does, harness/proof/compiled_replay.py is the way to it."""
+"""The compiled replay: replay.hpp has its structures and its proof, harness/proof/prove.py calls it."""
