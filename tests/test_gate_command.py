@@ -188,7 +188,10 @@ def test_headline_says_that_times_were_not_compared(
     [
         (["haep"], "did you mean heap?"),
         (["my_modul:train"], "cannot import 'my_modul:train' (there is no module my_modul);"),
-        (["variants.haep:train"], "cannot import 'variants.haep:train' (there is no module variants.haep); did you mean variants.heap?"),
+        (
+            ["variants.haep:train"],
+            "cannot import 'variants.haep:train' (there is no module variants.haep); did you mean variants.heap?",
+        ),
         (["variants.heap:trian"], "cannot import 'variants.heap:trian' (variants.heap has no trian); a target is"),
         (["--tiers", "speed"], "unknown tier 'speed'"),
         (["--against", "main", "--base", "python3"], "two ways to choose the base"),
