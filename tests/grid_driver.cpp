@@ -9,8 +9,7 @@
 
 #include "driver_words.hpp"
 #include "grid.hpp"
-#include "grid_heap.hpp"
-#include "grid_maps.hpp"
+#include "grid_point.hpp"
 #ifdef _OPENMP
 #include "grid_openmp.hpp"
 #endif

@@ -17,8 +17,6 @@ from libcpp.unordered_set cimport unordered_set
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-import time
-
 from variants.contract import Unavailable
 
 include "learned.pxi"
@@ -46,18 +44,8 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
         Schedule schedule
         int chunk
 
-    cdef cppclass Tallies:
-        uint64_t pair_updates
-        uint64_t positions_visited
-        uint64_t words_rewritten
-        uint64_t pairs_scanned
-        uint64_t pairs_copied
-        uint64_t heap_pushes
-        uint64_t heap_pops
-        uint64_t stale_pops
-
     cdef cppclass Answer(Training):
-        Tallies tallies
+        pass
 
     cdef cppclass Member:
         const char* hash_map
@@ -149,15 +137,13 @@ def train(
             add_pairs(table, objects[2], objects[3])
         meter.lap("convert")
     run(member, &words if objects is None else NULL, &table, options, &answer, learned)
-    if learned.raised is not None:
-        raise learned.raised
+    learned.finish(answer)
+    if objects is None:
+        return learned.merges
     begun = time.perf_counter()
-    if objects is not None:
-        merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
-    learned.take(answer)
+    merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
     meter.add("convert", time.perf_counter() - begun)
-    tally(meter, answer.tallies, member.maximum.decode())
-    return learned.merges if objects is None else merges
+    return merges
 
 
 cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, learned):
@@ -172,18 +158,3 @@ cdef run(const Member* member, const Words* words, Table* table, const Options& 
             wait_if_the_interpreter_ends()
     finally:
         del watch
-
-
-cdef tally(meter, const Tallies& tallies, maximum):
-    """Hand over what the point counts: a heap is not scanned, a scan pops nothing."""
-    meter.tally("words_rewritten", tallies.words_rewritten)
-    meter.tally("positions_visited", tallies.positions_visited)
-    meter.tally("pair_updates", tallies.pair_updates)
-    if maximum == "heap":
-        meter.tally("heap_pushes", tallies.heap_pushes)
-        meter.tally("heap_pops", tallies.heap_pops)
-        meter.tally("stale_pops", tallies.stale_pops)
-        return
-    meter.tally("pairs_scanned", tallies.pairs_scanned)
-    if maximum == "copied_scan":
-        meter.tally("pairs_copied", tallies.pairs_copied)

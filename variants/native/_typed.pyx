@@ -120,9 +120,7 @@ cdef class Typed:
         with nogil:
             guarded(run, self)
             wait_if_the_interpreter_ends()
-        if learned.raised is not None:
-            raise learned.raised
-        learned.take(self.training)
+        learned.finish(self.training)
         meter.lap("convert")
         for name, number in (
             ("heap_pops", self.pops), ("stale_pops", self.stale), ("heap_pushes", self.pushes),

@@ -1,8 +1,6 @@
 // The door for the columns of WordCounts: what compiled code reads without looking is looked at here, once for all.
 #pragma once
 
-#include <cstdint>
-
 #include "job.hpp"
 
 namespace native {

@@ -28,18 +28,9 @@
 // can cost more than what is done with it, where a virtual machine has to get every page from its host.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "flat_bytes.hpp"
-#include "flat_job.hpp"
 #include "flat_merge.hpp"
-#include "flat_pairs.hpp"
 #include "flat_scan.hpp"
-#include "flat_text.hpp"
-#include "flat_threshold.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

@@ -1,16 +1,7 @@
 // The pairs of bytes: all born before the first merge, counted once, and given their lists in stages.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "flat_pairs.hpp"
-#include "flat_parallel.hpp"
-#include "flat_text.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

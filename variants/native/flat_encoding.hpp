@@ -1,17 +1,9 @@
 // Pieces of text to tokens: every inherited merge in its turn, everywhere, from left to right.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <functional>
-#include <utility>
-#include <vector>
 
 #include "flat_inherited.hpp"
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 
 namespace flat {
 

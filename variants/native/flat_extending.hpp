@@ -8,15 +8,7 @@
 // guessed from the first, and a wrong guess is noticed and mended as ever.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "flat_inherited.hpp"
-#include "flat_job.hpp"
 #include "flat_pieces.hpp"
-#include "flat_refusals.hpp"
 #include "flat_token_pairs.hpp"
 #include "flat.hpp"
 

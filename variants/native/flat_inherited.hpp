@@ -1,15 +1,8 @@
 // The merges that training goes on from: looked up by their pair, and where a text can be cut between them.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <string>
-#include <vector>
 
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {

@@ -1,9 +1,6 @@
 // What flat is asked to do, and what it answers.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "job.hpp"
 
 namespace flat {

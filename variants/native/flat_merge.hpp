@@ -1,16 +1,7 @@
 // One merge: replace the pair wherever it stands, and bring the counts and lists of all pairs beside it up to date.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "flat_pairs.hpp"
-#include "flat_text.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

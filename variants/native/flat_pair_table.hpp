@@ -1,11 +1,6 @@
 // Pairs by their tokens: for each its count and the list of the positions where it was born.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-#include "flat_memory.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {

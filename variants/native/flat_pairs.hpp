@@ -1,17 +1,9 @@
 // The pairs that are kept: table, lists and queue in step with each other.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
-#include "flat_pair_table.hpp"
 #include "flat_queue.hpp"
 #include "flat_refusals.hpp"
 #include "flat_threshold.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

@@ -1,22 +1,12 @@
 // Pieces of a text that is still being read: equal ones are counted once, and of each only its tokens are kept.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "flat_encoding.hpp"
-#include "flat_inherited.hpp"
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "scanner_keys.hpp"
 #include "flat_text.hpp"
 

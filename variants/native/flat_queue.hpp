@@ -1,14 +1,7 @@
 // The queue of pairs by (count, tie-break).
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "flat_job.hpp"
 #include "flat_pair_table.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

@@ -1,13 +1,9 @@
 // Which pairs may not be merged when training goes on from inherited merges.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <unordered_set>
 
-#include "flat_job.hpp"
 #include "flat_tokens.hpp"
 
 namespace flat {

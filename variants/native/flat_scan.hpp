@@ -1,13 +1,7 @@
 // Counting the whole text again, if the threshold was too high.
 #pragma once
 
-#include <cstdint>
-
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "flat_pairs.hpp"
-#include "flat_text.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

@@ -2,11 +2,6 @@
 // position is found without knowing its word.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
 #include "flat_parallel.hpp"

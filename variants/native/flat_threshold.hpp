@@ -1,13 +1,6 @@
 // The count below which a pair need not be kept, because it will never be merged.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
 #include "flat_text.hpp"
 
 namespace flat {

@@ -1,22 +1,10 @@
 // The pairs of a text of tokens before its first merge: counted as far as they matter, and given their lists in stages.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
-#include <vector>
 
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
-#include "flat_pair_table.hpp"
 #include "flat_pairs.hpp"
-#include "flat_parallel.hpp"
-#include "flat_refusals.hpp"
-#include "flat_text.hpp"
-#include "flat_threshold.hpp"
-#include "flat_tokens.hpp"
 
 namespace flat {
 

@@ -1,12 +1,6 @@
 // The tokens learned so far: their bytes, their lengths, and which of two equally frequent pairs goes first.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <utility>
-#include <vector>
-
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
 
@@ -22,11 +16,6 @@ struct Bytes {
     const std::uint8_t* data;
     std::size_t size;
 };
-
-// GPT-2 shows 188 bytes as themselves, and Hugging Face numbers those first, then the other 68.
-inline bool shown_as_itself(unsigned byte) {
-    return (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || byte >= 174;
-}
 
 // The bytes of all tokens, in one buffer that grows at both ends; a token is a stretch of it. Bytes are added at the ends and
 // never changed, so a stretch spells the same for good. If the left half ends where the buffer ends, the token is that half

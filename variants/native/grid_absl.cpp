@@ -3,9 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/hash/hash.h>
 
-#include "grid_heap.hpp"
 #include "grid_module.hpp"
-#include "grid_scan.hpp"
 
 namespace grid {
 

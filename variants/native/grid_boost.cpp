@@ -1,11 +1,10 @@
 // The points over boost::unordered_flat_map (Boost 1.81 or later); none where Boost was absent when this was compiled.
 // To compile another, add a line.
+#include "grid_module.hpp"
+
 #if __has_include(<boost/unordered/unordered_flat_map.hpp>)
 #define BOOST_IS_HERE
 #include <boost/unordered/unordered_flat_map.hpp>
-
-#include "grid_heap.hpp"
-#include "grid_scan.hpp"
 
 namespace grid {
 
@@ -17,8 +16,6 @@ struct boost_map {
 
 }  // namespace grid
 #endif
-
-#include "grid_module.hpp"
 
 using namespace grid;
 

@@ -1,13 +1,9 @@
-// What a point of the grid is asked to do and what it answers.
+// What a point of the grid is asked to do, the words it trains on, and what it answers.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "grid_hash.hpp"
+#include "grid_containers.hpp"
 #include "job.hpp"
 
 namespace grid {
@@ -35,35 +31,82 @@ struct Options {
 struct Table {
     std::vector<std::vector<Token>> words;
     std::vector<std::int64_t> weights;
-    // Where whoever passes the words has counted and indexed the pairs as well.
+    // If whoever passes the words has counted and indexed the pairs as well.
     bool indexed = false;
     std::vector<std::pair<PairKey, std::int64_t>> pair_counts;
     std::vector<std::pair<PairKey, std::vector<std::uint32_t>>> holders;
 };
 
 struct Tallies {
-    std::uint64_t pair_updates = 0;
-    std::uint64_t positions_visited = 0;
-    std::uint64_t words_rewritten = 0;
-    std::uint64_t pairs_scanned = 0;
-    std::uint64_t pairs_copied = 0;
-    std::uint64_t heap_pushes = 0;
-    std::uint64_t heap_pops = 0;
-    std::uint64_t stale_pops = 0;
+    std::uint64_t pair_updates = 0, positions_visited = 0, words_rewritten = 0;
+    std::uint64_t pairs_scanned = 0, pairs_copied = 0;              // by scans
+    std::uint64_t heap_pushes = 0, heap_pops = 0, stale_pops = 0;   // by heaps
 };
 
 struct Answer : Training {
     Tallies tallies;
 };
 
+// What can be called: the names of the five policies, and the loop with them in it.
+struct Member {
+    const char* hash_map;
+    const char* hash;
+    const char* index;
+    const char* maximum;
+    const char* update;
+    void (*learn)(Table&, const Options&, Answer&, Watch&);
+};
+
 // What a module's points are handed over under: another name if it was compiled with other types than those here. So a module
 // that may be absent, and whose last build failed, is refused and not called. Count `version` up if only a meaning changes.
 inline const char* capsule_name() {
-    constexpr int version = 1;
+    constexpr int version = 2;
     static const std::string name = "variants.native.grid.members " + std::to_string(version) + " " +
                                     std::to_string(sizeof(Options)) + " " + std::to_string(sizeof(Answer)) + " " +
                                     std::to_string(sizeof(Table)) + " " + std::to_string(sizeof(Watch));
     return name.c_str();
 }
+
+// The tokens learned so far, as byte strings, and which of two equally frequent pairs goes first.
+class Vocabulary {
+  public:
+    explicit Vocabulary(TieBreak tie_break) : tie_break_(tie_break) {
+        Token shown = 0, hidden = 188;
+        for (unsigned byte = 0; byte < first_merge; ++byte) {
+            tokens_.push_back(std::string(1, static_cast<char>(byte)));
+            const Token place = shown_as_itself(byte) ? shown++ : hidden++;
+            numbers_.push_back(tie_break == TieBreak::huggingface ? place : byte);
+        }
+    }
+
+    // Learns the merge of a pair and returns the new token's id.
+    Token add(PairKey pair) {
+        const Token id = static_cast<Token>(tokens_.size());
+        numbers_.push_back(id);
+        tokens_.push_back(tokens_[left_of(pair)] + tokens_[right_of(pair)]);
+        return id;
+    }
+
+    // Whether `one` is merged before `other` if both are equally frequent: a strict order.
+    bool before(PairKey one, PairKey other) const {
+        const int left = preference(left_of(one), left_of(other));
+        return left ? left > 0 : preference(right_of(one), right_of(other)) > 0;
+    }
+
+  private:
+    // Positive if the pair with `one` goes first. std::string compares its characters as unsigned.
+    int preference(Token one, Token other) const {
+        if (one == other) return 0;
+        switch (tie_break_) {
+            case TieBreak::greatest_bytes: return tokens_[one].compare(tokens_[other]);
+            case TieBreak::smallest_bytes: return tokens_[other].compare(tokens_[one]);
+            default: return numbers_[one] < numbers_[other] ? 1 : -1;
+        }
+    }
+
+    TieBreak tie_break_;
+    std::vector<std::string> tokens_;
+    std::vector<Token> numbers_;
+};
 
 }  // namespace grid

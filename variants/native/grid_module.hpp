@@ -1,6 +1,4 @@
-// A Python module that holds the points compiled into it and nothing else; _grid.pyx calls them.
-//
-// There is one for each library that may be absent, so that the others are built without it.
+// A Python module that holds the points compiled into it and nothing else, one for each library that may be absent.
 #pragma once
 
 #include <Python.h>

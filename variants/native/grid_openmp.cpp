@@ -1,5 +1,4 @@
 // The points that scan with OpenMP. To compile another, add a line.
-#include "grid_maps.hpp"
 #include "grid_module.hpp"
 #include "grid_openmp.hpp"
 

@@ -3,11 +3,7 @@
 
 #include <omp.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "grid_scan.hpp"
+#include "grid_maxima.hpp"
 
 namespace grid {
 
@@ -34,18 +30,22 @@ struct alignas(128) Slot {
 };
 
 template <class Map, class Hash>
-class ParallelScan : public Scan<typename Map::template map<std::int64_t, Hash>> {
+class ParallelScan : public Maximum<Map, Hash> {
   public:
-    using Counts = typename Map::template map<std::int64_t, Hash>;
     ParallelScan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
-        : Scan<Counts>(options, vocabulary, tallies), threads_(static_cast<int>(options.threads)), schedule_(options) {}
+        : Maximum<Map, Hash>(options, vocabulary, tallies),
+          threads_(static_cast<int>(options.threads)),
+          schedule_(options) {}
 
   protected:
-    void look(const Counts& counts, std::size_t cell, Best& best) const {
+    void begin_scan(const Counts<Map, Hash>& counts) {
+        this->best_ = Best();
+        this->tallies_.pairs_scanned += counts.size();
+    }
+    void look(const Counts<Map, Hash>& counts, std::size_t cell, Best& best) const {
         Map::visit(counts, cell,
                    [&](PairKey pair, std::int64_t count) { best.consider(pair, count, this->vocabulary_); });
     }
-
     void meet(const Best& other) {
         if (other.count) this->best_.consider(other.pair, other.count, this->vocabulary_);
     }
@@ -57,78 +57,74 @@ class ParallelScan : public Scan<typename Map::template map<std::int64_t, Hash>>
 };
 
 // Every thread an equal share, the answers under a lock.
-struct openmp_lock {
+template <class Map, class Hash, class Sets>
+class openmp_lock : public ParallelScan<Map, Hash> {
+  public:
     static constexpr const char* name = "openmp_lock";
+    openmp_lock(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
+        : ParallelScan<Map, Hash>(options, vocabulary, tallies) {
+        omp_init_lock(&lock_);
+    }
+    ~openmp_lock() { omp_destroy_lock(&lock_); }
 
-    template <class Map, class Hash, class Index>
-    class maximum : public ParallelScan<Map, Hash> {
-      public:
-        using typename ParallelScan<Map, Hash>::Counts;
-        maximum(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
-            : ParallelScan<Map, Hash>(options, vocabulary, tallies) {
-            omp_init_lock(&lock_);
-        }
-        ~maximum() { omp_destroy_lock(&lock_); }
-
-        void find(const Counts& counts) {
-            this->best_ = Best();
-            this->tallies_.pairs_scanned += counts.size();
-            const std::size_t cells = Map::cells(counts);
+    void find(const Counts<Map, Hash>& counts) {
+        this->begin_scan(counts);
+        const std::size_t cells = Map::cells(counts);
 #pragma omp parallel num_threads(this->threads_)
-            {
-                const std::size_t parts = static_cast<std::size_t>(omp_get_num_threads());
-                const std::size_t part = static_cast<std::size_t>(omp_get_thread_num());
-                Best best;
-                for (std::size_t cell = cells * part / parts; cell < cells * (part + 1) / parts; ++cell)
-                    this->look(counts, cell, best);
-                omp_set_lock(&lock_);
-                this->meet(best);
-                omp_unset_lock(&lock_);
-            }
+        {
+            const std::size_t parts = static_cast<std::size_t>(omp_get_num_threads());
+            const std::size_t part = static_cast<std::size_t>(omp_get_thread_num());
+            Best best;
+            for (std::size_t cell = cells * part / parts; cell < cells * (part + 1) / parts; ++cell)
+                this->look(counts, cell, best);
+            omp_set_lock(&lock_);
+            this->meet(best);
+            omp_unset_lock(&lock_);
         }
+    }
 
-      private:
-        omp_lock_t lock_;
-    };
+  private:
+    omp_lock_t lock_;
 };
 
 // Shares by the schedule asked for, the answers in a critical section.
-struct openmp_critical {
+template <class Map, class Hash, class Sets>
+class openmp_critical : public ParallelScan<Map, Hash> {
+  public:
     static constexpr const char* name = "openmp_critical";
+    using ParallelScan<Map, Hash>::ParallelScan;
 
-    template <class Map, class Hash, class Index>
-    class maximum : public ParallelScan<Map, Hash> {
-      public:
-        using typename ParallelScan<Map, Hash>::Counts;
-        using ParallelScan<Map, Hash>::ParallelScan;
-
-        void find(const Counts& counts) {
-            this->best_ = Best();
-            this->tallies_.pairs_scanned += counts.size();
-            const std::size_t cells = Map::cells(counts);
+    void find(const Counts<Map, Hash>& counts) {
+        this->begin_scan(counts);
+        const std::size_t cells = Map::cells(counts);
 #pragma omp parallel num_threads(this->threads_)
-            {
-                Best best;
+        {
+            Best best;
 #pragma omp for schedule(runtime) nowait
-                for (std::size_t cell = 0; cell < cells; ++cell) this->look(counts, cell, best);
+            for (std::size_t cell = 0; cell < cells; ++cell) this->look(counts, cell, best);
 #pragma omp critical(grid_maximum)
-                this->meet(best);
-            }
+            this->meet(best);
         }
-    };
+    }
 };
 
-// The caller's part of a scan by slots: what all threads found, compared by one.
-template <class Map, class Hash>
-class SlotScan : public ParallelScan<Map, Hash> {
+// A padded slot for each thread, and nobody waits for a turn: what all threads found is compared by one.
+template <class Map, class Hash, class Sets>
+class openmp_slots : public ParallelScan<Map, Hash> {
   public:
-    using typename ParallelScan<Map, Hash>::Counts;
-    SlotScan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
+    static constexpr const char* name = "openmp_slots";
+    openmp_slots(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
         : ParallelScan<Map, Hash>(options, vocabulary, tallies), slots_(options.threads) {}
+
+    void find(const Counts<Map, Hash>& counts) {
+#pragma omp parallel num_threads(this->threads_)
+        this->look_at_share(counts);
+        this->compare_slots(counts);
+    }
 
   protected:
     // Called by every thread of a team; returns when all have looked.
-    void look_at_share(const Counts& counts) {
+    void look_at_share(const Counts<Map, Hash>& counts) {
         Best best;
         const std::size_t cells = Map::cells(counts);
 #pragma omp for schedule(runtime) nowait
@@ -137,9 +133,8 @@ class SlotScan : public ParallelScan<Map, Hash> {
 #pragma omp barrier
     }
 
-    void compare_slots(const Counts& counts) {
-        this->best_ = Best();
-        this->tallies_.pairs_scanned += counts.size();
+    void compare_slots(const Counts<Map, Hash>& counts) {
+        this->begin_scan(counts);
         for (Slot& slot : slots_) {
             this->meet(slot.best);
             slot.best = Best();   // the next team may be smaller
@@ -148,24 +143,6 @@ class SlotScan : public ParallelScan<Map, Hash> {
 
   private:
     std::vector<Slot> slots_;
-};
-
-// A padded slot for each thread, and nobody waits for a turn.
-struct openmp_slots {
-    static constexpr const char* name = "openmp_slots";
-
-    template <class Map, class Hash, class Index>
-    class maximum : public SlotScan<Map, Hash> {
-      public:
-        using typename SlotScan<Map, Hash>::Counts;
-        using SlotScan<Map, Hash>::SlotScan;
-
-        void find(const Counts& counts) {
-#pragma omp parallel num_threads(this->threads_)
-            this->look_at_share(counts);
-            this->compare_slots(counts);
-        }
-    };
 };
 
 // One team for the whole training; what is not scanning is done by the thread that called.
@@ -184,21 +161,17 @@ struct StandingTeam {
 };
 
 // Slots, with the parallel region round the whole loop, so that no team is gathered for each merge.
-struct openmp_region {
+template <class Map, class Hash, class Sets>
+class openmp_region : public openmp_slots<Map, Hash, Sets> {
+  public:
     static constexpr const char* name = "openmp_region";
+    using Team = StandingTeam;
+    using openmp_slots<Map, Hash, Sets>::openmp_slots;
 
-    template <class Map, class Hash, class Index>
-    class maximum : public SlotScan<Map, Hash> {
-      public:
-        using Team = StandingTeam;
-        using typename SlotScan<Map, Hash>::Counts;
-        using SlotScan<Map, Hash>::SlotScan;
-
-        void find(const Counts& counts) {
-            this->look_at_share(counts);
-            Team::alone([&] { this->compare_slots(counts); });
-        }
-    };
+    void find(const Counts<Map, Hash>& counts) {
+        this->look_at_share(counts);
+        Team::alone([&] { this->compare_slots(counts); });
+    }
 };
 
 }  // namespace grid

@@ -1,25 +1,19 @@
 // A point of the grid: the loop, written once, with a map, a hash, an index, a maximum and an update put in.
 #pragma once
 
-#include <cstdint>
 #include <exception>
-#include <vector>
 
-#include "grid_job.hpp"
-#include "grid_scan.hpp"
-#include "grid_state.hpp"
-#include "grid_update.hpp"
-#include "grid_vocabulary.hpp"
+#include "grid_maxima.hpp"
+#include "grid_updates.hpp"
 
 namespace grid {
 
 // Learns merges into `answer`. Empties the table.
 template <class Map, class Hash, class Sets, class Maximum, class Update>
 void learn(Table& table, const Options& options, Answer& answer, Watch& watch) {
-    using maximum_type = typename Maximum::template maximum<Map, Hash, Sets>;
     Vocabulary vocabulary(options.tie_break);
     State<Map, Hash, Sets> state(table, options, answer.tallies, watch);
-    maximum_type maximum(options, vocabulary, answer.tallies);
+    Maximum maximum(options, vocabulary, answer.tallies);
     maximum.begin(state.counts, watch);
     watch.lap(init);
 
@@ -36,10 +30,10 @@ void learn(Table& table, const Options& options, Answer& answer, Watch& watch) {
     };
     bool finished = options.num_merges == 0;
     std::exception_ptr thrown;   // nothing may be thrown out of a team of threads
-    maximum_type::Team::together(options.threads, [&] {
+    Maximum::Team::together(options.threads, [&] {
         while (!finished) {
             maximum.find(state.counts);
-            maximum_type::Team::alone([&] {
+            Maximum::Team::alone([&] {
                 try {
                     finished = !merge_best();
                 } catch (...) {
@@ -49,23 +43,18 @@ void learn(Table& table, const Options& options, Answer& answer, Watch& watch) {
             });
         }
     });
+    const Tallies& of = answer.tallies;
+    answer.work = {{"words_rewritten", of.words_rewritten}, {"positions_visited", of.positions_visited},
+                   {"pair_updates", of.pair_updates}};
+    maximum.tell(answer.work);
     if (thrown) std::rethrow_exception(thrown);
 }
 
-// What can be called: the names of the five policies, and the loop with them in it.
-struct Member {
-    const char* hash_map;
-    const char* hash;
-    const char* index;
-    const char* maximum;
-    const char* update;
-    void (*learn)(Table&, const Options&, Answer&, Watch&);
-};
-
-template <class Map, class Hash, class Sets, class Maximum, class Update>
+template <class Map, class Hash, class Sets, template <class, class, class> class Maximum, class Update>
 struct Point {
     static Member member() {
-        return {Map::name, Hash::name, Sets::name, Maximum::name, Update::name, learn<Map, Hash, Sets, Maximum, Update>};
+        using Found = Maximum<Map, Hash, Sets>;
+        return {Map::name, Hash::name, Sets::name, Found::name, Update::name, learn<Map, Hash, Sets, Found, Update>};
     }
 };
 

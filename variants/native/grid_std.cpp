@@ -1,8 +1,5 @@
 // The points over std::unordered_map. To compile another, add a line.
-#include "grid_heap.hpp"
-#include "grid_maps.hpp"
 #include "grid_module.hpp"
-#include "grid_scan.hpp"
 
 using namespace grid;
 

@@ -11,6 +11,11 @@ namespace native {
 
 enum class TieBreak : int { greatest_bytes, smallest_bytes, huggingface, raw_bytes };
 
+// GPT-2 shows 188 bytes as themselves, and Hugging Face numbers those first, then the other 68.
+inline bool shown_as_itself(unsigned byte) {
+    return (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || byte >= 174;
+}
+
 // The columns of WordCounts.
 struct Words {
     const std::uint8_t* bytes = nullptr;

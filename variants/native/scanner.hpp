@@ -5,25 +5,14 @@
 #pragma once
 
 #include <poll.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
-#include <cstring>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "scanner_cuts.hpp"
 #include "scanner_join.hpp"
 #include "scanner_paths.hpp"
-#include "scanner_words.hpp"
 #include "word_runs.hpp"
 
 namespace scanner {

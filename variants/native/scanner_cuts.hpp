@@ -1,12 +1,6 @@
 // Special tokens in the bytes, and where a text may be cut.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "scanner_patterns.hpp"
 
 namespace scanner {

@@ -6,15 +6,10 @@
 // the order of their hashes would fill one end of it and leave ever longer runs there.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "scanner_words.hpp"
 

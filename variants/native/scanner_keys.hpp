@@ -3,10 +3,6 @@
 // The hash is seeded anew for every run: nobody can write a text whose words collide.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
 #include "scanner_classes.hpp"
 
 namespace scanner {

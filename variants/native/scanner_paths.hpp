@@ -2,7 +2,6 @@
 #pragma once
 
 #include "scanner_neon.hpp"
-#include "scanner_patterns.hpp"
 #include "scanner_vectors.hpp"
 
 namespace scanner {

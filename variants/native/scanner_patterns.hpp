@@ -3,12 +3,6 @@
 // Each function pushes the starts of the pre-tokens of text[from:to], a text of its own: nothing precedes or follows it.
 #pragma once
 
-#include <cstddef>
-#include <cstring>
-#include <stdexcept>
-#include <string>
-
-#include "scanner_classes.hpp"
 #include "scanner_words.hpp"
 
 namespace scanner {

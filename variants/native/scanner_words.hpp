@@ -4,13 +4,7 @@
 // bytes are compared in the column. What the table has counted is what WordCounts shows, without a copy.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "scanner_columns.hpp"
 #include "scanner_keys.hpp"

@@ -1,14 +1,79 @@
-// What a merge changes: every pair of an affected word, or only those next to the merge.
+// What is kept from merge to merge, and what a merge changes: every pair of an affected word, or only those next to the merge.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
-#include "grid_state.hpp"
+#include "grid_job.hpp"
 
 namespace grid {
+
+// The words as ids, the count of every pair, and the words that hold each pair.
+template <class Map, class Hash, class Sets>
+struct State {
+    using PairSet = typename Sets::template set<PairKey, Hash>;
+
+    State(Table& table, const Options& options, Tallies& tallies, Watch& watch)
+        : words(std::move(table.words)),
+          weights(std::move(table.weights)),
+          options(options),
+          tallies(tallies),
+          watch(watch) {
+        if (table.indexed) {
+            for (const auto& [pair, count] : table.pair_counts) counts[pair] = count;
+            for (const auto& [pair, holders] : table.holders)
+                for (const WordNumber word : holders) index.add(pair, word);
+        }
+        for (std::size_t word = 0; word < words.size(); ++word) {
+            if (!table.indexed) {
+                for (std::size_t at = 0; at + 1 < words[word].size(); ++at) {
+                    const PairKey pair = pair_at(words[word], at);
+                    counts[pair] += weights[word];
+                    index.add(pair, static_cast<WordNumber>(word));
+                }
+            }
+            tallies.positions_visited += words[word].size();
+            tallies.pair_updates += words[word].size() - 1;
+            watch.worked(words[word].size(), init);
+        }
+    }
+
+    static PairKey pair_at(const std::vector<Token>& word, std::size_t at) { return key_of(word[at], word[at + 1]); }
+
+    // Adds to a pair's count; a pair that then occurs nowhere is forgotten. Returns whether it was.
+    bool change(PairKey pair, std::int64_t amount) {
+        if (options.reuse_returned) {
+            if ((counts[pair] += amount) != 0) return false;
+        } else {
+            counts[pair] += amount;
+            if (counts[pair] != 0) return false;
+        }
+        counts.erase(pair);
+        index.forget(pair);
+        return true;
+    }
+
+    std::vector<std::vector<Token>> words;
+    std::vector<std::int64_t> weights;
+    Counts<Map, Hash> counts;
+    typename Sets::template index<Hash> index;
+    const Options& options;
+    Tallies& tallies;
+    Watch& watch;
+};
+
+// Writes [begin, end) of a word to `rewritten`, with every occurrence of `pair` replaced, left to right.
+inline void replace_pair(const std::vector<Token>& word, std::size_t begin, std::size_t end, PairKey pair, Token token,
+                         std::vector<Token>& rewritten) {
+    rewritten.clear();
+    for (std::size_t at = begin; at < end; ++at) {
+        if (at + 1 < end && key_of(word[at], word[at + 1]) == pair) {
+            rewritten.push_back(token);
+            ++at;
+        } else {
+            rewritten.push_back(word[at]);
+        }
+    }
+}
 
 // Subtracts all old pairs of an affected word, rewrites it, and adds all its new pairs.
 struct coarse {
@@ -57,8 +122,7 @@ struct fine_grained {
 
     template <class State, class Maximum>
     static void merge(State& state, PairKey pair, Token token, Maximum& maximum) {
-        using Changes = typename State::HashMap::template map<std::int64_t, typename State::HashOfPairs>;
-        Changes changes;
+        decltype(state.counts) changes;
         std::vector<Token> rewritten;
         std::uint64_t visited = 0, updates = 0, affected = 0;
         for (const WordNumber number : state.index.take(pair)) {
