@@ -1,22 +1,27 @@
 """The contract between the algorithms and whoever runs them: plain data, two callables, one meter.
 
 A word counter turns a corpus into word counts, a trainer turns word counts into merges. Both are plain functions; no
-base class, no state between calls. This file imports nothing of ours and keeps to Python 3.9's standard library, so
+base class, no state between calls. This file and the three that it shows keep to Python 3.9's standard library, so
 that a measuring process starts at once and PyPy runs the same files.
 """
 
 from __future__ import annotations
 
-import enum
-import sys
 import time
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Protocol
+from typing import Callable, Protocol
 
-Merge = tuple[bytes, bytes]
-"""One learned merge: the left and the right token's bytes."""
+from variants.merges import Merge, Merges
+from variants.tie_breaks import GPT2_CHARACTERS, GREATEST_BYTES, TieBreak, inverted
+from variants.word_counts import LARGEST_COUNT, WordCounts
+
+__all__ = [
+    "COUNTING_PHASES", "GPT2_CHARACTERS", "GPT2_LINES_PATTERN", "GPT2_PATTERN", "GREATEST_BYTES", "LARGEST_COUNT",
+    "NULL_METER", "PHASES", "TRAINING_PHASES", "Corpus", "Extender", "FileTrainer", "InvalidText", "LeftOut", "Merge",
+    "Merges", "Meter", "NullMeter", "Pair", "TieBreak", "Trainer", "Unavailable", "Veto", "WordCounter", "WordCounts",
+    "inverted", "vocab_of",
+]  # fmt: skip
 
 Veto = Callable[[bytes, bytes], bool]
 """Whether the pair with these two halves may never be merged; it is told their bytes and nothing else."""
@@ -25,105 +30,9 @@ Pair = tuple[int, int]
 """Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
 
 
-class Merges(Sequence[Merge]):
-    """Merges as pairs of token ids, spelled when they are looked at.
-
-    A list of bytes can be far larger than what was learned: in one long word a token may grow to the end of the word,
-    and the list spells every stage of it. `ids` holds the ids of all pairs in order, as uint32. A trainer may append.
-
-    >>> merges = Merges(array("I", [97, 98, 256, 99]))
-    >>> merges[1], len(merges), merges == [(b"a", b"b"), (b"ab", b"c")]
-    ((b'ab', b'c'), 2, True)
-    """
-
-    __slots__ = ("_backwards", "_onwards", "_tokens", "ids")
-
-    LONG = 256
-    """Tokens of more bytes are not held one by one."""
-
-    def __init__(self, ids: array[int] | None = None) -> None:
-        self.ids = array("I") if ids is None else ids
-        # By id, the bytes of a short token, or the place of a long one in one of two buffers; the second holds bytes
-        # from the last to the first. Buffers only grow. So a token that grows at one end is spelled once.
-        self._tokens: list[Any] = [bytes((byte,)) for byte in range(256)]
-        self._onwards, self._backwards = bytearray(), bytearray()
-
-    def __len__(self) -> int:
-        return len(self.ids) // 2
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
-        self._spell(place)
-        return self._token(self.ids[2 * place]), self._token(self.ids[2 * place + 1])
-
-    def __iter__(self) -> Iterator[Merge]:
-        number = len(self)
-        self._spell(number)
-        halves = map(
-            self._token if self._onwards or self._backwards else self._tokens.__getitem__, self.ids[: 2 * number]
-        )
-        return zip(halves, halves)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Merges) and self.ids == other.ids:
-            return True
-        if not isinstance(other, (Merges, list)):
-            return NotImplemented
-        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> Any:
-        return Merges, (self.ids,)
-
-    def __repr__(self) -> str:
-        return f"<Merges: {len(self)}>"
-
-    def _token(self, token_id: int) -> bytes:
-        return self._bytes(self._tokens[token_id])
-
-    def _bytes(self, token: bytes | slice) -> bytes:
-        if isinstance(token, bytes):
-            return token
-        return bytes((self._onwards if token.step > 0 else self._backwards)[token])
-
-    def _spell(self, number: int) -> None:
-        """Spell the tokens of the first `number` merges."""
-        tokens, long = self._tokens, self.LONG
-        halves = iter(self.ids[2 * (len(tokens) - 256) : 2 * number])
-        for left_id, right_id in zip(halves, halves):
-            left, right = tokens[left_id], tokens[right_id]
-            if type(left) is bytes is type(right) and len(left) + len(right) <= long:
-                tokens.append(left + right)
-            else:
-                tokens.append(self._joined(left, right))
-
-    def _joined(self, left: Any, right: Any) -> slice:
-        """The place of a long token. Only what is new is spelled if a half is at the end of its buffer."""
-        onwards, backwards = self._onwards, self._backwards
-        if type(left) is slice and left.step > 0 and left.stop == len(onwards):
-            onwards += self._bytes(right)
-            return slice(left.start, len(onwards), 1)
-        if type(right) is slice and right.step < 0 and right.start == len(backwards) - 1:
-            backwards += self._bytes(left)[::-1]
-            return slice(len(backwards) - 1, right.stop, -1)
-        left, right = self._bytes(left), self._bytes(right)
-        if len(left) >= len(right):
-            start = len(onwards)
-            onwards += left + right
-            return slice(start, len(onwards), 1)
-        stop = len(backwards) - 1
-        backwards += (left + right)[::-1]
-        return slice(len(backwards) - 1, stop if stop >= 0 else None, -1)
-
-
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT2_LINES_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|[^\S\n]*\n|[^\S\n]+(?!\S)|[^\S\n]+"
 """The same on every line by itself."""
-
-LARGEST_COUNT = 2**63 - 1
 
 COUNTING_PHASES = ("read", "count")
 TRAINING_PHASES = ("convert", "init", "copy", "max", "update")
@@ -191,160 +100,6 @@ class Corpus:
     def replaces_errors(self) -> bool:
         """Whether invalid bytes become U+FFFD before anything else; what is not decoded cannot be invalid."""
         return self.errors == "replace" and self.pattern is not None
-
-
-class WordCounts(Mapping[bytes, int]):
-    """Distinct words with their counts, in columns: the layout of Arrow's large_binary.
-
-    `data` holds the words' bytes end to end (uint8), `offsets` one more int64 than there are words, so that word i is
-    `data[offsets[i]:offsets[i + 1]]`, and `counts` one uint64 a word. All three are memoryviews, over memory or over a
-    mapped file, and compiled trainers take them without a copy. To Python it reads as a mapping from bytes to int.
-
-    >>> counts = WordCounts.from_items([(b"low", 5), (b"er", 2), (b"low", 1)])
-    >>> dict(counts)
-    {b'low': 6, b'er': 2}
-    >>> bytes(counts.data), list(counts.offsets), list(counts.counts)
-    (b'lower', [0, 3, 5], [6, 2])
-    """
-
-    __slots__ = ("_index", "counts", "data", "offsets")
-
-    def __init__(self, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
-        if (data.format, offsets.format, counts.format) != ("B", "q", "Q"):
-            raise ValueError(
-                f"word counts need columns of formats B, q, Q, not {data.format}, {offsets.format}, {counts.format}"
-            )
-        if len(offsets) != len(counts) + 1:
-            raise ValueError(f"{len(counts)} counts need {len(counts) + 1} offsets, not {len(offsets)}")
-        self.data = data
-        self.offsets = offsets
-        self.counts = counts
-        self._index: dict[bytes, int] | None = None
-
-    @classmethod
-    def from_items(cls, items: Iterable[tuple[bytes, int]]) -> WordCounts:
-        """Build the columns; a count of 0 is dropped, repeated words are summed, first occurrence gives the order.
-
-        Raises ValueError for a negative count, an empty word, or a table whose pair counts could pass 2**63 - 1.
-        """
-        summed: dict[bytes, int] = {}
-        for word, count in items:
-            if count < 0:
-                raise ValueError(f"word {word!r} has the negative count {count}; counts are 1 or more")
-            if not word:
-                raise ValueError("a word of no bytes cannot be counted; leave it out")
-            if count:
-                summed[word] = summed.get(word, 0) + count
-        # The largest any pair's count can become, and with it every sum a trainer makes.
-        adjacent = sum(count * (len(word) - 1) for word, count in summed.items())
-        if adjacent > LARGEST_COUNT or any(count > LARGEST_COUNT for count in summed.values()):
-            raise ValueError(
-                f"the words hold {adjacent} adjacent positions by weight, more than 2**63 - 1; divide the counts"
-            )
-        return cls.from_columns(summed.keys(), summed.values())
-
-    @classmethod
-    def from_columns(cls, words: Iterable[bytes], counts: Iterable[int]) -> WordCounts:
-        """Build from distinct words and their counts in the same order, unchecked: for counters, which know."""
-        listed = list(words)
-        offsets = array("q", [0])
-        position = 0
-        for word in listed:
-            position += len(word)
-            offsets.append(position)
-        columns = memoryview(b"".join(listed)), memoryview(offsets), memoryview(array("Q", counts))
-        return cls(columns[0], columns[1].toreadonly(), columns[2].toreadonly())
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __iter__(self) -> Iterator[bytes]:
-        data, start = self.data, 0
-        for stop in self.offsets[1:]:
-            yield bytes(data[start:stop])
-            start = stop
-
-    def __getitem__(self, word: bytes) -> int:
-        if self._index is None:
-            self._index = {word: index for index, word in enumerate(self)}
-        return int(self.counts[self._index[word]])
-
-    def values(self) -> Any:
-        """The counts in the words' order, without making the words."""
-        return self.counts.tolist()
-
-    def items(self) -> Any:
-        """(word, count) in order, without a look-up per word."""
-        return zip(self, self.counts.tolist())
-
-    def __repr__(self) -> str:
-        return f"<WordCounts: {len(self)} words, {len(self.data)} bytes>"
-
-
-def _gpt2_characters() -> tuple[str, ...]:
-    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = iter(range(256, 512))
-    return tuple(chr(byte if byte in shown else next(others)) for byte in range(256))
-
-
-GPT2_CHARACTERS = _gpt2_characters()
-"""GPT-2's visible character for each byte: 188 stand for themselves, the other 68 are U+0100 and up, in byte order."""
-
-# Hugging Face numbers bytes in the order of these characters.
-_HUGGINGFACE_ID = {byte: place for place, byte in enumerate(sorted(range(256), key=GPT2_CHARACTERS.__getitem__))}
-
-_INVERTED = bytes(255 - byte for byte in range(256))
-
-
-def inverted(token: bytes) -> str:
-    """A key that sorts the other way round than the bytes do, a prefix after the longer string.
-
-    The terminator, above every inverted byte, is what puts the prefix last; a bare translation would not. It turns
-    Python's min-heap into a max-heap over bytes without private functions (see heap.py).
-
-    >>> sorted([b"a", b"ab", b"b"], key=inverted)
-    [b'b', b'ab', b'a']
-    """
-    return token.translate(_INVERTED).decode("latin-1") + "\u0100"
-
-
-class TieBreak(enum.Enum):
-    """Which of several equally frequent pairs is merged first. The first is the definition, the others are peers'."""
-
-    GREATEST_BYTES = "greatest_bytes"
-    """The greatest (left bytes, right bytes): CS336's definition and ours."""
-    SMALLEST_BYTES = "smallest_bytes"
-    """The smallest (left bytes, right bytes): gigatoken's assembled bytes."""
-    HUGGINGFACE = "huggingface"
-    """The smallest (left id, right id), bytes numbered in the order of their GPT-2 characters."""
-    RAW_BYTES = "raw_bytes"
-    """The smallest (left id, right id), bytes are their own ids: rustbpe."""
-
-    def key(self, token_id: int, token: bytes) -> Any:
-        """A value for each token such that among equal counts the greatest (left key, right key) is merged.
-
-        >>> [TieBreak("raw_bytes").key(97, b"a"), TieBreak("greatest_bytes").key(97, b"a")]
-        [-97, b'a']
-        """
-        if self is TieBreak.GREATEST_BYTES:
-            return token
-        if self is TieBreak.SMALLEST_BYTES:
-            return inverted(token)
-        return -self._number(token_id)
-
-    def reversed_key(self, token_id: int, token: bytes) -> Any:
-        """The same order upside down, for a min-heap: the smallest (left key, right key) is merged."""
-        if self is TieBreak.GREATEST_BYTES:
-            return inverted(token)
-        if self is TieBreak.SMALLEST_BYTES:
-            return token
-        return self._number(token_id)
-
-    def _number(self, token_id: int) -> int:
-        return _HUGGINGFACE_ID.get(token_id, token_id) if self is TieBreak.HUGGINGFACE else token_id
-
-
-GREATEST_BYTES = TieBreak.GREATEST_BYTES
 
 
 class Meter:
@@ -488,7 +243,3 @@ def vocab_of(merges: Sequence[Merge], special_tokens: Sequence[str] = ()) -> dic
     tokens += [token.encode() for token in special_tokens]
     tokens += [left + right for left, right in merges]
     return dict(enumerate(tokens))
-
-
-if sys.byteorder != "little":  # pragma: no cover
-    raise ImportError("word counts are kept as little-endian arrays; this machine is big-endian")
