@@ -96,7 +96,7 @@ def test_an_outside_trainer_changes_nobodys_look(other_registry: dict[str, Varia
     assert look_of("aardvark") not in before.values()
 
 
-def test_a_family_has_one_hue_and_a_crowd_of_it_still_differs(other_registry: dict[str, VariantCard]) -> None:
+def test_sixty_more_variants_still_differ(other_registry: dict[str, VariantCard]) -> None:
     from harness.results import colours
 
     for number in range(60):

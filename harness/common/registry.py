@@ -129,11 +129,17 @@ def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def variants() -> dict[str, VariantCard]:
-    """Every variant by name: by the series' parts and then by rank, outside trainers and other packages' last."""
+    """Every variant by name, in the order of the ladder, outside trainers and other packages' last."""
     own = [_variant(name, card) for name, card in cards("variant").items()]
-    own.sort(key=lambda card: (OUTSIDE in card.tags, card.part is None, card.part or 0, card.rank, card.name))
+    own.sort(key=_rung)
     by_name = {card.name: card for card in own}
     return by_name | {name: card for name, card in announced().items() if name not in by_name}
+
+
+def _rung(card: VariantCard) -> tuple[bool, bool, int, int, int, str]:
+    """Where a card is on the ladder; the parts of the series follow each other within a language."""
+    language = next((place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0)
+    return OUTSIDE in card.tags, card.part is None, language, card.part or 0, card.rank, card.name
 
 
 def variant(name: str) -> VariantCard | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from harness.common.comparison import MARGIN, Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, ratio_text, seconds_text
 from harness.results.chart import Axis, Band, Bar, Chart, Dots, Entry, Mark, Panel, Point, Text
-from harness.results.colours import FAINT, HUES, INK, Colour, Look, counter_look, look_of, phase_colour
+from harness.results.colours import FAINT, HUES, INK, OTHERS, OURS, Look, counter_look, look_of, phase_colour
 from harness.results.fields import AT_LEAST, ESTIMATED, MEASURED, PROVED, SIGNS, UNCONFIRMED, Time, time_of
 from harness.results.legend import Legend, failures, is_slower, join_names, threads_of
 from harness.results.rows import Row, measured_phases
@@ -21,8 +21,6 @@ from harness.results.where import corpus_language, grouped, one_task, panel_titl
 from harness.tokenizers.statistics import Figures
 
 MOST_PANELS = 9
-OURS = HUES[4]
-OTHERS = Colour("#aab2bb", "#606a75")
 ONE, MORE = "circle", "diamond"
 
 
@@ -151,55 +149,53 @@ def outcome_text(row: Row) -> str:
 
 def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds of every stage in the order in which they were invented, with the gain over the stage before."""
-    trainers = [row for row in rows if not row.counting_only]
-    groups = grouped(trainers) if trainers else []
     order = {name: place for place, name in enumerate(registry.variants())}
-    panels = []
-    for number, group in enumerate(groups):
-        stages = sorted((row for row in group if is_ours(row)), key=lambda row: order.get(row.name, len(order)))
-        if any(time_of(row, options.seconds).number for row in stages):
-            panels.append(_ladder_panel(stages, groups, options.seconds, number))
-    if not panels:
+    stages = [row for row in rows if not row.counting_only and is_ours(row)]
+    stages.sort(key=lambda row: order.get(row.name, len(order)))
+    times = {id(row): time_of(row, options.seconds) for row in stages}
+    groups = [
+        group for group in (grouped(stages) if stages else []) if any(times[id(row)].form in PROVED for row in group)
+    ]
+    if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
-    title = _compared_title(trainers) if len(groups) == 1 and options.seconds == "total" else ""
+    legend = Legend(stages)
     return Chart(
-        options.title or title or _ladder_title(trainers, groups, options.seconds),
-        Legend(trainers).caption() if len(groups) == 1 else _machine(trainers),
-        [
-            "N ×: as fast as the stage above.",
-            *failures(trainers, Legend(trainers).short_labels(), trainers),
-        ],
-        panels,
+        options.title or _ladder_title(groups, times, options.seconds),
+        legend.caption() if len(groups) == 1 else legend.caption()[-1:],
+        ["N ×: as fast as the stage above.", *failures(stages, legend.short_labels(), stages)],
+        [_ladder_panel(group, groups, times, number) for number, group in enumerate(groups)],
     )
-
-
-def _ladder_title(rows: Sequence[Row], groups: Sequence[Sequence[Row]], quantity: str) -> str:
-    timed = [row for row in rows if is_ours(row) and time_of(row, quantity).form in PROVED and not row.by_design]
-    timed.sort(key=lambda row: time_of(row, quantity).number or 0.0)
-    if len(groups) > 1 or len(timed) < 2:
-        return f"{_SPOKEN[quantity]} of every stage"
-    first, last = (time_of(timed[place], quantity).number or 1.0 for place in (0, -1))
-    times = f"{ratio_text(last / first)} times as fast"
-    return f"{_SPOKEN[quantity]}: from {seconds_text(last)} to {seconds_text(first)}, {times}"
 
 
 _SPOKEN = {"training": "Training", "total": "From the file to the merges", "cpu": "Processor time"}
 
 
-def _ladder_panel(stages: Sequence[Row], groups: Sequence[Sequence[Row]], quantity: str, number: int) -> Panel:
-    times = [time_of(row, quantity) for row in stages]
-    longest = max(time.number or 0.0 for time in times if time.form in PROVED)
+def _ladder_title(groups: Sequence[Sequence[Row]], times: Mapping[int, Time], quantity: str) -> str:
+    timed = [times[id(row)] for row in groups[0] if times[id(row)].form in PROVED and not row.by_design]
+    seconds = sorted(time.number or 0.0 for time in timed)
+    if len(groups) > 1 or len(seconds) < 2:
+        return f"{_SPOKEN[quantity]} seconds of every stage"
+    gain = f"{ratio_text(seconds[-1] / seconds[0])} times as fast"
+    return f"{_SPOKEN[quantity]}: from {seconds_text(seconds[-1])} to {seconds_text(seconds[0])}, {gain}"
+
+
+def _ladder_panel(
+    stages: Sequence[Row], groups: Sequence[Sequence[Row]], times: Mapping[int, Time], number: int
+) -> Panel:
+    longest = max(time.number or 0.0 for row in stages if (time := times[id(row)]).form in PROVED)
     labels, marks = Legend(stages).short_labels(), list[Mark]()
-    for place, (row, time) in enumerate(zip(stages, times, strict=True)):
+    before: Time | None = None
+    for place, row in enumerate(stages):
+        time = times[id(row)]
         if time.number is None:
             marks.append(Text(place, outcome_text(row), 0.0, colour=FAINT, italic=True))
-            continue
-        before = times[place - 1] if place else None
-        gain = f"  {ratio_text(before.number / time.number)} ×" if before is not None and before.number else ""
-        is_open, end = time.form not in PROVED, min(time.number, 1.12 * longest)
-        bar: dict[str, Any] = {"name": f"value-{number}-{place}", "hover": f"{labels[place]}: {time.text}"}
-        marks.append(Bar(place, 0.0, end, OURS, is_open, **bar))
-        marks.append(Text(place, f"{time.text}{gain}", end))
+        else:
+            gain = f"  {ratio_text(before.number / time.number)} ×" if before is not None and before.number else ""
+            text, end = time.text, min(time.number, 1.12 * longest)
+            bar: dict[str, Any] = {"name": f"value-{number}-{place}", "hover": f"{labels[place]}: {text}"}
+            marks.append(Bar(place, 0.0, end, OURS, time.form not in PROVED, **bar))
+            marks.append(Text(place, f"{text}{gain}", end))
+        before = time
     title = panel_title(stages, groups) if len(groups) > 1 else ""
     return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title)
 

@@ -100,6 +100,8 @@ def _counting(row: Row) -> float:
 
 def _bounds(row: Row, quantity: str, seconds: float) -> tuple[float | None, float | None]:
     """The shortest and the longest of several runs."""
+    if len(row.samples) < 2:
+        return None, None
     if quantity == "cpu":
         times = [sample.cpu_seconds for sample in row.samples]
     else:
