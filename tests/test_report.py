@@ -8,10 +8,9 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from measured import Record, measured, stopped, wrong
+from measured import Record, measured, stopped, stored, wrong
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
 from harness.records.load import read_records
@@ -127,11 +126,6 @@ def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
     assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
 
 
-def write(path: Path, *records: Any) -> str:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return str(path)
-
-
 @pytest.mark.parametrize(("name", "code"), [("sweep", OK), ("forms", MISMATCH)])
 def test_the_command_says_where_it_wrote(
     name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -145,13 +139,13 @@ def test_the_command_says_where_it_wrote(
 def test_two_sets_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [measured("flat", 1.0, block=block) for block in range(8)]
     slower = [measured("flat", 2.0, block=block) for block in range(8)]
-    left, right = write(tmp_path / "left.jsonl", *runs), write(tmp_path / "right.jsonl", *slower)
+    left, right = (str(stored(tmp_path / name, own)) for name, own in (("left.jsonl", runs), ("right.jsonl", slower)))
     output = str(tmp_path / "both.html")
     assert main(["--compare", left, right, "--output", output]) == OK
     text = text_of(Path(output).read_text())
     assert "2.00 (2.00 to 2.00)" in text
     assert f"{right} compared with {left}" in text
-    elsewhere = write(tmp_path / "else.jsonl", *({**record, "host": "another"} for record in slower))
+    elsewhere = str(stored(tmp_path / "else.jsonl", ({**record, "host": "another"} for record in slower)))
     assert main(["--compare", left, elsewhere, "--output", output]) == USAGE
     assert "unlike in host" in capsys.readouterr().err
     assert main(["--compare", left, elsewhere, "--unlike", "host", "--output", output]) == OK
