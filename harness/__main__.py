@@ -65,7 +65,7 @@ def command(arguments: Sequence[str]) -> int:
         if has_stages(composed):
             code = run_stages(arguments, composed, folder, show, console)
         else:
-            code = run_plan(plan_of(composed), folder, show, console)
+            code = run_plan(plan_of(composed, arguments), folder, show, console)
     return code
 
 

@@ -1,9 +1,8 @@
-"""An unfinished run is gone on with, whatever ended it: nothing is lost, and nothing is there twice."""
+"""The same command continues an interrupted run from its records: nothing measured is lost, and nothing is doubled."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -20,153 +19,263 @@ from workbench import (
     NAIVE,
     TESTS,
     cell_of,
-    first_fast,
     heed_signals,
     measuring,
     reading_of,
     settings_for,
+    unruly,
     wait_until,
 )
 
 from harness.common.registry import VariantCard
-from harness.records.file import Record
+from harness.records import __main__ as records_command
+from harness.records.file import FILE_NAME, Record, RecordFile
 from harness.records.load import read_records
-from harness.runs import journal, running, store
+from harness.results.rows import rows
+from harness.runs import running
 from harness.runs.cells import TrainCell
-from harness.runs.journal import UNFINISHED, Journal, plan_key
-from harness.runs.outcome import Block
+from harness.runs.resume import RUNNING, Block, held, pending, plan_key, without_folders
 from harness.runs.schedule import Run
-from harness.runs.settings import Preset
+from harness.runs.settings import Preset, Rule
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
 runs = itertools.count()
-OTHER_FAMILY = VariantCard("heap_again", "variants.heap:train", family="another")
+OTHER = VariantCard("heap_again", "variants.heap:train", family="another")
 
 
-class Stop(Exception):
-    """What ends a run in the middle, as kill -9 would: nothing is done about it."""
+class Killed(BaseException):
+    """What ends a run at a write, as kill -9 would: nothing is done about it."""
 
 
 def finished(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Run:
-    chosen = settings_for(folder, **settings)
-    with measuring(cells, chosen, folder / f"jobs{next(runs)}") as run:
+    with measuring(cells, settings_for(folder, **settings), folder / f"jobs{next(runs)}") as run:
         pass
     return run
 
 
-def interrupted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[TrainCell], after: int, **settings: Any
-) -> None:
-    """Measure so many trainers, then stop without recording anything, as kill -9 would."""
-    train = Run.train
-    begun = itertools.count()
+def killed_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[TrainCell], write: int, part: float, **settings: Any
+) -> bool:
+    """Run until a write, of which a part reaches the disk; False if the run finished before."""
+    append = RecordFile.append_bytes
+    writes = itertools.count()
 
-    def train_some(run: Run, cell: TrainCell, block: Block) -> Any:
-        if next(begun) == after:
-            raise Stop
-        return train(run, cell, block)
+    def fail(store: RecordFile, content: bytes) -> None:
+        if next(writes) == write:
+            append(store, content[: int(part * len(content))])
+            raise Killed
+        append(store, content)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "train", train_some)
-        patched.setattr(running, "append_once", lambda *_: None)
-        with pytest.raises(Stop):
+        patched.setattr(RecordFile, "append_bytes", fail)
+        try:
             finished(folder, cells, **settings)
+        except Killed:
+            return True
+    return False
 
 
 def stored(folder: Path) -> list[Record]:
-    return [each for each in read_records([folder / "results"]) if each["cell"] == "train"]
-
-
-def moments(records: Sequence[Record]) -> Counter[tuple[Any, ...]]:
-    return Counter((each["variant"], each["warm_up"], each["block"], each["block_whole"]) for each in records)
+    return [record for record in read_records([folder / "results"]) if record["cell"] == "train"]
 
 
 def three(folder: Path) -> list[TrainCell]:
     reading = reading_of(folder)
-    return [cell_of(reading, variant) for variant in (HEAP, NAIVE, OTHER_FAMILY)]
+    return [cell_of(reading, variant) for variant in (HEAP, NAIVE, OTHER)]
 
 
-# One block.
+# A kill at every write.
 
 
-@pytest.mark.parametrize("after", first_fast([1, 0, 2]))
-def test_a_single_block_goes_on_with_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+@pytest.mark.parametrize("part", [0.0, 0.5, 1.0], ids=["before", "within", "after"])
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_a_kill_at_any_write_loses_what_was_under_way_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, part: float
 ) -> None:
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, after)
-    assert stored(tmp_path) == []
-    trained: list[str] = []
+    trained: list[tuple[str, int]] = []
     train = Run.train
 
     def train_and_tell(run: Run, cell: TrainCell, block: Block) -> Any:
-        trained.append(cell.key())
+        trained.append((cell.variant.name, block.number))
         return train(run, cell, block)
 
     monkeypatch.setattr(Run, "train", train_and_tell)
-    run = finished(tmp_path, cells)
-    assert len(trained) == 3 - after
-    assert Counter(each["variant"] for each in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
-    assert {each["block_whole"] for each in stored(tmp_path)} == {after == 0}
-    assert {each["identity"]["kind"] for each in stored(tmp_path)} == {"identical"}
-    assert {each["run_id"] for each in stored(tmp_path)} == {run.run_id}
-    assert [each["cell"] for each in read_records([tmp_path / "results"])].count("count") == 1
-    assert not (tmp_path / "results" / UNFINISHED).exists()
+    for write in itertools.count():
+        folder = tmp_path / str(write)
+        folder.mkdir()
+        cells = three(folder)
+        was_killed = killed_at(folder, monkeypatch, cells, write, part, repeat=repeat)
+        before = len(trained)
+        if was_killed and '"kind":"end"' not in (folder / "results" / FILE_NAME).read_text():
+            finished(folder, cells, repeat=repeat)
+        whole = Counter((record["variant"], record["block"]) for record in stored(folder))
+        assert set(whole) == {(cell.variant.name, block) for cell in cells for block in range(repeat)}
+        if repeat == 1:
+            assert set(whole.values()) == {1}
+        else:  # the interrupted block is measured again as a whole, and what it had pairs with nothing
+            closed = Counter((one["variant"], one["block"]) for one in stored(folder) if one["block_whole"])
+            assert set(closed.values()) == {1}
+            assert sum(whole.values()) <= len(whole) + 2
+        assert {record["identity"]["kind"] for record in stored(folder)} == {"identical"}
+        assert len({record["run_id"] for record in stored(folder)}) == 1 or write == 0
+        assert not list((folder / "results").glob(f"{RUNNING}*"))
+        assert len(trained) - before <= 3 * repeat
+        if not was_killed:
+            assert write > 3 * repeat
+            return
+        trained.clear()
 
 
-def test_a_finished_plan_runs_anew(tmp_path: Path) -> None:
+def test_a_finished_run_starts_anew_and_so_does_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = three(tmp_path)
     first, second = finished(tmp_path, cells), finished(tmp_path, cells)
-    assert first.run_id != second.run_id
-    assert len(stored(tmp_path)) == 6
+    assert first.log.run_id != second.log.run_id
+    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
+    again = finished(tmp_path, cells, rerun=True)
+    assert sum(record["run_id"] == again.log.run_id for record in stored(tmp_path)) == 3
 
 
-def test_rerun_runs_anew_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_run_is_read_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert killed_at(tmp_path, monkeypatch, three(tmp_path), 2, 1.0)
+    assert [row.proved for row in rows(stored(tmp_path))] == [True, True]
+    assert records_command.main(["check", str(tmp_path / "results")]) == 0
+    assert "none broken" in capsys.readouterr().out
+
+
+def test_two_runs_of_a_plan_at_once_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 2)
-    run = finished(tmp_path, cells, rerun=True)
-    by_run = Counter(each["run_id"] == run.run_id for each in stored(tmp_path))
-    assert by_run == {True: 3, False: 2}
+    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
+    (unfinished,) = {record["run_id"] for record in stored(tmp_path)}
+    with held(tmp_path / "results", unfinished) as free:
+        assert free
+        beside = finished(tmp_path, cells)
+    assert beside.log.run_id != unfinished
+    assert finished(tmp_path, cells).log.run_id == unfinished
 
 
-# Several blocks.
+def test_words_that_are_gone_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = three(tmp_path)
+    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
+    monkeypatch.setenv("BPE_HARNESS_CACHE", str(tmp_path / "another"))
+    finished(tmp_path, cells)
+    assert Counter(record["variant"] for record in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
 
 
-@pytest.mark.slow
-def test_of_several_blocks_the_interrupted_one_is_measured_anew(
+# What is pending, by what there is.
+
+
+def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
+    """`0a! 1b` is cell a in block 0, which is whole, and b in block 1; `w` is warm-up, `t` was stopped."""
+    names = dict(zip("abc", (cell.key() for cell in cells), strict=True))
+    return [
+        {
+            "cell": "train",
+            "run_key": names[word[1]],
+            "block": int(word[0]),
+            "block_whole": "!" in word,
+            "warm_up": "w" in word,
+            "status": "timeout" if "t" in word else "ok",
+        }
+        for word in text.split()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repeat", "warm_up", "there", "missing", "block", "due"),
+    [
+        (1, 0, "", "", 0, "abc"),
+        (1, 0, "0b", "", 0, "ac"),
+        (1, 0, "0a 0b 0c", "", None, ""),
+        (1, 0, "0a 0b 0c", "b", 0, "b"),
+        (1, 0, "0a 0bt", "", 0, "c"),
+        (2, 0, "0a 0b", "", 0, "abc"),
+        (2, 0, "0a! 0b! 0c!", "", 1, "abc"),
+        (2, 0, "0a! 0b! 0c! 1a 1b", "", 1, "abc"),
+        (2, 0, "0a 0a! 0b! 0c! 1a! 1b! 1c!", "", None, ""),
+        (2, 0, "0a! 0bt! 0c!", "", 1, "ac"),
+        (2, 0, "0a! 0b! 0c!", "a", 0, "abc"),
+        (1, 1, "0aw! 0bw! 0cw!", "", 0, "abc"),
+        (1, 1, "0aw 0bw", "", 0, "abc"),
+        (2, 0, "0at 0bt 0ct", "", None, ""),
+    ],
+)
+def test_what_is_pending_follows_from_the_records(
+    tmp_path: Path, repeat: int, warm_up: int, there: str, missing: str, block: int | None, due: str
+) -> None:
+    cells = three(tmp_path)
+    settings = settings_for(tmp_path, repeat=repeat, measure=Preset("quick", warm_up=warm_up))
+    lost = {cell.key() for cell, name in zip(cells, "abc", strict=True) if name in missing}
+    found = pending(cells, settings, history(cells, there), lost)
+    if block is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found[0].number == block
+        assert [cell.key() for cell in found[1]] == [cells["abc".index(name)].key() for name in due]
+
+
+def test_blocks_go_on_until_a_ratio_is_precise(tmp_path: Path) -> None:
+    cells = three(tmp_path)
+    settings = settings_for(tmp_path, repeat=6, measure=Preset("precise", precision=Rule(0.05)))
+    whole = " ".join(f"{number}{name}!" for number in range(6) for name in "abc")
+    for spread, block in ((0.001, None), (0.2, 6)):
+        records = history(cells, whole)
+        for record in records:
+            total = 1.0 + spread * (record["block"] % 3 if record["run_key"] == cells[1].key() else 0)
+            record |= {"seconds": {"total": total}, "run_id": "one", "threads": 1, "cpu_seconds": total}
+        found = pending(cells, settings, records)
+        assert (None if found is None else found[0].number) == block
+
+
+# Tokenizers that are saved.
+
+
+def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = three(tmp_path)
-    paired = {"repeat": 2, "measure": Preset("paired", warm_up=1)}
-    interrupted(tmp_path, monkeypatch, cells, 7, **paired)  # warm-up and the first block whole, one of the second
-    finished(tmp_path, cells, **paired)
-    expected = Counter(
-        (variant, warm_up, block, True)
-        for variant in ("heap", "naive", "heap_again")
-        for warm_up, block in ((True, 0), (False, 0), (False, 1))
-    )
-    found = moments(stored(tmp_path))
-    assert found - expected == Counter(key for key in found if not key[3])
-    assert sum((found - expected).values()) == 1
-    assert expected - found == Counter()
+    plan = running.Plan(cells, settings_for(tmp_path, save=tmp_path / "saved"))
+    append = RecordFile.append_bytes
+    writes = itertools.count()
+
+    def kill_third(store: RecordFile, content: bytes) -> None:
+        append(store, content)
+        if next(writes) == 2:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordFile, "append_bytes", kill_third)
+        with pytest.raises(Killed):
+            running.records_of(plan, tmp_path / "jobs")
+    names = sorted(path.name for path in (tmp_path / "saved").iterdir())
+    assert len(names) == 2
+    (tmp_path / "saved" / names[0]).rename(tmp_path / "elsewhere")
+    running.records_of(plan, tmp_path / "jobs2")
+    assert len(list((tmp_path / "saved").iterdir())) == 3
+    assert sorted(Counter(record["variant"] for record in stored(tmp_path)).values()) == [1, 1, 2]
+    assert (tmp_path / "saved" / names[0] / "merges.txt").read_bytes() == (
+        tmp_path / "elsewhere" / "merges.txt"
+    ).read_bytes()
 
 
-@pytest.mark.slow
-def test_each_block_has_the_order_it_would_have_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    again = [VariantCard(name, "variants.heap:train", family=name) for name in ("once_more", "and_again")]
-    cells = [*three(tmp_path), *(cell_of(reading_of(tmp_path), variant) for variant in again)]
-    whole = finished(tmp_path, cells, repeat=2)
-    (tmp_path / "again").mkdir()
-    settings = {"repeat": 2, "results": tmp_path / "again"}
-    interrupted(tmp_path, monkeypatch, cells, 7, **settings)
-    continued = finished(tmp_path, cells, **settings)
+# What lies where a trainer can read it.
 
-    def order(run: Run) -> list[str]:
-        second = [each for each in run.trained if each.block == Block(1) and not each.cut_short]
-        return [each.cell.key() for each in second]
 
-    assert order(whole) == order(continued)
-    assert len(order(whole)) == 5
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
+) -> None:
+    """The attack: a trainer that looks for those of the one before it, in results, temporary folders and /proc."""
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("UNRULY_SEARCH", str(tmp_path))
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))]
+    finished(tmp_path, cells, repeat=repeat)
+    searched = [record for record in stored(tmp_path) if record["variant"] == "searches_for_merges"]
+    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", 0)] * repeat
+    assert all(record["tallies"]["searched"] > 3 for record in searched)
 
 
 # What is the same plan.
@@ -214,138 +323,25 @@ def test_the_order_in_which_cells_are_said_does_not_matter(tmp_path: Path) -> No
     assert plan_key(cells, settings_for(tmp_path), "m") == plan_key(cells[::-1], settings_for(tmp_path), "m")
 
 
-# Ended twice.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", first_fast(sorted(itertools.product(range(3), repeat=2), reverse=True), of_one=True))
-def test_a_block_that_was_interrupted_twice_counts_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: tuple[int, int]
-) -> None:
-    cells = three(tmp_path)
-    for number in after:
-        interrupted(tmp_path, monkeypatch, cells, number, repeat=2)
-    finished(tmp_path, cells, repeat=2)
-    whole = Counter(key for key in moments(stored(tmp_path)).elements() if key[3])
-    assert whole == Counter(itertools.product(("heap", "naive", "heap_again"), (False,), (0, 1), (True,)))
-    assert len(stored(tmp_path)) == 6 + sum(after)
-
-
-def test_a_single_block_in_pieces_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is measured when the second attempt ends, and a third has only to record it."""
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "prove", lambda *_, **__: (_ for _ in ()).throw(Stop))
-        patched.setattr(running, "append_once", lambda *_: None)
-        with pytest.raises(Stop):
-            finished(tmp_path, cells)
-    finished(tmp_path, cells)
-    assert {each["block_whole"] for each in stored(tmp_path)} == {False}
-    assert len(stored(tmp_path)) == 3
-
-
-# Between any two steps.
-
-
-def test_a_kill_between_recording_and_forgetting_records_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = three(tmp_path)
-
-    def stop(_: Journal) -> None:
-        raise Stop
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Journal, "finish", stop)
-        with pytest.raises(Stop):
-            finished(tmp_path, cells)
-    before = stored(tmp_path)
-    assert len(before) == 3
-    finished(tmp_path, cells)
-    assert stored(tmp_path) == before
-
-
-def test_records_that_a_kill_cut_short_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = three(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(Journal, "finish", lambda _: None)
-        finished(tmp_path, cells)
-    file = tmp_path / "results" / "records.jsonl"
-    file.write_bytes(file.read_bytes()[:-40])
-    assert len(stored(tmp_path)) == 2
-    finished(tmp_path, cells)
-    assert Counter(each["variant"] for each in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
-
-
-def test_half_an_entry_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 2)
-    (place,) = (tmp_path / "results" / UNFINISHED).iterdir()
-    last = max(place.glob("0*"))
-    last.rename(last.with_name(last.name + journal.PARTIAL))
-    run = finished(tmp_path, cells)
-    assert len(run.trained) == len(stored(tmp_path)) == 3
-
-
-@pytest.mark.parametrize("left", [0, 1, 30, -1], ids=["nothing", "a byte", "half a line", "merges without an end"])
-def test_an_entry_that_was_cut_short_is_reported_and_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], left: int
-) -> None:
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 2)
-    (place,) = (tmp_path / "results" / UNFINISHED).iterdir()
-    last = max(place.glob("0*"))
-    last.write_bytes(last.read_bytes()[:left])
-    run = finished(tmp_path, cells)
-    assert f"{last}: skipped, not a whole measurement; it is measured again" in capsys.readouterr().err
-    assert len(run.trained) == len(stored(tmp_path)) == 3
-
-
-def test_words_that_are_gone_start_the_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 1)
-    (store.folder_of(cells[0].reading) / "words" / "manifest.json").unlink()
-    run = finished(tmp_path, cells)
-    assert Counter(each["run_id"] == run.run_id for each in stored(tmp_path)) == {True: 3, False: 1}
-
-
-def test_what_a_killed_run_of_another_plan_has_measured_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = three(tmp_path)
-    interrupted(tmp_path, monkeypatch, cells, 2)
-    finished(tmp_path, cells[:1])
-    assert len(stored(tmp_path)) == 3
-    assert len(finished(tmp_path, cells).trained) == 3
-    assert len(stored(tmp_path)) == 4
-
-
-def test_two_runs_of_a_plan_at_once_have_a_journal_each(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    first = journal.open_journal(folder, "plan", "one")
-    first.add({"cell": "train", "task": "task", "record": {}}, [])
-    second = journal.open_journal(folder, "plan", "two")
-    assert first.folder != second.folder
-    assert (second.run_id, second.entries) == ("two", [])
-    first.close()
-    third = journal.open_journal(folder, "plan", "three")
-    assert (third.folder, third.run_id, len(third.entries)) == (first.folder, "one", 1)
-    for held in (second, third):
-        held.finish()
-        held.close()
-    assert not (folder / UNFINISHED).exists()
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("data.path=[/home/me/a.txt,'../b c.txt']", "data.path=[a.txt,'b c.txt']"),
+        ("+save=~/tokenizers/mine", "+save=mine"),
+        ("interpreter=/opt/pypy/bin/pypy3", "interpreter=pypy3"),
+        (
+            "variant.params.command='/opt/tool {text} --out {merges}'",
+            "variant.params.command='tool {text} --out {merges}'",
+        ),
+        ("pattern.regex=/a/b/c", "pattern.regex=/a/b/c"),
+        ("variant=heap", "variant=heap"),
+    ],
+)
+def test_an_override_is_kept_without_the_folders_of_a_path(override: str, text: str) -> None:
+    assert without_folders(override) == text
 
 
 # A real end.
-
-
-def command(folder: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "harness", f"data.path={folder}/text.txt", f"results={folder}/results", *arguments]
-
-
-def measured_so_far(folder: Path) -> int:
-    return len(list((folder / "results" / UNFINISHED).glob("*/0*[0-9]")))
 
 
 @pytest.mark.slow
@@ -353,15 +349,20 @@ def measured_so_far(folder: Path) -> int:
     ("number", "moments"),
     [(signal.SIGKILL, [1]), (signal.SIGKILL, [2, 5]), (signal.SIGKILL, [4, 4]), (signal.SIGINT, [3])],
 )
-def test_a_run_that_is_ended_from_outside_is_gone_on_with(
+def test_a_run_that_is_ended_from_outside_is_continued(
     tmp_path: Path, number: signal.Signals, moments: Sequence[int]
 ) -> None:
-    """Ended when so many measurements are on disk, once or again after going on; then it is left to finish."""
+    """Ended when so many measurements are on disk, once or again after continuing; then it is left to finish."""
     reading_of(tmp_path)
-    journals = tmp_path / "results" / UNFINISHED
-    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{TESTS}", "UNRULY_JOURNAL": str(journals)}
+    path = tmp_path / "results" / "records.jsonl"
+    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{TESTS}", "UNRULY_RECORDS": str(path)}
     trainers = "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
-    arguments = command(tmp_path, "-m", trainers, "vocab_size=270", "repeat=2")
+    data = [f"data.path={tmp_path}/text.txt", f"results={tmp_path}/results"]
+    arguments = [sys.executable, "-m", "harness", *data, "-m", trainers, "vocab_size=270", "repeat=2"]
+
+    def measured_so_far() -> int:
+        return path.read_text().count('"kind":"measurement"') if path.exists() else 0
+
     for entries in moments:
         process = subprocess.Popen(
             arguments,
@@ -371,25 +372,16 @@ def test_a_run_that_is_ended_from_outside_is_gone_on_with(
             stderr=subprocess.DEVNULL,
             preexec_fn=heed_signals,
         )
-        wait_until(lambda at=entries: measured_so_far(tmp_path) >= at, f"{entries} measurements")  # type: ignore[misc]
+        wait_until(lambda at=entries: measured_so_far() >= at, f"{entries} measurements")  # type: ignore[misc]
         assert process.poll() is None
         process.send_signal(number)
         process.wait(timeout=60)
-    again = subprocess.run(
-        arguments,
-        env={**environment, "UNRULY_ENOUGH": "1000"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = {**environment, "UNRULY_ENOUGH": "1000"}
+    again = subprocess.run(arguments, env=own, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    records = read_records([tmp_path / "results"])
     assert "skipped" not in again.stderr
-    measurements = [json.dumps(journal.measurement_of(each)) for each in records]
-    assert len(measurements) == len(set(measurements))
-    trained = [each for each in records if each["cell"] == "train"]
+    trained = stored(tmp_path)
     whole = Counter((each["variant"], each["block"]) for each in trained if each["block_whole"])
     assert sorted(whole.values()) == [1] * 6
     assert len(trained) - 6 <= 2 * len(moments)
-    assert not (tmp_path / "results" / UNFINISHED).exists()
+    assert not list((tmp_path / "results").glob(f"{RUNNING}*"))

@@ -97,12 +97,12 @@ def settings_for(folder: Path, **others: Any) -> Settings:
 
 @contextlib.contextmanager
 def measuring(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
-    """One task, measured and proved as a command does it, and recorded in the end."""
-    with running.recording(cells, settings) as (store, journal):
-        run = running.measured(cells, settings, folder, store, journal)
+    """One task, measured and proved as a command does it, and recorded."""
+    with running.recording(running.Plan(list(cells), settings)) as log:
+        run = Run(cells, settings, folder, log)
+        run.measure_all()
         yield run
-        running.append_once(store, run.records(), run.run_id)
-        journal.finish()
+        log.finish()
 
 
 class LimitsInWaiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 from harness.common.console import say
 from harness.common.units import counted_text
 from harness.records.file import OLD, Record, files_in, read_lines
-from harness.records.schema import Cell, Line, Measurement, Proof, Run
+from harness.records.schema import Block, Cell, Line, Measurement, Proof, Run
 
 asdict = msgspec.structs.asdict
 
@@ -64,6 +64,8 @@ class Joined:
             self.cells[line.run, line.cell] = {**_without(line, "run", "cell", "role"), "cell": line.role}
         elif isinstance(line, Proof):
             self.proofs[line.run, line.cell, line.merges_sha256] = _without(line, "run", "cell", "merges_sha256")
+        elif isinstance(line, Block):
+            self.closed.add((line.run, line.task, line.warm_up, line.block, line.attempt))
         elif isinstance(line, Measurement):
             return self.measurement(line)
         return None
@@ -74,17 +76,16 @@ class Joined:
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
         proof = self.proofs.get((line.run, line.cell, line.merges_sha256), _UNPROVED)
-        record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell", "last")}
+        record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell")}
         self.records.append(record)
-        if line.last:
-            self.closed.add(_block(record))
         return None
 
     def whole(self) -> list[Record]:
-        """The records, of which each says whether its block was measured whole."""
+        """The records as they were asked for, of which each says whether its block was measured whole."""
         for record in self.records:
             record["block_whole"] = _block(record) in self.closed
-        return self.records
+        runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in self.records))}
+        return sorted(self.records, key=lambda record: (runs[record["run_id"]], *_order(record)))
 
 
 _UNPROVED: Record = {"identity": None, "tokens": None}
@@ -97,12 +98,12 @@ def _without(line: Line, *names: str) -> Record:
     return values
 
 
+def _order(record: Record) -> tuple[Any, ...]:
+    """The counters of a task first, then its trainers block by block."""
+    if record["cell"] == "count":
+        return record["task"], False
+    return record["task"], True, not record["warm_up"], record["block"], record["place"]
+
+
 def _block(record: Record) -> tuple[Any, ...]:
     return record["run_id"], record["task"], record["warm_up"], record["block"], record["attempt"]
-
-
-def unfinished_runs(lines: Sequence[Line]) -> set[str]:
-    """The runs of lines that have no end."""
-    return {line.run for line in lines if isinstance(line, Run)} - {
-        line.run for line in lines if not isinstance(line, Run | Cell | Measurement | Proof)
-    }

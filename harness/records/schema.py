@@ -1,4 +1,4 @@
-"""The five kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must hold between keys.
+"""The six kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must hold between keys.
 
 A key of a line is left out if it has its default. Within a schema keys are only added, and unknown keys are ignored; a
 key that goes or changes its meaning makes the next schema. docs/reference/records.md is generated from these classes.
@@ -189,6 +189,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
 
     cell: CellKey
     task: Annotated[Whole, doc("the number of the task in its run: cells of one task share blocks")] = 0
+    place: Annotated[Whole, doc("where it comes among the task's cells, as they were asked for")] = 0
     role: Annotated[Literal["count", "train"], doc("a word counter or a trainer; `cell` in a record")]
     run_key: Annotated[str, doc("names the work: equal for measurements of the same thing in any run")] = ""
     variant: Annotated[str | None, doc("the trainer's name; null for a counter")] = None
@@ -232,7 +233,6 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     attempt: Annotated[Whole, doc("1, and one more each time that the run was resumed")] = 1
     block: Annotated[Whole, doc("which of the run's blocks, from 0")] = 0
     warm_up: Annotated[bool, doc("whether this is warm-up, which is in no figure")] = False
-    last: Annotated[bool, doc("the last of its block, and the same attempt measured all of the block")] = False
     started: Annotated[Moment, doc("when the call started")]
     status: Annotated[Status, doc("how it ended; only `ok` and `mismatch` have a total")]
     reason: Annotated[str | None, doc("why the status is not `ok`, in a sentence")] = None
@@ -287,9 +287,18 @@ class Proof(Line, tag="proof", kw_only=True, frozen=True):
             raise ValueError("identity.reason is missing, but identity.kind is wrong")
 
 
+class Block(Line, tag="block", kw_only=True, frozen=True):
+    """One attempt measured all of a block, so its cells can be compared."""
+
+    task: Annotated[Whole, doc("the task, as in `cell`")] = 0
+    block: Annotated[Whole, doc("the block, as in `measurement`")] = 0
+    warm_up: Annotated[bool, doc("the same")] = False
+    attempt: Annotated[Whole, doc("the same")] = 1
+
+
 class End(Line, tag="end", kw_only=True, frozen=True):
     """The run is complete."""
 
 
-AnyLine = Run | Cell | Measurement | Proof | End
+AnyLine = Run | Cell | Measurement | Proof | Block | End
 KINDS: tuple[type[Line], ...] = get_args(AnyLine)

@@ -17,9 +17,9 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.units import bytes_text, count_text
 from harness.runs import store
-from harness.runs.cells import Reading, TrainCell
+from harness.runs.cells import Reading, TrainCell, count_key
 from harness.runs.extension import EXTENDS
-from harness.runs.outcome import Block
+from harness.runs.resume import Block
 from harness.runs.running import planned
 from harness.runs.schedule import Run
 from harness.runs.settings import Settings
@@ -160,8 +160,8 @@ def merges_of_variant(name: str, words: WordsAsked, num_merges: int) -> MergesFi
     cell, settings = only_cell(said)
     with temporary_folder() as folder:
         run = Run([cell], settings, folder)
-        run.measure_all()
-    (trained,) = run.trained
+        run.counts[count_key(cell.count)] = run.count(cell.count, Block(0))
+        trained = run.train(cell, Block(0))
     if trained.answer["status"] != "ok" or trained.merges is None:
         raise Refusal(f"{name} made no merges ({trained.answer['reason']})", UNMEASURED)
     return MergesFile(trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}")

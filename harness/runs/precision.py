@@ -7,13 +7,12 @@ it. The number is computed once, from how far the ratios lie apart and never fro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.common.comparison import Sample, clock_of, compare, interval
+from harness.common.comparison import Sample, clock_of, compare, interval, sample_of
+from harness.records.file import Record
 from harness.runs.cells import TrainCell
-from harness.runs.outcome import Block, Trained
-from harness.runs.record_of import sample
 from harness.runs.settings import Rule
 
 
@@ -30,44 +29,49 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
     return max(fewest, min(math.ceil(needed), most))
 
 
-class Precision:
-    """Which cells of one task a block has to hold, by what the blocks before it have shown."""
-
-    def __init__(self, rule: Rule, cells: Sequence[TrainCell]) -> None:
-        self.rule = rule
-        self.references = {cell.key(): next(one for one in cells if one.threads == cell.threads) for cell in cells}
-
-    def wanted(self, block: Block, trained: Sequence[Trained]) -> set[str]:
-        """The keys of the cells that a block has to hold."""
-        if block.number < self.rule.fewest:
-            return set(self.references)
-        samples = samples_before(block, trained)
-        unsure = {key for key in self.references if self.needs_more(key, samples)}
-        return unsure | {self.references[key].key() for key in unsure}
-
-    def needs_more(self, key: str, samples: dict[str, list[Sample]]) -> bool:
-        ratios, rule = self.log_ratios(key, samples), self.rule
-        return 0 < len(ratios) < blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most)
-
-    def log_ratios(self, key: str, samples: dict[str, list[Sample]]) -> list[float]:
-        """By block. A reference that others are compared with has none; one that stands alone, its own times."""
-        own, reference = samples.get(key, []), self.references[key].key()
-        if reference != key:
-            compared = compare(own, samples.get(reference, []))
-            return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
-        alone = sum(cell.key() == key for cell in self.references.values()) == 1
-        return [math.log(clock_of(own)(each)) for each in own] if alone else []
-
-    def record(self, cell: TrainCell) -> dict[str, Any]:
-        """What records say of it."""
-        reference = self.references[cell.key()].variant.name
-        return {"asked": self.rule.within, "most": self.rule.most, "reference": reference}
+def wanted(
+    cells: Sequence[TrainCell], block: int, rule: Rule | None, trained: Sequence[Record], *, warm_up: bool = False
+) -> set[str]:
+    """The keys of the cells that a block has to hold: all, or those whose ratios are not precise enough yet."""
+    keys = {cell.key() for cell in cells}
+    if rule is None or warm_up or block < rule.fewest:
+        return keys
+    samples = samples_before(block, trained)
+    unsure = {cell.key() for cell in cells if needs_more(cell, cells, samples, rule)}
+    return unsure | {reference_of(cell, cells).key() for cell in cells if cell.key() in unsure}
 
 
-def samples_before(block: Block, trained: Sequence[Trained]) -> dict[str, list[Sample]]:
+def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
+    """What a cell is compared with: the first of its task that has as many threads."""
+    return next(other for other in cells if other.threads == cell.threads)
+
+
+def needs_more(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]], rule: Rule) -> bool:
+    ratios = log_ratios(cell, cells, samples)
+    return 0 < len(ratios) < blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most)
+
+
+def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
+    """By block. A reference that others are compared with has none; one that is alone, its own times."""
+    own, reference = samples.get(cell.key(), []), reference_of(cell, cells).key()
+    if reference != cell.key():
+        compared = compare(own, samples.get(reference, []))
+        return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
+    alone = sum(reference_of(other, cells).key() == cell.key() for other in cells) == 1
+    return [math.log(clock_of(own)(sample)) for sample in own] if alone else []
+
+
+def samples_before(block: int, trained: Sequence[Record]) -> dict[str, list[Sample]]:
     """The times of the whole blocks before this one, by the cell's key."""
     samples: dict[str, list[Sample]] = {}
-    for each in sorted(trained, key=lambda each: each.block.number):
-        if not (each.block.warm_up or each.cut_short) and each.block.number < block.number:
-            samples.setdefault(each.cell.key(), []).extend(filter(None, [sample(each)]))
+    for record in sorted(trained, key=lambda record: int(record["block"])):
+        if not record["warm_up"] and record["block_whole"] and record["block"] < block:
+            samples.setdefault(record["run_key"], []).extend(filter(None, [sample_of(record)]))
     return samples
+
+
+def precision_of(cell: TrainCell, cells: Sequence[TrainCell], rule: Rule | None) -> dict[str, Any] | None:
+    """What records say of it."""
+    if rule is None:
+        return None
+    return {"asked": rule.within, "most": rule.most, "reference": reference_of(cell, cells).variant.name}

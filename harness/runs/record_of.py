@@ -10,15 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.common.comparison import Sample, sample_of
 from harness.measure import interpreters
 from harness.measure.disturbance import clock_cost_seconds
 from harness.measure.process import PACKAGES, Answer
 from harness.proof import WRONG
 from harness.records.file import Record
-from harness.records.schema import BY_ITSELF, SCHEMA
+from harness.records.schema import BY_ITSELF
 from harness.runs.cells import Reading, TrainCell
-from harness.runs.outcome import CountRun, Trained
+from harness.runs.outcome import Counted, CountRun, Trained
 from harness.runs.store import manifest_of
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
@@ -37,7 +36,6 @@ def train_record(trained: Trained, common: Record) -> Record:
     mismatch = trained.identity is not None and trained.identity.kind == WRONG
     reads_itself = by_itself(trained.cell, trained.answer)
     return {
-        "schema": SCHEMA,
         "run_key": cell.key(),
         "cell": "train",
         "status": "mismatch" if mismatch else answer["status"],
@@ -98,12 +96,6 @@ def counting_of(trained: Trained) -> Answer:
     return trained.counted.answer if apart else {}
 
 
-def sample(trained: Trained) -> Sample | None:
-    """What comparisons take of it, as they take it of its record."""
-    seen = {name: trained.answer.get(name) for name in ("witness", "disturbance")}
-    return sample_of({**times_of(trained), **seen, "block": trained.block.number, "threads": trained.cell.threads})
-
-
 def by_itself(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that was ended without an answer its card tells."""
     return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
@@ -118,7 +110,6 @@ def count_record(measured: CountRun, common: Record) -> Record:
     seconds["other"] = total - sum(filter(None, seconds.values())) if total is not None else None
     seconds["total"] = total if answer["status"] == "ok" else None
     return {
-        "schema": SCHEMA,
         "run_key": cell.key(),
         "cell": "count",
         "status": answer["status"],
@@ -130,6 +121,7 @@ def count_record(measured: CountRun, common: Record) -> Record:
         "data": corpus_facts(cell.reading, manifest, answer.get("documents")),
         **how_read(cell.reading),
         "words_sha256": manifest.get("sha256"),
+        "takes_threads": answer.get("takes_threads"),
         "seconds": seconds,
         "cpu_seconds": answer.get("cpu_seconds"),
         "tallies": answer.get("tallies"),
@@ -144,6 +136,16 @@ def count_record(measured: CountRun, common: Record) -> Record:
     }
 
 
+def counted_from(record: Record, words: Path | None) -> Counted:
+    """What a counter's record says, as its answer did."""
+    seconds = {phase: spent for phase, spent in record["seconds"].items() if phase not in ("other", "total")}
+    answer = {name: record[name] for name in ("status", "reason", "cpu_seconds", "takes_threads", "tallies")}
+    answer |= {"seconds": seconds, "documents": record["data"].get("documents")}
+    if "other" in record["seconds"]:
+        answer["total"] = sum(seconds.values()) + record["seconds"]["other"]
+    return Counted(answer, words, record["reason"])
+
+
 def with_counting(extrapolated: Record | None, count_seconds: float) -> Record | None:
     """The extrapolated total of counter and trainer: what was extrapolated is the trainer's part."""
     if extrapolated is None:
@@ -156,7 +158,6 @@ def circumstances(measured: CountRun | Trained) -> Record:
     return {
         "block": measured.block.number,
         "warm_up": measured.block.warm_up,
-        "block_whole": not measured.cut_short,
         "concurrent": measured.concurrent,
         "started": measured.started,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,16 +17,13 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import count_text
 from harness.measure import lock
 from harness.measure.environment import machine, timed_on
-from harness.measure.process import Answer
 from harness.proof import WRONG
 from harness.records.file import Record, RecordFile
-from harness.runs import journal as resume
 from harness.runs.cells import CountCell, TrainCell, cells_of, count_key, distinct, tasks_of
 from harness.runs.command_line import Composed, compose
-from harness.runs.journal import Journal, open_journal, others
-from harness.runs.journal import append_once as append_once
-from harness.runs.outcome import Block, Counted, Trained
+from harness.runs.outcome import Counted, Trained
 from harness.runs.plan_shown import show_plan
+from harness.runs.resume import RunLog, open_log, plan_key, without_folders
 from harness.runs.schedule import Run, count_cells, now
 from harness.runs.settings import Settings, settings_of
 from harness.tokenizers import folder as tokenizer_folder
@@ -51,31 +49,34 @@ def planned(overrides: Sequence[str]) -> Plan:
     composed = compose(overrides)
     if composed is None:
         raise Refusal(f"{' '.join(overrides)} asks for information, so there is nothing to measure; leave that out")
-    return plan_of(composed)
+    return plan_of(composed, overrides)
 
 
-def plan_of(composed: Sequence[Composed]) -> Plan:
+def plan_of(composed: Sequence[Composed], overrides: Sequence[str] = ()) -> Plan:
     """The cells of all configurations that the overrides were composed to."""
     settings = {settings_of(each.config) for each in composed}
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
-    return Plan([cell for each in composed for cell in cells_of(each.config, each.said)], settings.pop())
+    cells = [cell for each in composed for cell in cells_of(each.config, each.said)]
+    return Plan(cells, replace(settings.pop(), overrides=tuple(map(without_folders, overrides))))
 
 
 def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
-    """Measure all cells task by task and have them shown; returns the exit code.
+    """Measure all cells task by task, prove, store and show them; returns the exit code.
 
-    `show` is called only if a counter came to any words; a plan is printed on `console`.
+    `show` is called only if a counter counted any words; a plan is printed on `console`.
     """
     if plan.settings.plan_only:
         show_plan(distinct(plan.cells), plan.settings, console)
         return OK
     results = Results()
-    try:
-        measure_plan(plan, folder, results)
-    finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
-        if results.any_words:
-            show(results.records, [*remarks(plan.cells), *dict.fromkeys(results.notes)])
+    with recording(plan) as log:
+        try:
+            measure_tasks(plan, folder, log, results)
+        finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
+            if results.any_words:
+                show(results.records, [*remarks(plan.cells), *dict.fromkeys(results.notes)])
+        log.finish()
     if not results.any_words and results.uncounted:
         code = MISMATCH if results.disagreements else UNMEASURED
         raise Refusal("; ".join(results.disagreements or sorted(results.uncounted)), code)
@@ -85,12 +86,14 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
 def records_of(plan: Plan, folder: Path) -> list[Record]:
     """Measure all cells as one run; returns its records, which are stored as well."""
     results = Results()
-    measure_plan(plan, folder, results)
+    with recording(plan) as log:
+        measure_tasks(plan, folder, log, results)
+        log.finish()
     return results.records
 
 
 class Results:
-    """What the tasks of a command came to, as far as they are done."""
+    """The results of a command's tasks, as far as they are measured."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -99,74 +102,75 @@ class Results:
         self.uncounted: set[str] = set()
         self.any_words = False
 
-    def add(self, run: Run) -> list[Record]:
-        """Take over what is known of a task; returns its records."""
+    def add(self, run: Run) -> None:
+        """Take over the results of a task."""
         records = run.records()
         self.records += records
         self.notes += notes(run)
         self.disagreements += run.disagreements
         self.any_words |= any(counted.words is not None for counted in run.counts.values())
+        self.any_words |= any(record["cell"] == "train" and record["merges"] is not None for record in records)
         self.uncounted |= reasons_not_counted(run)
-        return records
 
 
-def measure_plan(plan: Plan, folder: Path, results: Results) -> None:
-    """Measure, prove and record each task, then save what was learned; `results` fills task by task."""
-    cells, settings = plan
-    learned: list[Trained] = []
-    with recording(cells, settings) as (store, journal):
-        tasks = tasks_of(cells)
-        for number, task in enumerate(tasks, 1):
-            if len(tasks) > 1:
-                say(f"task {count_text(number)} of {count_text(len(tasks))}: {task_text(task)}")
-            run = measured(task, settings, folder / str(number), store, journal, number - 1)
-            if journal.continued:  # some of these records may be stored already
-                append_once(store, results.add(run), run.run_id)
-            else:
-                store.append(results.add(run))
-            if settings.save is not None:  # else the merges of a task are free to go
-                learned += [trained for trained in run.trained if trained.block == Block(0)]
-        journal.finish()
-        if settings.save is not None:
-            results.notes += save(learned, places(distinct(cells), settings.save), settings.overwrite)
+def measure_tasks(plan: Plan, folder: Path, log: RunLog, results: Results) -> None:
+    """Measure, prove, store and save task by task; `results` fills task by task."""
+    tasks = tasks_of(plan.cells)
+    saving = Saving(plan, results.notes, resumed=log.attempt > 1)
+    for number, task in enumerate(tasks):
+        if len(tasks) > 1:
+            say(f"task {count_text(number + 1)} of {count_text(len(tasks))}: {task_text(task)}")
+        run = Run(task, plan.settings, folder / str(number), log, number, saving)
+        try:
+            run.measure_all()
+        finally:
+            if run.counts:
+                results.add(run)
+        report_stale_build(run.records())
 
 
 @contextlib.contextmanager
-def recording(cells: Sequence[TrainCell], settings: Settings) -> Iterator[tuple[RecordFile, Journal]]:
-    """The machine for this run alone, and where its records go: the file, and the journal until it is finished."""
+def recording(plan: Plan) -> Iterator[RunLog]:
+    """The machine for this run alone, and its log. Raises Refusal if its results cannot be written."""
+    cells, settings = distinct(plan.cells), plan.settings
     with lock.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext():
+        key = plan_key(cells, settings, timed_on(machine()))
         store = RecordFile(settings.results)
-        if settings.save is not None:
-            for place in places(distinct(cells), settings.save).values():
-                tokenizer_folder.check_free(place, settings.overwrite)
-            tokenizer_folder.check_writable(settings.save)
-        journal = taken_up(distinct(cells), settings, store)
-        try:
-            yield store, journal
-        finally:
-            journal.close()
+        with open_log(store, key, settings.overrides, now(), rerun=settings.rerun) as log:
+            yield log
 
 
-def measured(
-    task: Sequence[TrainCell],
-    settings: Settings,
-    folder: Path,
-    store: RecordFile,
-    journal: Journal | None = None,
-    number: int = 0,
-) -> Run:
-    """Measure and prove one task; if it is interrupted, what was measured up to then is recorded."""
-    run = Run(task, settings, folder, journal, number)
-    try:
-        run.measure_all()
-        run.prove()
-        counted = [measurement.counted.answer for measurement in run.counted]
-        tell_of_stale_build(counted + [trained.answer for trained in run.trained])
-    except BaseException:
-        run.prove(interrupted=True)
-        append_once(store, run.records(), run.run_id)
-        raise
-    return run
+class Saving:
+    """`save=FOLDER`: each tokenizer is written as soon as its merges are proved."""
+
+    def __init__(self, plan: Plan, notes: list[str], *, resumed: bool) -> None:
+        """Raises Refusal if the folder cannot be written, or holds something else than this run has saved there."""
+        self.settings = plan.settings
+        self.notes = notes
+        self.places: dict[str, Path] = {}
+        if plan.settings.save is not None:
+            self.places = places(distinct(plan.cells), plan.settings.save)
+            for place in self.places.values():
+                if not (resumed and (place / tokenizer_folder.MANIFEST).is_file()):
+                    tokenizer_folder.check_free(place, plan.settings.overwrite)
+            tokenizer_folder.check_writable(plan.settings.save)
+        self.overwrite = plan.settings.overwrite or resumed
+
+    def save(self, trained: Trained) -> None:
+        """Write a tokenizer, whole or not at all; never merges that are wrong, and none twice in one run."""
+        right = trained.identity is None or trained.identity.kind != WRONG
+        if self.places and trained.answer["status"] == "ok" and right:
+            self.notes += save_one(trained, self.places[trained.cell.key()], self.overwrite)
+
+    def missing(self, records: Sequence[Record]) -> set[str]:
+        """The keys of cells that were measured, and whose tokenizer is gone."""
+        return {
+            record["run_key"]
+            for record in records
+            if record["run_key"] in self.places
+            and record["status"] == "ok"
+            and not (self.places[record["run_key"]] / tokenizer_folder.MANIFEST).is_file()
+        }
 
 
 def task_text(task: Sequence[TrainCell]) -> str:
@@ -176,55 +180,14 @@ def task_text(task: Sequence[TrainCell]) -> str:
     return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
 
 
-def tell_of_stale_build(answers: Sequence[Answer]) -> None:
-    """Say how to mend a compiled part that is older than its sources, where something crashed as it then would."""
-    failed = (answer["reason"] or "" for answer in answers if answer["status"] == "error")
+def report_stale_build(records: Sequence[Record]) -> None:
+    """Print how to rebuild a compiled part that is older than its sources, if something crashed as it then would."""
+    failed = (record["reason"] or "" for record in records if record["status"] == "error")
     if any(map(CALLED_AMISS.search, failed)) and errors.is_build_outdated():
         say(errors.OUTDATED)
 
 
 CALLED_AMISS = re.compile(r"\b(TypeError|ValueError|AttributeError|ImportError): ")
-
-
-def taken_up(cells: Sequence[TrainCell], settings: Settings, store: RecordFile) -> Journal:
-    """The journal of this plan, with what an unfinished run has left in it unless that is of no use any more.
-
-    What other runs have left is recorded as far as it goes, in case nobody goes on with them.
-    """
-    key = resume.plan_key(cells, settings, timed_on(machine()))
-    journal = open_journal(settings.results, key, now())
-    if journal.entries and (settings.rerun or not resume.words_are_there(cells, journal.entries)):
-        leave(journal, store)
-        journal.finish()
-        journal.close()
-        journal = open_journal(settings.results, key, now())
-    for other in others(settings.results, journal.folder):
-        leave(other, store)
-    if journal.entries:
-        trained = sum(entry.head["cell"] == "train" for entry in journal.entries)
-        say(
-            f"continuing the run of {journal.run_id[:16]}, {trained} trainer runs were measured; rerun=true starts anew"
-        )
-    return journal
-
-
-def leave(journal: Journal, store: RecordFile) -> None:
-    """Record what an unfinished run has measured, each measurement by itself."""
-    cut_short = [{**entry.record, "block_whole": False} for entry in journal.entries]
-    append_once(store, cut_short, journal.run_id)
-
-
-def save(learned: Sequence[Trained], place_of: dict[str, Path], overwrite: bool) -> list[str]:
-    """Write what was learned, a folder for each cell if there are several; never merges that are proved wrong.
-
-    Returns what there is to say about what was written.
-    """
-    said = []
-    for trained in learned:
-        right = trained.identity is None or trained.identity.kind != WRONG
-        if trained.answer["status"] == "ok" and right:
-            said += save_one(trained, place_of[trained.cell.key()], overwrite)
-    return said
 
 
 def save_one(trained: Trained, place: Path, overwrite: bool) -> list[str]:
@@ -289,42 +252,45 @@ def remarks(cells: Sequence[TrainCell]) -> list[str]:
 
 
 def notes(run: Run) -> list[str]:
-    """What a reader of this run's table should know besides what stands in the records."""
-    said = list(run.disagreements)
-    if run.restless:
-        said.append(
-            f"{run.restless} of the measurements were begun although something else wanted the processors, or nobody "
-            "could tell; wait for a quiet hour, or see python -m harness.doctor"
+    """What a reader of this run's table should know that is not in the table."""
+    notes = list(run.disagreements)
+    if run.busy_starts:
+        notes.append(
+            f"{run.busy_starts} of the measurements were begun although something else wanted the processors, or "
+            "nobody could tell; wait for a quiet hour, or see python -m harness.doctor"
         )
-    for trained in run.trained:
-        if trained.cell.num_merges and trained.counted.answer.get("words", {}).get("words") == 0:
-            said.append(f"{trained.cell.reading.file.name} holds no words, so there is nothing to merge")
-        if (trained.counted.answer.get("tallies") or {}).get("fell_back_to_regex"):
-            said.append(
-                f"counting={trained.cell.count.counter.name} has no compiled form of this pattern: "
-                f"{trained.cell.reading.file.name} was counted by `regex`, which takes some fifty times as long"
-            )
-    said += [sentence for cell in run.cells if (sentence := quicker_later(cell, run)) is not None]
+    records = run.records()
+    trained = [record for record in records if record["cell"] == "train"]
+    name = run.cells[0].reading.file.name
+    if any(cell.num_merges for cell in run.cells) and any(record["data"].get("words") == 0 for record in trained):
+        notes.append(f"{name} holds no words, so there is nothing to merge")
+    notes += [
+        f"counting={record['counting']} has no compiled form of this pattern: {name} was counted by `regex`, which "
+        "takes some fifty times as long"
+        for record in records
+        if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex")
+    ]
+    notes += [sentence for cell in run.cells if (sentence := quicker_later(cell, trained)) is not None]
+    wide = {record["counting"] for record in records if record["cell"] == "count" and record["takes_threads"]}
     narrow = [
-        trained.cell.variant.name
-        for trained in run.trained
-        if trained.cell.threads > 1
-        and trained.answer.get("takes_threads") is False
-        and trained.counted.answer.get("takes_threads") is False
+        record["variant"]
+        for record in trained
+        if (record["threads"] or 1) > 1 and record["takes_threads"] is False and record["counting"] not in wide
     ]
     if narrow:
         names = ", ".join(dict.fromkeys(narrow))
-        said.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
-    return list(dict.fromkeys(said))
+        notes.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
+    return list(dict.fromkeys(notes))
 
 
-def quicker_later(cell: TrainCell, run: Run) -> str | None:
+def quicker_later(cell: TrainCell, trained: Sequence[Record]) -> str | None:
     """A word on a trainer that used far less CPU time in a later block than in its first; None if it did not."""
-    blocks = [trained for trained in run.trained if trained.cell.key() == cell.key()]
+    own = [record for record in trained if record["run_key"] == cell.key() and record["status"] == "ok"]
+    counted_too = [(record["seconds"].get("read") or 0) + (record["seconds"].get("count") or 0) for record in own]
     spent = [
-        cpu
-        for trained in sorted(blocks, key=lambda trained: trained.block.place)
-        if trained.answer["status"] == "ok" and (cpu := trained.answer.get("cpu_seconds")) is not None
+        record["cpu_seconds"] - counting
+        for record, counting in zip(own, counted_too, strict=True)
+        if record["cpu_seconds"] is not None
     ]
     if len(spent) < 2 or spent[0] < LEAST_CPU_SECONDS or min(spent[1:]) >= spent[0] / 2:
         return None

@@ -1,4 +1,4 @@
-"""The measurements of one task: blocks of cells in random order, then the proof, then the records, whatever interrupts.
+"""The measurements of one task: blocks of cells in random order, each recorded with its proof before the next starts.
 
 In each block every counter and then every trainer runs once, each in a fresh process, one after another and never two
 at a time. What a counter takes in a block is part of the totals of the trainers that go on from its words.
@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.common import registry
 from harness.common.progress import Display, bar
@@ -37,14 +37,14 @@ from harness.runs.cells import (
     count_key,
     distinct,
     read_merges,
-    task_key,
     train_job,
 )
 from harness.runs.estimate import Estimate, estimate_total
-from harness.runs.journal import Journal, entry_of_count, entry_of_trained, mark_cut_short, taken_up
-from harness.runs.outcome import STOPPED, Block, Counted, CountRun, Trained, stopped_at_the_limit
-from harness.runs.precision import Precision
-from harness.runs.record_of import by_itself, count_record, train_record
+from harness.runs.outcome import Counted, CountRun, Trained
+from harness.runs.precision import precision_of
+from harness.runs.prove import Prover
+from harness.runs.record_of import by_itself, count_record, counted_from, train_record
+from harness.runs.resume import STOPPED, Block, RunLog, blocks_of, pending
 from harness.runs.settings import Settings
 from harness.worker import word_store
 from variants.contract import Merge
@@ -53,91 +53,86 @@ PATIENCE = 10
 """How many times limits.wall counters may take for words that are not measured."""
 
 
+class Saves(Protocol):
+    """Writes tokenizers as soon as their merges are proved."""
+
+    def save(self, trained: Trained) -> None: ...
+
+    def missing(self, records: Sequence[Record]) -> set[str]:
+        """The keys of cells that were measured, and whose tokenizer is gone."""
+        ...
+
+
 class Run:
-    """The measurements of one task, those of an unfinished run before it among them."""
+    """The measurements of one task, those of an interrupted attempt included."""
 
     def __init__(
         self,
         cells: Sequence[TrainCell],
         settings: Settings,
         folder: Path,
-        journal: Journal | None = None,
+        log: RunLog | None = None,
         number: int = 0,
+        saving: Saves | None = None,
     ) -> None:
         self.cells = distinct(cells)
-        self.task, self.number = task_key(self.cells[0]), number
         self.settings = settings
-        self.timed = settings.measure.timed
-        self.blocks = [Block(number, warm_up=True) for number in range(settings.measure.warm_up)]
-        self.blocks += [Block(number) for number in range(settings.measure.blocks(settings.repeat))]
         self.folder = folder
-        self.host = host(machine())
+        self.log = RunLog(None, now()) if log is None else log
+        self.number = number
+        self.saving = saving
+        self.timed = settings.measure.timed
+        self.prover = Prover(self.count_otherwise, tokens=settings.tokens)
+        self.counts: dict[tuple[str, str], Counted] = {}
+        self.trained: list[Trained] = []
+        """What this attempt has measured, without the merges."""
         self.sources: dict[str, str | None] = {}
-        self.run_id = journal.run_id if journal is not None else now()
-        self.journal = journal
-        entries = journal.of_task(self.task) if journal is not None else []
-        rule = settings.measure.precision
-        self.precision = None if rule is None else Precision(rule, self.cells)
-        self.counts, self.counted, self.trained = taken_up(entries, self.cells, self.blocks, self.wanted)
-        self.disagreements: list[str] = []
         self.right_words: dict[str, str | None] = {}
-        self.without_words: set[str] = set()
-        self.restless = 0
+        self.disagreements: list[str] = []
+        self.busy_starts = 0
         self.jobs = 0
-        blocks = settings.measure.warm_up + settings.repeat
-        self.display = Display((len(self.cells) + len(count_cells(self.cells))) * blocks)
+        self.display = Display((len(self.cells) + len(count_cells(self.cells))) * len(blocks_of(settings)))
 
     def measure_all(self) -> None:
-        """Measure every block. What has been measured stays in this object if it is interrupted."""
-        for block in self.blocks:
-            # Each block has an order of its own, whatever was measured before it by a run that was interrupted.
-            order = random.Random(f"{self.settings.seed} {block.place}")
-            due = self.due(block)
-            if block.number >= self.settings.repeat:  # added for the precision
-                self.display.total_cells += len(due) + len(count_cells(due))
-            for count_cell in shuffled(count_cells(due), order):
-                self.counts[count_key(count_cell)] = self.counted_in(block, count_cell) or self.count(count_cell, block)
-            for cell in shuffled(due, order):
-                trained = self.train(cell, block)
-                begun_before = any(each.cut_short and each.block == block for each in self.trained)
-                trained.cut_short = begun_before and not self.several_blocks
-                self.trained.append(trained)
-                self.note(entry_of_trained(trained), trained.merges, self.record_of_trained(trained))
+        """Measure block by block what is pending; each measurement is on disk before the next starts."""
+        while (block_and_cells := self.pending()) is not None:
+            self.measure_block(*block_and_cells)
             self.display.block_done()
 
-    def due(self, block: Block) -> list[TrainCell]:
-        """The cells that this block still has to measure: not those that were over the wall limit before."""
-        done = {each.cell.key() for each in self.trained if each.block == block and not self.is_redone(each)}
-        done |= stopped_at_the_limit(self.trained)
-        wanted = self.wanted(block, self.trained) - done
-        return [cell for cell in self.cells if cell.key() in wanted]
+    def pending(self) -> tuple[Block, list[TrainCell]] | None:
+        records = self.records()
+        missing = set() if self.saving is None else self.saving.missing(records)
+        return pending(self.cells, self.settings, records, missing)
 
-    def wanted(self, block: Block, trained: Sequence[Trained]) -> set[str]:
-        """The keys of the cells that belong into a block: all, or those that the precision still needs."""
-        if self.precision is None or block.warm_up:
-            return {cell.key() for cell in self.cells}
-        return self.precision.wanted(block, trained)
+    def measure_block(self, block: Block, due: Sequence[TrainCell]) -> None:
+        """Measure the counters that the cells need, then the cells, in the order of the seed."""
+        order = random.Random(f"{self.settings.seed} {(not block.warm_up, block.number)}")
+        whole = not any(self.is_of(block, record) for record in self.records()) or len(blocks_of(self.settings)) > 1
+        for count_cell in shuffled(count_cells(due), order):
+            self.counts[count_key(count_cell)] = self.counted_before(block, count_cell) or self.count(count_cell, block)
+        cells = shuffled(due, order)
+        for cell in cells:
+            trained = self.train(cell, block)
+            self.prover.prove(trained)
+            if self.saving is not None and block == Block(0):
+                self.saving.save(trained)
+            self.log.add(self.record_of_trained(trained), block if whole and cell is cells[-1] else None)
+            trained.merges = None  # no later trainer can find them in this process
+            self.trained.append(trained)
 
-    @property
-    def several_blocks(self) -> bool:
-        return len(self.blocks) > 1
+    def is_of(self, block: Block, record: Record) -> bool:
+        return record["cell"] == "train" and (record["block"], record["warm_up"]) == block
 
-    def is_redone(self, measured: CountRun | Trained) -> bool:
-        """Whether it belongs to a block that is measured again as a whole."""
-        return measured.cut_short and self.several_blocks
-
-    def counted_in(self, block: Block, cell: CountCell) -> Counted | None:
-        """The counter's result in this block before an interruption, or in any block if it was over the wall limit."""
-        for each in self.counted:
-            again = each.block == block and not self.is_redone(each)
-            if count_key(each.cell) == count_key(cell) and (again or each.counted.answer["status"] == "timeout"):
-                return each.counted
+    def counted_before(self, block: Block, cell: CountCell) -> Counted | None:
+        """The counter's result in this block before an interruption, or in any block if it was over limits.wall."""
+        several = len(blocks_of(self.settings)) > 1
+        for record in self.records():
+            if record["cell"] == "count" and record["run_key"] == cell.key():
+                again = not several and (record["block"], record["warm_up"]) == block
+                words = store.words_of(cell.reading) if record["status"] == "ok" else None
+                if record["status"] == "timeout" or (again and (words is not None or record["status"] != "ok")):
+                    return counted_from(record, words)
         return None
-
-    def note(self, entry: dict[str, Any], merges: Sequence[Merge] | None, record: Record) -> None:
-        """Put what was just measured on disk."""
-        if self.journal is not None:
-            self.journal.add({**entry, "task": self.task, "record": record}, merges)
 
     def count(self, cell: CountCell, block: Block) -> Counted:
         """Measure a counter; where no times are wanted, words that are in the cache will do."""
@@ -150,8 +145,7 @@ class Run:
         answer, words = self.run_counter(f"counting {cell.reading.file.name} ({cell.counter.name})", cell)
         counted = Counted(answer, words, answer["reason"])
         measured = CountRun(cell, block, started, counted, concurrent=concurrent or self.is_concurrent())
-        self.counted.append(measured)
-        self.note(entry_of_count(measured), None, self.record_of_count(measured))
+        self.log.add(self.record_of_count(measured))
         return counted
 
     def cached(self, cell: CountCell, words: Path) -> Counted:
@@ -248,7 +242,7 @@ class Run:
         answer, merges = self.run_trainer(label, job, cell, RUN_TRAINER[self.settings.measure.kind])
         if self.timed and answer["status"] == "timeout":
             self.estimate(cell, answer, job)
-        if answer["status"] in STOPPED:
+        if answer["status"] in STOPPED and block.warm_up:
             block = Block(0)  # it is not run again, so what is known of it belongs to no warm-up
         return Trained(cell, block, started, answer, counted, merges, concurrent=concurrent or self.is_concurrent())
 
@@ -290,22 +284,11 @@ class Run:
 
     def settle_down(self) -> None:
         """Wait for a quiet machine as long as the preset says, and remember if there was none."""
-        self.restless += not wait_for_quiet(self.settings.measure.quiet_seconds)
+        self.busy_starts += not wait_for_quiet(self.settings.measure.quiet_seconds)
 
     def is_concurrent(self) -> bool:
         """Whether other timed runs are going on beside this one."""
         return self.settings.concurrent or (self.timed and lock.is_concurrent())
-
-    def prove(self, interrupted: bool = False) -> None:
-        """Judge the merges of every trained cell; after an interruption they stay unproved."""
-        from harness.runs.prove import count_tokens, prove_all  # here: numpy comes with it, and is needed only now
-
-        if interrupted:
-            mark_cut_short(self.wanted, self.counted, self.trained, self.blocks)
-            return
-        prove_all(self.trained, self.count_otherwise)
-        if self.settings.tokens:
-            count_tokens(self.trained)
 
     def count_otherwise(self, cell: TrainCell, reading: Reading) -> Path | None:
         """The words of a cell's corpus read in another way, kept ones or counted untimed; None if that fails."""
@@ -318,18 +301,16 @@ class Run:
         return self.run_counter(f"words of {reading.file.name} in its own way ({lender.name})", lent)[1]
 
     def records(self) -> list[Record]:
-        """Every record of this run: counters first, then trainers in the order they were asked for."""
-        order = {cell.key(): place for place, cell in enumerate(self.cells)}
-        listed = sorted(self.trained, key=lambda trained: (trained.block.place, order[trained.cell.key()]))
-        return closed([*map(self.record_of_count, self.counted), *map(self.record_of_trained, listed)])
+        """Every record of this task: counters first, then trainers in the order they were asked for."""
+        return self.log.records(self.number)
 
     def record_of_count(self, measured: CountRun) -> Record:
         return self.without_times(count_record(measured, self.common(measured.cell.counter)))
 
     def record_of_trained(self, trained: Trained) -> Record:
         record = train_record(trained, self.common(trained.cell.variant))
-        if self.precision is not None:
-            record["precision"] = self.precision.record(trained.cell)
+        record["place"] = self.cells.index(trained.cell)
+        record["precision"] = precision_of(trained.cell, self.cells, self.settings.measure.precision)
         return self.without_times(record)
 
     def without_times(self, record: Record) -> Record:
@@ -339,41 +320,33 @@ class Run:
         untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None}
         return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
 
-    @functools.cached_property
-    def environment(self) -> dict[str, Any]:
-        """Asked for by the first record: how every module was built takes longer to see than many a job."""
-        return environment()
-
     def common(self, card: CounterCard | VariantCard) -> Record:
-        """What every record of this run says, with the digest of the code behind a card as the run first met it."""
+        """What the records of this run share, with the digest of the code behind a card."""
+        return {
+            "source_sha256": self.source(card),
+            "task": self.number,
+            "run_id": self.log.run_id,
+            "repeat": self.settings.repeat,
+            "measure": self.settings.measure.name,
+            "host": host(machine()),
+            "environment": self.environment,
+        }
+
+    def source(self, card: CounterCard | VariantCard) -> str | None:
+        """The digest of the code behind a card as this task first met it."""
         code = f"{card.target} {dict(card.params)}"
         if code not in self.sources:
             self.sources[code] = source_sha256(card.target, card.params)
-        return {
-            "source_sha256": self.sources[code],
-            "run_id": self.run_id,
-            "task": self.number,
-            "repeat": self.settings.repeat,
-            "measure": self.settings.measure.name,
-            "host": self.host,
-            "environment": self.environment,
-        }
+        return self.sources[code]
+
+    @functools.cached_property
+    def environment(self) -> dict[str, Any]:
+        """Read for the first record: how every module was built takes longer to see than many a job."""
+        return environment()
 
     def next_folder(self) -> Path:
         self.jobs += 1
         return self.folder / str(self.jobs)
-
-
-def closed(records: list[Record]) -> list[Record]:
-    """The records, the last of each whole block marked, and a block's interrupted attempts apart from the whole one."""
-    last: dict[tuple[bool, int], Record] = {}
-    for record in records:
-        record["attempt"] = 1 + record["block_whole"]
-        if record["block_whole"]:
-            last[record["warm_up"], record["block"]] = record
-    for record in last.values():
-        record["last"] = True
-    return records
 
 
 def extrapolated(estimate: Estimate, answer: Answer) -> dict[str, Any]:

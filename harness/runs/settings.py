@@ -62,6 +62,8 @@ class Settings:
     affinity: tuple[int, ...] | None = None
     tokens: bool = False
     """Whether to count the tokens that are left of the text."""
+    overrides: tuple[str, ...] = ()
+    """The command's overrides as typed; of a path its last name alone."""
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:

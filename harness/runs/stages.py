@@ -41,14 +41,17 @@ def run_stages(
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     first_records: list[Record] = []
     first = made_of(first_arguments(arguments, config, place_of(config, folder)))
-    code = run_plan(plan_of(first), folder / "1", lambda records, _: first_records.extend(records), console)
+    code = run_plan(plan_of(first, arguments), folder / "1", lambda records, _: first_records.extend(records), console)
     if code != OK:
         show(first_records, ["the first stage failed, so there is no second"])
         return code
     learned = learned_at(place_of(config, folder))
     second = made_of([*arguments, f"extend={learned}", "first_stage.pattern=null"])
     return run_plan(
-        plan_of(second), folder / "2", lambda records, notes: show([*first_records, *records], notes), console
+        plan_of(second, arguments),
+        folder / "2",
+        lambda records, notes: show([*first_records, *records], notes),
+        console,
     )
 
 
