@@ -30,7 +30,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, LONGEST_LINE, PACKED, RecordFile, Splitter, read_lines
 from harness.records.load import read_records
-from harness.records.schema import KINDS
+from harness.records.schema import KINDS, Block
 from harness.results.legend import Legend
 from harness.results.rows import rows
 from harness.runs.schedule import Run
@@ -82,12 +82,12 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     texts = measured("heap", 2.0, block=1, stderr_tail="中文 \n\u2028")
     store.append([measured("heap", 1.0), texts])
     store.append([])
-    store.append([measured("naive", 3.0)])
+    store.append([measured("naive", 3.0, block=2)])
     found = read_records([tmp_path / "results"])
     assert [(record["variant"], record["block"], record["stderr_tail"]) for record in found] == [
         ("heap", 0, ""),
         ("heap", 1, "中文 \n\u2028"),
-        ("naive", 0, ""),
+        ("naive", 2, ""),
     ]
     assert found[0]["environment"] is found[2]["environment"]
     kinds = [json.loads(line)["kind"] for line in store.path.read_text().strip().split("\n")]
@@ -100,11 +100,11 @@ def test_a_record_of_a_run_survives_the_file(made: list[Record], tmp_path: Path)
     assert read_records([stored(tmp_path / "again.jsonl", made)]) == [{**one, "block_whole": False} for one in made]
 
 
-def test_a_block_is_whole_if_its_last_measurement_says_so(tmp_path: Path) -> None:
-    blocks = [(1, 0, False), (2, 0, True), (2, 1, False)]
-    given = [measured("heap", 1.0, attempt=attempt, block=block, last=last) for attempt, block, last in blocks]
-    found = read_records([stored(tmp_path / FILE_NAME, given)])
-    assert [record["block_whole"] for record in found] == [False, True, False]
+def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: Path) -> None:
+    blocks = [(1, 0), (2, 0), (2, 1)]
+    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0, attempt=tries, block=block) for tries, block in blocks])
+    RecordFile(tmp_path).append_lines([Block(run=RUN, attempt=2)])
+    assert [record["block_whole"] for record in read_records([path])] == [False, True, False]
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import regex
+from measured import measured
 from workbench import (
     BRIEF,
     HEAP,
@@ -34,12 +35,13 @@ from harness.records.load import read_records
 from harness.results.rows import rows
 from harness.runs import schedule, store
 from harness.runs.cells import Reading, TrainCell, read_merges
-from harness.runs.outcome import Block, Counted, Trained
-from harness.runs.running import exit_code, notes, reasons_not_counted
+from harness.runs.outcome import Counted, Trained
+from harness.runs.resume import Block
+from harness.runs.running import exit_code, notes, quicker_later, reasons_not_counted
 from harness.runs.schedule import Run
 from harness.runs.settings import Preset
 from harness.worker import word_store
-from variants.contract import GPT2_PATTERN, Merge, WordCounts
+from variants.contract import GPT2_PATTERN, WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once")
 
@@ -97,7 +99,7 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
 
     def train_nothing(_: Run, cell: TrainCell, block: Block) -> Trained:
         trained.append(cell.variant.name)
-        return Trained(cell, block, "", {"status": "error", "reason": ""}, Counted({}, None))
+        return Trained(cell, block, schedule.now(), {"status": "error", "reason": "x"}, Counted({}, None))
 
     monkeypatch.setattr(Run, "train", train_nothing)
     monkeypatch.setattr(Run, "count", lambda *_: Counted({"status": "ok"}, None))
@@ -191,10 +193,9 @@ def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
 
 
 def test_a_trainer_that_is_quicker_in_a_later_block_is_named(tmp_path: Path) -> None:
-    run = run_of(tmp_path, [cell_of(reading_of(tmp_path))], repeat=2)
-    for spent, trained in zip((2.0, 0.1), run.trained, strict=True):
-        trained.answer["cpu_seconds"] = spent
-    (note,) = [note for note in notes(run) if "first block" in note]
+    cell = cell_of(reading_of(tmp_path))
+    blocks = [measured("heap", spent, run_key=cell.key()) for spent in (2.0, 0.1)]
+    note = quicker_later(cell, blocks)
     assert note == (
         "heap used 2.00 s of CPU time in its first block and 0.10 s in a later one; it may keep results between its "
         "processes"
@@ -275,7 +276,7 @@ def test_a_counter_of_ones_own_that_loses_a_word_gets_no_time(tmp_path: Path, ke
     run = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
     records = run.records()
     counted = {each["counting"]: each for each in records if each["cell"] == "count"}["counter_that_loses_a_word"]
-    assert (counted["status"], counted["seconds"]["total"], counted["words_sha256"]) == ("mismatch", None, None)
+    assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == ("mismatch", None, None)
     row_of = by_variant(records)
     assert (row_of["heap"]["status"], row_of["naive"]["status"]) == ("ok", "error")
     assert row_of["naive"]["reason"] == "counting failed: its words are not those of counting=native"
@@ -289,7 +290,7 @@ def test_the_words_of_a_counter_of_ones_own_are_checked_once_for_each_corpus(tmp
     own = CounterCard("mine", "sabotaged_counters:honest")
     run = run_of(tmp_path, [cell_of(reading_of(tmp_path), HEAP, counter=own)], repeat=3)
     assert exit_code(run.records(), run.disagreements) == 0
-    assert run.jobs == len(run.counted) + len(run.trained) + 1
+    assert run.jobs == len(run.records()) + 1
     assert {each["counting"] for each in run.records() if each["cell"] == "count"} == {"mine"}
 
 
@@ -394,15 +395,7 @@ def test_what_was_measured_is_recorded_whatever_breaks_in(
     records = read_records([tmp_path / "results"])
     assert [each["cell"] for each in records] == ["count", "train", "train"]
     assert {each["variant"] for each in records[1:]} == set(trained)
-    assert [each["identity"] for each in records[1:]] == [None, None], "nothing is judged after an interruption"
-
-
-def test_after_an_interruption_nothing_more_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run([cell_of(reading_of(tmp_path))], settings_for(tmp_path), tmp_path / "jobs")
-    run.measure_all()
-    monkeypatch.setattr(schedule, "measure", lambda *_: pytest.fail("measured something after the interruption"))
-    run.prove(interrupted=True)
-    assert run.records()[1]["identity"] is None
+    assert [each["identity"]["kind"] for each in records[1:]] == ["identical", "identical"]
 
 
 def test_half_written_merges_are_none(tmp_path: Path) -> None:
@@ -411,9 +404,8 @@ def test_half_written_merges_are_none(tmp_path: Path) -> None:
 
 
 def test_nothing_to_merge_is_a_result(tmp_path: Path) -> None:
-    empty: list[Merge] = []
     run = run_of(tmp_path, [cell_of(reading_of(tmp_path, ""))])
-    assert run.trained[0].merges == empty
+    assert run.records()[1]["merges"] == 0
     assert notes(run) == ["text.txt holds no words, so there is nothing to merge"]
     assert exit_code(run.records(), run.disagreements) == 0
 

@@ -36,8 +36,8 @@ def test_a_crash_of_what_is_measured_beside_an_outdated_build_says_so_too(
 ) -> None:
     monkeypatch.setattr(errors, "is_build_outdated", lambda: True)
     fine, slow = ({"status": "ok", "reason": None}, {"status": "timeout", "reason": "over 5 s"})
-    running.tell_of_stale_build([fine, slow])
+    running.report_stale_build([fine, slow])
     assert capsys.readouterr().err == ""
     crashed = {"status": "error", "reason": "counting failed: TypeError: cannot unpack (native.py:185, in count)"}
-    running.tell_of_stale_build([fine, crashed])
+    running.report_stale_build([fine, crashed])
     assert capsys.readouterr().err == f"{errors.OUTDATED}\n"

@@ -17,9 +17,10 @@ from workbench import HEAP, NAIVE, cell_of, reading_of, settings_for
 from harness.common.errors import OK
 from harness.records.file import Record
 from harness.records.load import read_records
-from harness.runs import running
 from harness.runs.cells import TrainCell, tasks_of
-from harness.runs.outcome import Block, Trained
+from harness.runs.outcome import Trained
+from harness.runs.prove import Prover
+from harness.runs.resume import Block
 from harness.runs.running import Plan, run_plan, task_text
 from harness.runs.schedule import Run
 
@@ -53,28 +54,23 @@ def carried_out(plan: Plan, folder: Path, monkeypatch: pytest.MonkeyPatch, stop_
 
     with monkeypatch.context() as patched:
         patched.setattr(Run, "train", train)
-        patched.setattr(Run, "prove", lambda *_, **__: None)
+        patched.setattr(Prover, "prove", lambda *_, **__: None)
         assert run_plan(plan, folder / "jobs", show, Console(quiet=True)) == OK
     return [each for each in shown if each["cell"] == "train"]
 
 
-@pytest.mark.parametrize("recorded", [True, False], ids=["interrupted", "killed"])
 def test_what_is_measured_is_not_measured_again_and_all_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path)
-    with monkeypatch.context() as patched:
-        if not recorded:
-            patched.setattr(running, "append_once", lambda *_: None)
-        with pytest.raises(KeyboardInterrupt):
-            carried_out(plan, tmp_path, patched, stop_after=3)  # in the second task
+    with pytest.raises(KeyboardInterrupt):
+        carried_out(plan, tmp_path, monkeypatch, stop_after=3)  # in the second task
     shown = carried_out(plan, tmp_path, monkeypatch, stop_after=1)  # there is one trainer to go
     everything = dict.fromkeys(itertools.product((270, 280), ("heap", "naive")), 1)
     assert Counter((each["vocab_size"], each["variant"]) for each in shown) == everything
     stored = [each for each in read_records([tmp_path / "results"]) if each["cell"] == "train"]
     assert Counter((each["vocab_size"], each["variant"]) for each in stored) == everything
     assert len({each["run_id"] for each in stored}) == 1
-    assert not (tmp_path / "results" / "unfinished").exists()
     again = carried_out(plan, tmp_path, monkeypatch)
     assert {each["run_id"] for each in again}.isdisjoint(each["run_id"] for each in shown)
 

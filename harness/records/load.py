@@ -11,7 +11,8 @@ import msgspec
 from harness.common.console import say
 from harness.common.units import counted_text
 from harness.records.file import OLD, Record, files_in, read_lines
-from harness.records.schema import Block, Cell, Line, Measurement, Proof, Run
+from harness.records.schema import PHASES, Block, Cell, Identity, Line, Measurement, Proof, Run
+from variants.contract import COUNTING_PHASES
 
 asdict = msgspec.structs.asdict
 
@@ -63,7 +64,8 @@ class Joined:
         elif isinstance(line, Cell):
             self.cells[line.run, line.cell] = {**_without(line, "run", "cell", "role"), "cell": line.role}
         elif isinstance(line, Proof):
-            self.proofs[line.run, line.cell, line.merges_sha256] = _without(line, "run", "cell", "merges_sha256")
+            identity = {**dict.fromkeys(Identity.__annotations__), **line.identity}
+            self.proofs[line.run, line.cell, line.merges_sha256] = {"identity": identity, "tokens": line.tokens}
         elif isinstance(line, Block):
             self.closed.add((line.run, line.task, line.warm_up, line.block, line.attempt))
         elif isinstance(line, Measurement):
@@ -77,6 +79,7 @@ class Joined:
             return f"its {missing} has no line before it"
         proof = self.proofs.get((line.run, line.cell, line.merges_sha256), _UNPROVED)
         record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell")}
+        record["seconds"] = {**_SECONDS[cell["cell"]], **line.seconds}
         self.records.append(record)
         return None
 
@@ -89,6 +92,11 @@ class Joined:
 
 
 _UNPROVED: Record = {"identity": None, "tokens": None}
+_SECONDS: dict[str, dict[str, float | None]] = {
+    "count": dict.fromkeys((*COUNTING_PHASES, "other", "total")),
+    "train": dict.fromkeys(name for name in (*PHASES, "total") if name != "copy"),
+}
+"""What the seconds of a record hold at least; null was not measured."""
 
 
 def _without(line: Line, *names: str) -> Record:

@@ -124,7 +124,7 @@ def measure_tasks(plan: Plan, folder: Path, log: RunLog, results: Results) -> No
         try:
             run.measure_all()
         finally:
-            if run.counts:
+            if run.records():
                 results.add(run)
         report_stale_build(run.records())
 
