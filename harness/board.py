@@ -32,7 +32,6 @@ from harness.results.svg import same_picture, save
 from harness.results.tables import given_sheet, interval_text, proof_text, ratio_of
 from harness.results.where import unlike
 from harness.runs.fields import FIELD
-from harness.runs.reproduction import command_of, overrides_of
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
@@ -292,13 +291,12 @@ def _bullets(lines: Any) -> str:
 
 
 def _reproduce(measured: Sequence[Row], folder: Path) -> str:
-    """The commands that measure a table or a cell of the board again."""
+    """The command that measures a table of the board again."""
     row = next((row for row in measured if row.total is not None), measured[0])
-    overrides = [each for each in overrides_of(row.record) if each.startswith("data")]
-    overrides += [f"vocab_size={row.record['vocab_size']}", "results=results/again"]
+    overrides = [f"data={row.corpus['name']}", f"vocab_size={row.record['vocab_size']}", "results=results/again"]
     command = shlex.join(["python", "-m", "harness", "experiment=board", *overrides])
     own = f"A trainer of yours beside them: {_page_link('how-to/board.md', folder)}."
-    return "\n".join(["```sh", command, command_of(row.record), "```", "", own])
+    return "\n".join(["```sh", command, "```", "", own])
 
 
 def write(records: Records, folder: Path, output: Path) -> list[Path]:

@@ -14,7 +14,6 @@ from harness.__main__ import main
 from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
 from harness.records.load import read_records
-from harness.runs.reproduction import overrides_of
 from harness.runs.stages import first_arguments
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import read_tokenizer
@@ -62,7 +61,7 @@ def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> Non
     assert (extended["extend_name"], extended["extend_merges"], extended["inherited"], extended["veto"]) == (
         "first", 23, "kept", "superbpe",
     )  # fmt: skip
-    assert {"extend=first", "veto=superbpe"} < set(overrides_of(extended))
+    assert {"extend=first", "veto=superbpe"} < set(extended["overrides"])
 
 
 def test_the_old_tokens_keep_their_ids_and_superwords_come_behind_them(made: Path) -> None:

@@ -13,8 +13,7 @@ from harness.results.fields import MEASURED, fields_of
 from harness.results.legend import Legend, incomparable
 from harness.results.rows import rows
 from harness.results.tables import Baseline, Ratio
-from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, OVERRIDES, WORK, Field, cell_of, differences
-from harness.runs.reproduction import overrides_of
+from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 
 ANOTHER: dict[str, Any] = {
     "cell": "count",
@@ -64,8 +63,6 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").totals == [Ratio(1.0, MEASURED), None]
-    if field in OVERRIDES:
-        assert f"{field.name}={ANOTHER[field.name]}" in overrides_of(other)
 
 
 def test_what_decides_merges_names_a_cell_and_is_compared() -> None:

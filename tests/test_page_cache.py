@@ -14,7 +14,6 @@ from harness.common.errors import Refusal
 from harness.measure import process, sandbox
 from harness.runs.cells import train_job
 from harness.runs.fields import FIELD, cell_of, differences
-from harness.runs.reproduction import overrides_of
 
 
 @pytest.fixture
@@ -83,5 +82,3 @@ def test_cold_runs_are_cells_of_their_own_and_old_records_warm_ones() -> None:
     words = FIELD["page_cache"].in_words(cold)
     assert words is not None
     assert words.said == "page cache cold"
-    assert "page_cache=cold" in overrides_of(cold)
-    assert not [override for override in overrides_of(warm) if override.startswith("page_cache")]

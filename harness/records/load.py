@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,15 @@ def join(lines: Iterable[Line]) -> list[Record]:
     for line in lines:
         joined.add(line)
     return joined.whole()
+
+
+def command_of(record: Mapping[str, Any]) -> str:
+    """The command that measured a record, as it was typed; of a path its last name alone.
+
+    >>> command_of({"overrides": ["variants=naive,heap", "data.path=a book.txt"]})
+    "python -m harness variants=naive,heap 'data.path=a book.txt'"
+    """
+    return shlex.join(["python", "-m", "harness", *record.get("overrides", ())])
 
 
 class Joined:

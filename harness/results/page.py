@@ -17,6 +17,7 @@ from harness.common.console import html_text
 from harness.common.errors import Refusal
 from harness.common.sheet import Sheet
 from harness.common.units import bytes_text, count_text, seconds_text
+from harness.records.load import command_of
 from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, dots, phases, ratios_panel
 from harness.results.fields import time_of
@@ -26,7 +27,6 @@ from harness.results.rows import Row
 from harness.results.svg import svg_of
 from harness.results.tables import TableOptions, by_task, tables, times_text
 from harness.results.where import panel_title
-from harness.runs.reproduction import command_of
 
 MOST_HEADLINES = 6
 MOST_CHARTS = 4
@@ -244,10 +244,10 @@ def _flat(values: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, str
 
 
 def _commands(rows: Sequence[Row]) -> list[str]:
-    """The command that measures each row again, folded."""
+    """The commands that measured the rows, folded."""
     commands = dict.fromkeys(command_of(row.record) for row in rows[:MOST_COMMANDS])
     lines = "\n".join(map(html_text, commands))
-    return [f"<details><summary>Measure a row again</summary><pre>{lines}</pre></details>"] if commands else []
+    return [f"<details><summary>Measure again</summary><pre>{lines}</pre></details>"] if commands else []
 
 
 def _paragraphs(lines: Sequence[str]) -> list[str]:

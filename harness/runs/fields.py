@@ -71,7 +71,7 @@ class Field:
     What `decides_merges` has to be alike before merges that differ are a fault; where it is another, so is the work,
     and `other_work` says so of the times. What `names_cell` tells two cells apart. `unlike` is its name in a comparison
     of two sets, where a value that a record lacks is `missing`; as a `circumstance` it is no part of what was asked:
-    rows that differ in nothing else are one cell, measured elsewhere. An `override` is said by name and value alone.
+    rows that differ in nothing else are one cell, measured elsewhere.
     """
 
     name: str
@@ -83,7 +83,6 @@ class Field:
     decides_merges: bool = False
     other_work: str = ""
     names_cell: bool = False
-    override: bool = False
     unlike: str = ""
     missing: Any = None
     circumstance: Callable[[Record, Record], bool] = _never
@@ -243,9 +242,9 @@ FIELDS: tuple[Field, ...] = (
     _decisive("vocab_size", "vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive("pattern", "pattern", sentence=_pattern_said, other_work="another pattern"),
     _decisive("special_tokens", "special tokens", other_work="other special tokens"),
-    _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise", override=True),
-    _decisive("tie_break", "tie-break", override=True),
-    _decisive("min_count", "min_count", figure=True, other_work="another min_count", override=True),
+    _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise"),
+    _decisive("tie_break", "tie-break"),
+    _decisive("min_count", "min_count", figure=True, other_work="another min_count"),
     _asked_besides("extend", "extends", "none", _extended, other_work="other merges inherited"),
     _asked_besides(
         "inherited",
@@ -253,11 +252,8 @@ FIELDS: tuple[Field, ...] = (
         "kept",
         lambda record: str(record["inherited"]),
         other_work="merges inherited otherwise",
-        override=True,
     ),
-    _asked_besides(
-        "veto", "veto", "none", lambda record: str(record["veto"]), other_work="another veto", override=True
-    ),
+    _asked_besides("veto", "veto", "none", lambda record: str(record["veto"]), other_work="another veto"),
     Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
     _field(
         "threads",
@@ -265,7 +261,6 @@ FIELDS: tuple[Field, ...] = (
         sentence=_threads_said,
         figure=True,
         names_cell=True,
-        override=True,
         unlike="threads",
     ),
     Field(
@@ -274,7 +269,6 @@ FIELDS: tuple[Field, ...] = (
         "page cache",
         lambda record: f"page cache {COLD}" if record.get("page_cache") == COLD else "",
         names_cell=True,
-        override=True,
         unlike="page_cache",
     ),
     _field("params", names_cell=True, unlike="params", beside=_params_beside),
@@ -305,7 +299,6 @@ DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 """What decides which merges are right."""
 WORK = tuple(field for field in FIELDS if field.other_work)
 """What, besides the corpus, decides how much there is to do: times of one work are there to be compared."""
-OVERRIDES = tuple(field for field in FIELDS if field.override)
 COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
