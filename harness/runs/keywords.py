@@ -46,6 +46,8 @@ def _key(name: str) -> str:
 
 
 def _value(key: str, value: Any) -> str:
+    if callable(value):
+        raise Refusal(f"{key} has a function, which another process cannot import; name it module:function")
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -62,6 +64,8 @@ def _value(key: str, value: Any) -> str:
 
 def _one_of_several(key: str, value: Any) -> str:
     """An element of a list: lists of texts that are taken literally know quotes of either kind, and nothing else."""
+    if callable(value):
+        return _value(key, value)
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text

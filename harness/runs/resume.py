@@ -141,7 +141,7 @@ def open_log(store: RecordFile, plan: str, overrides: Sequence[str], now: str, *
 
 
 def unfinished(path: Path, plan: str) -> list[list[Line]]:
-    """The lines of each run of a plan that has measured something and has no end, the newest run first."""
+    """The lines of each run of a plan that has no end and is newer than those that have, the newest run first."""
     runs: dict[str, list[Line]] = {}
     ended = set()
     for _, line in read_lines(path):
@@ -151,7 +151,8 @@ def unfinished(path: Path, plan: str) -> list[list[Line]]:
             runs[line.run].append(line)
         if isinstance(line, End):
             ended.add(line.run)
-    return [runs[run] for run in sorted(runs, reverse=True) if run not in ended]
+    finished = max((run for run in runs if run in ended), default="")
+    return [runs[run] for run in sorted(runs, reverse=True) if run > finished]
 
 
 @contextlib.contextmanager

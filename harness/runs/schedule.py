@@ -25,7 +25,7 @@ from harness.measure.disturbance import wait_for_quiet
 from harness.measure.environment import environment, host, machine
 from harness.measure.instructions import RUN_TRAINER, RunJob
 from harness.measure.interpreters import interpreter
-from harness.measure.process import Answer, Limits, measure
+from harness.measure.process import Answer, measure
 from harness.measure.source_digest import source_sha256
 from harness.records.file import Record
 from harness.runs import store
@@ -48,9 +48,6 @@ from harness.runs.resume import STOPPED, Block, RunLog, blocks_of, pending
 from harness.runs.settings import Settings
 from harness.worker import word_store
 from variants.contract import Merge
-
-PATIENCE = 10
-"""How many times limits.wall counters may take for words that are not measured."""
 
 
 class Saves(Protocol):
@@ -206,7 +203,7 @@ class Run:
             return True
         name, key = cell.reading.file.name, cell.reading.key
         if key not in self.right_words:
-            lent = replace(cell, counter=checker, threads=os.cpu_count() or 1, limits=patient(cell.limits))
+            lent = replace(cell, counter=checker, threads=os.cpu_count() or 1)
             words = self.run_counter(f"checking the words of {name} ({checker.name})", lent)[1]
             self.right_words[key] = None if words is None else store.manifest_of(words)["sha256"]
         if self.right_words[key] is None:
@@ -297,7 +294,6 @@ class Run:
             return words
         lender = registry.default_counter()
         lent = replace(cell.count, reading=reading, counter=lender, threads=os.cpu_count() or 1)
-        lent = replace(lent, limits=patient(cell.limits))
         return self.run_counter(f"words of {reading.file.name} in its own way ({lender.name})", lent)[1]
 
     def records(self) -> list[Record]:
@@ -363,12 +359,6 @@ def extrapolated(estimate: Estimate, answer: Answer) -> dict[str, Any]:
 def count_cells(cells: Iterable[TrainCell]) -> list[CountCell]:
     """The counters that these cells need, each once for each corpus and width."""
     return list({count_key(cell.count): cell.count for cell in cells}.values())
-
-
-def patient(limits: Limits) -> Limits:
-    """The same, for what is not measured."""
-    wall = limits.wall_seconds
-    return replace(limits, wall_seconds=wall and wall * PATIENCE)
 
 
 def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:
