@@ -103,10 +103,10 @@ class RunLog:
             number, warm_up = closes
             task, attempt = record["task"], self.attempt
             lines.append(BlockLine(run=self.run_id, task=task, block=number, warm_up=warm_up, attempt=attempt))
+        for line in lines:  # first, so that a full disk does not keep it from being shown
+            self.joined.add(line)
         if self.store is not None:
             self.store.append_lines(lines)
-        for line in lines:
-            self.joined.add(line)
         return self.joined.records[-1]
 
     def records(self, task: int | None = None) -> list[Record]:

@@ -123,9 +123,10 @@ def measure_tasks(plan: Plan, folder: Path, log: RunLog, results: Results) -> No
         run = Run(task, plan.settings, folder / str(number), log, number, saving)
         try:
             run.measure_all()
-        finally:
-            if run.records():
-                results.add(run)
+        except Refusal:  # of a full disk; what was measured is shown all the same
+            results.add(run)
+            raise
+        results.add(run)
         report_stale_build(run.records())
 
 
