@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from harness.common.errors import OK, guarded
+from harness.common.errors import OK, Refusal, guarded
+from harness.common.registry import did_you_mean
 
 Record = dict[str, Any]
 COMMANDS = {
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in COMMANDS:
         return int(importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:]))
+    if arguments and arguments[0].isidentifier() and (meant := did_you_mean(arguments[0], COMMANDS, "bpe-harness ")):
+        raise Refusal(f"unknown command {arguments[0]!r};{meant}")
     if any(argument in ("-h", "--help") for argument in arguments):
         from harness.runs.usage import SHORT, usage
 

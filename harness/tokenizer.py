@@ -11,7 +11,6 @@ import argparse
 import csv
 import io
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, 
 from harness.common.files import write_whole
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
-from harness.common.units import bytes_text, count_text, parse_bytes
+from harness.common.units import bytes_text, count_text, in_digits, parse_bytes
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
@@ -203,11 +202,10 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _size(text: str) -> int:
-    """A number such as 32k or 50_257."""
-    match = re.fullmatch(r"([0-9][0-9_]*)(k?)", text.strip(), re.IGNORECASE)
-    if match is None:
+    """A number such as 32k, 1e4 or 50_257."""
+    if not (digits := in_digits(text)).isdecimal():
         raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return int(match[1]) * (1000 if match[2] else 1)
+    return int(digits)
 
 
 def _cut(options: argparse.Namespace) -> int:

@@ -207,9 +207,9 @@ def test_bad_byte_is_located_in_its_own_file(texts: Path) -> None:
     (texts / "b.txt").write_bytes("ab二".encode() + b"\xff")
     (texts / "c.gz").write_bytes(gzip.compress(b"abc\xff"))
     for path, special_tokens, message in (
-        ("texts", (END,), "texts/b.txt: invalid UTF-8 at byte 5; mend"),
-        ("[texts/a.txt,texts/c.gz]", (END,), "texts/c.gz: invalid UTF-8 at byte 3 of what is unpacked; mend"),
-        ("texts/b.txt", (), "texts/b.txt: invalid UTF-8 at byte 5; mend"),
+        ("texts", (END,), "texts/b.txt: invalid UTF-8 at byte 5; fix"),
+        ("[texts/a.txt,texts/c.gz]", (END,), "texts/c.gz: invalid UTF-8 at byte 3 of what is unpacked; fix"),
+        ("texts/b.txt", (), "texts/b.txt: invalid UTF-8 at byte 5; fix"),
     ):
         for further in ({}, {"bytes": "1MB"}, {"skip": "2"}):
             corpus = prepared(path, special_tokens, **further)

@@ -234,6 +234,6 @@ def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Pa
     run.measure_all()
     counter, trainer = run.records()
     assert (counter["cell"], counter["status"]) == ("count", "error")
-    assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; mend the file, or set errors=replace"
+    assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; fix the file, or set errors=replace"
     assert counter["seconds"]["total"] is None
     assert trainer["reason"] == f"counting failed: {counter['reason']}"

@@ -360,7 +360,7 @@ def test_a_bad_byte_is_told_of_the_file_it_comes_from(tmp_path: Path) -> None:
     reading = reading_of(tmp_path, b"good text<|endoftext|>\xff")
     file = replace(reading.file, parts=(Part(0, "one.txt"), Part(22, "two.txt", 4)))
     run = run_of(tmp_path, [cell_of(replace(reading, file=file))])
-    assert run.records()[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; mend the file, or set errors=replace"
+    assert run.records()[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; fix the file, or set errors=replace"
 
 
 def test_threads_that_nobody_takes_are_named(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class InvalidText(ValueError):
 
     def __str__(self) -> str:
         # A byte order mark of UTF-16 begins with a byte that UTF-8 never has.
-        cure = "mend the file" if self.offset else "if it is UTF-16, iconv -f UTF-16 -t UTF-8 converts it; else mend it"
+        cure = "fix the file" if self.offset else "if it is UTF-16, iconv -f UTF-16 -t UTF-8 converts it; else fix it"
         return f"{self.path}: invalid UTF-8 at byte {self.offset}; {cure}, or set errors=replace"
 
 
@@ -76,7 +76,7 @@ class LeftOut(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: the pattern leaves out text, first {self.text!r} at byte {self.offset}; mend the pattern, "
+            f"{self.path}: the pattern leaves out text, first {self.text!r} at byte {self.offset}; fix the pattern, "
             "or say pattern.partial=true if that is meant"
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import itertools
 import json
 import re
@@ -16,7 +17,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NoReturn
 
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
@@ -144,11 +145,22 @@ class Paragraphs(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that knows `--version`; its errors repeat arguments harmlessly."""
+    """A parser that knows `--version`; its errors are one sentence and repeat arguments harmlessly."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
         self.add_argument("--version", action=Version, help=argparse.SUPPRESS)
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2, the mistake and what may have been meant."""
+        options = [option for action in self._actions for option in action.option_strings]
+        if choice := re.search(r"invalid choice: '?([^\s']+)'? \(choose from (.*)\)", message):
+            wrong, names = choice[1], re.findall(r"[\w-]+", choice[2])
+        else:
+            wrong, names = message.partition("unrecognized arguments: ")[2].partition(" ")[0], options
+        close = difflib.get_close_matches(wrong, names, 1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        self.exit(2, f"{message}; {meant}see {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import functools
+import importlib.machinery
 import importlib.metadata
 import pkgutil
 import re
@@ -205,6 +206,8 @@ def select(names: Iterable[str]) -> list[VariantCard]:
         if name in existing:
             matching = {name: existing[name]}
         elif ":" in name:
+            if not is_findable(name):
+                raise not_importable(name, "no such module in this folder or environment")
             matching = {name: VariantCard(name, name, "named by its target", tags=("external",))}
         else:
             matching = {card.name: card for card in existing.values() if name == "all" or name in card.tags}
@@ -227,11 +230,12 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
 def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
     """The most similar name as a question, with a blank before it; nothing if none is similar.
 
-    >>> did_you_mean("hepa", ["heap", "flat"])
-    ' did you mean heap?'
+    >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
+    (' did you mean heap?', ' did you mean seed=VALUE?')
     """
-    close = difflib.get_close_matches(name, existing, 1)
-    return f" did you mean {before}{close[0]}?" if close else ""
+    names = {full.removesuffix("=VALUE"): full for full in existing}
+    close = difflib.get_close_matches(name, names, 1)
+    return f" did you mean {before}{names[close[0]]}?" if close else ""
 
 
 def looks_like_a_file(name: str) -> bool:
@@ -243,6 +247,13 @@ def looks_like_a_file(name: str) -> bool:
     return "/" in name or bool(Path(name).suffix)
 
 
+def is_findable(target: str) -> bool:
+    """Whether the package of a target exists; nothing is imported."""
+    package = target.partition(":")[0].partition(".")[0]
+    places = [str(Path.cwd()), *sys.path]
+    return package in sys.modules or importlib.machinery.PathFinder.find_spec(package, places) is not None
+
+
 def not_importable(target: str, reason: str) -> Refusal:
     """The answer to a target that cannot be imported, with the most similar one that can."""
     module, _, function = target.partition(":")
@@ -250,7 +261,7 @@ def not_importable(target: str, reason: str) -> Refusal:
     if module in sys.modules:
         meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:")
     else:
-        places = getattr(sys.modules.get(package), "__path__", None) if package else None
+        places = getattr(sys.modules.get(package), "__path__", []) if package else [str(Path.cwd())]
         names = {found.name for found in pkgutil.iter_modules(places)}
         meant = did_you_mean(last, names - {last}, f"{package}." if package else "")
     return Refusal(f"cannot import {target!r} ({reason});{meant} a target is written package.module:function")

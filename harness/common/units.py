@@ -195,6 +195,19 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def in_digits(size: str) -> str:
+    """A vocabulary size as people write it, in digits; anything else stays as it is.
+
+    >>> in_digits("10k"), in_digits("1e4"), in_digits("32_000"), in_digits("half")
+    ('10000', '10000', '32000', 'half')
+    """
+    match = re.fullmatch(r"\s*(\d[\d_]*(?:\.\d+)?(?:[eE]\d+)?)([kKmM]?)\s*", size)
+    if match is None:
+        return size
+    number = float(match[1].replace("_", "")) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]
+    return str(int(number)) if number.is_integer() else size
+
+
 FACTORS = {"": 1, "B": 1}
 for power, letter in enumerate("KMGT", 1):
     FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}

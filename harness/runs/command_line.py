@@ -29,7 +29,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
 from harness.common.errors import Refusal
-from harness.common.registry import split_list
+from harness.common.registry import did_you_mean, split_list
+from harness.common.units import in_digits
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = ("data.path", "data.column", "data.separator", "extend", "save", "results", "pattern.regex")
@@ -99,7 +100,9 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def check_option(option: str, question: bool) -> None:
     if option not in SWEEP and option.partition("=")[0] not in (QUESTIONS + DETAILS if question else ()):
-        raise Refusal(f"there is no option {option}; {HELP}")
+        name = option.lstrip("-").replace("-", "_").partition("=")[0]
+        meant = did_you_mean(name, [f"{key}=VALUE" for key in configuration.keys_beside("variant")])
+        raise Refusal(f"unknown option {option};{meant} {HELP}")
 
 
 @contextlib.contextmanager
@@ -200,19 +203,6 @@ def prepared_value(argument: str) -> str:
     return f"{key}={value}"
 
 
-def in_digits(size: str) -> str:
-    """A vocabulary size as people write it, in digits; anything else stays as it is.
-
-    >>> in_digits("10k"), in_digits("1e4"), in_digits("32_000"), in_digits("half")
-    ('10000', '10000', '32000', 'half')
-    """
-    match = re.fullmatch(r"\s*(\d[\d_]*(?:\.\d+)?(?:[eE]\d+)?)([kKmM]?)\s*", size)
-    if match is None:
-        return size
-    number = float(match[1].replace("_", "")) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]
-    return str(int(number)) if number.is_integer() else size
-
-
 def quoted(text: str) -> str:
     """`text` as a quoted value that Hydra and OmegaConf take for exactly this text.
 
@@ -261,7 +251,7 @@ def likely(argument: str) -> str:
         return f"did you mean {group}={argument}?"
     if registry.looks_like_a_file(argument) or Path(argument).exists():
         return f"did you mean data.path={argument}?"
-    return ""
+    return did_you_mean(argument, [*(f"{key}=VALUE" for key in configuration.keys_beside("variant")), "--help"]).strip()
 
 
 def existing(group: str) -> list[str]:
@@ -295,7 +285,7 @@ def sentence(error: BaseException, data: str = "") -> str:
     if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
         said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
     elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", said):
-        said = f"{match[1]} is no {'whole number' if match[2] == 'Integer' else 'number'}"
+        said = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", said):
         said = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
     return f"{said.rstrip('.')}; {HELP}"

@@ -123,7 +123,7 @@ def threads_of(asked: Any) -> int:
     if asked == "all":
         return usable_cores()
     if type(asked) is not int:
-        raise Refusal(f"threads={asked} is no whole number; give a number, or all")
+        raise Refusal(f"threads={asked} must be a whole number, or all")
     at_least("threads", asked)
     return asked
 

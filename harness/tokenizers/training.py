@@ -95,7 +95,11 @@ def refusing() -> Iterator[None]:
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
     cards = registry.cards("pattern")
-    return cards[pattern]["regex"] if pattern is not None and pattern in cards else pattern
+    if pattern is not None and pattern in cards:
+        return cards[pattern]["regex"]  # type: ignore[no-any-return]
+    if pattern is not None and pattern.isidentifier():
+        raise Refusal(registry.unknown("pattern", pattern, cards))
+    return pattern
 
 
 def trainer() -> registry.VariantCard:
@@ -150,7 +154,10 @@ def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progres
 def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:
     for word, count in counts.items():
         if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
-            raise TypeError(f"{word!r}: {count!r} is not a word (str or bytes) with its count (int)")
+            raise TypeError(
+                f"the mapping has {type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}, not a word (str or "
+                "bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
+            )
         yield (word.encode() if isinstance(word, str) else word), count.__index__()
 
 
