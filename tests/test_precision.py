@@ -21,6 +21,7 @@ from harness.common.registry import VariantCard
 from harness.records.file import Record
 from harness.records.load import read_records
 from harness.runs.cells import TrainCell
+from harness.runs import precision
 from harness.runs.outcome import Trained
 from harness.runs.precision import blocks_needed
 from harness.runs.prove import Prover
@@ -74,6 +75,14 @@ def test_little_noise_needs_six_blocks_and_much_noise_all_of_them() -> None:
     assert blocks_needed([-0.07, 0.0, 0.07, 0.0, 0.0, 0.0], 0.05, 6, 20) == math.ceil(6 * (0.07 / math.log(1.05)) ** 2)
     assert blocks_needed([-0.5, 0.5, 0.0, 0.0, 0.0, 0.0], 0.05, 6, 20) == 20
     assert blocks_needed([0.0, 0.5], 0.05, 6, 20) == 6  # disturbed blocks do not count: there is no interval yet
+
+
+@pytest.mark.parametrize(("log_ratios", "far"), [([30] * 3, True), ([30] * 2, False), ([19] * 3, False)])
+def test_far_cells_are_measured_three_times(monkeypatch: pytest.MonkeyPatch, log_ratios: list[int], far: bool) -> None:
+    monkeypatch.setattr(precision, "log_ratios", lambda *_: list(map(math.log, log_ratios)))
+    cell: Any = None
+    assert precision.is_far(cell, [], {}) == far
+    assert precision.needs_more(cell, [], {}, Rule(0.05)) != far
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,12 +31,20 @@ class Display:
     def __init__(self, total_cells: int) -> None:
         self.total_cells = total_cells
         self.cell = 0
-        self.started = time.monotonic()
+        self.started = self.logged = time.monotonic()
         self.seconds_each: float | None = None
 
     def block_done(self) -> None:
-        """Update the average time of a cell: after a block each has been measured equally often."""
-        self.seconds_each = (time.monotonic() - self.started) / max(1, self.cell)
+        """Update the average time of a cell: after a block each has been measured equally often. Logs get a line."""
+        now = time.monotonic()
+        self.seconds_each = (now - self.started) / max(1, self.cell)
+        if self.cell < self.total_cells and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
+            self.logged = now
+            say(f"{self.cell} of {self.total_cells} measured, about {self.left()} left")
+
+    def left(self) -> str:
+        """The time that the cells still take."""
+        return duration_text((self.seconds_each or 0.0) * (self.total_cells - self.cell))
 
     def pass_over(self) -> None:
         """Count one cell, at most to the total."""
@@ -44,9 +53,8 @@ class Display:
     @contextlib.contextmanager
     def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
         """A bar for one measurement, as `bar`."""
+        left = "" if self.seconds_each is None else f", about {self.left()} left"
         self.pass_over()
-        waiting = self.total_cells - self.cell + 1
-        left = "" if self.seconds_each is None else f", all of it {duration_text(self.seconds_each * waiting)} more"
         with bar(f"[{self.cell}/{self.total_cells}{left}] {label}", total, unit, size=size) as advance:
             yield advance
 

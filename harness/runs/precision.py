@@ -2,11 +2,13 @@
 
 Each cell is compared with the first of its task that has as many threads, which is measured as often as any other needs
 it. The number is computed once, from how far the ratios lie apart and never from where they lie, so it moves no ratio.
+A cell that takes over 20 times as long as its reference is measured three times, and has no interval.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,8 @@ from harness.common.comparison import Sample, clock_of, compare, interval, sampl
 from harness.records.file import Record
 from harness.runs.cells import TrainCell
 from harness.runs.settings import Rule
+
+FAR, BLOCKS_OF_THE_FAR = 20, 3
 
 
 def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most: int) -> int:
@@ -34,9 +38,11 @@ def wanted(
 ) -> set[str]:
     """The keys of the cells that a block has to hold: all, or those whose ratios are not precise enough yet."""
     keys = {cell.key() for cell in cells}
-    if rule is None or warm_up or block < rule.fewest:
+    if rule is None or warm_up:
         return keys
     samples = samples_before(block, trained)
+    if block < rule.fewest:
+        return {cell.key() for cell in cells if not is_far(cell, cells, samples)}
     unsure = {cell.key() for cell in cells if needs_more(cell, cells, samples, rule)}
     return unsure | {reference_of(cell, cells).key() for cell in cells if cell.key() in unsure}
 
@@ -48,7 +54,15 @@ def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
 
 def needs_more(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]], rule: Rule) -> bool:
     ratios = log_ratios(cell, cells, samples)
+    if is_far(cell, cells, samples):
+        return False
     return 0 < len(ratios) < blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most)
+
+
+def is_far(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> bool:
+    """Whether three blocks are enough, since it takes over 20 times as long as its reference."""
+    ratios = log_ratios(cell, cells, samples)
+    return len(ratios) >= BLOCKS_OF_THE_FAR and statistics.median(ratios) > math.log(FAR)
 
 
 def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
