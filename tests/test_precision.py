@@ -20,8 +20,8 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.records.file import Record
 from harness.records.load import read_records
-from harness.runs.cells import TrainCell
 from harness.runs import precision
+from harness.runs.cells import TrainCell
 from harness.runs.outcome import Trained
 from harness.runs.precision import blocks_needed
 from harness.runs.prove import Prover
