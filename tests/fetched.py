@@ -5,17 +5,27 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from local_server import Server
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora import fetch
 from harness.corpora.cards import card_of
-from harness.corpora.fetch import Patience, fetch
 
 END = "<|endoftext|>"
 CONTENT = f"one{END}two 二{END}".encode() * 3000
-IMPATIENT = Patience(seconds_without_a_byte=0.3, fruitless_attempts=3, seconds_between=0)
+
+
+def impatient(seconds_without_a_byte: float = 0.3) -> Any:
+    """Patch the fetcher not to wait long."""
+    names: dict[str, Any] = {
+        "SECONDS_WITHOUT_A_BYTE": seconds_without_a_byte,
+        "FRUITLESS_ATTEMPTS": 3,
+        "SECONDS_BETWEEN_ATTEMPTS": 0,
+    }
+    return mock.patch.multiple(fetch, **names)
 
 
 def facts(content: bytes = CONTENT) -> dict[str, Any]:
@@ -33,7 +43,8 @@ def url(server: Server, name: str = "known.txt", **further: Any) -> dict[str, An
 
 def get(data: dict[str, Any]) -> tuple[Path, list[str]]:
     messages: list[str] = []
-    return fetch(data, messages.append, IMPATIENT), messages
+    with impatient(), mock.patch.object(fetch, "say", messages.append):
+        return fetch.fetch(data), messages
 
 
 def refusal_of(data: dict[str, Any], cache_folder: Path) -> str:

