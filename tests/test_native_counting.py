@@ -195,10 +195,11 @@ def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file
     os.mkfifo(pipe)
     file.write_bytes(CONTENT * 50)
     want = counted(serial, Corpus(str(file), ("<|e|>",)))
-    for path in PATHS:
+    for path, errors, threads in itertools.product(PATHS, ("strict", "replace"), (1, 2)):
         writer = threading.Thread(target=pipe.write_bytes, args=(CONTENT * 50,))
         writer.start()
-        assert counted(native.native, Corpus(str(pipe), ("<|e|>",)), buffer=999, instructions=path) == want
+        how = {"buffer": 999, "instructions": path, "threads": threads, "smallest_range": 1}
+        assert counted(native.native, Corpus(str(pipe), ("<|e|>",), errors=errors), **how) == want
         writer.join()
 
 
