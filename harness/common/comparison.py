@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
 MARGIN = 0.01
-"""Two times that differ by less than this share are the same to anyone who chooses between them."""
+"""A difference of less than this share does not matter to anyone who chooses between two."""
 MOST_PRESSURE = 0.2
-"""Where something waited for a processor for over this share of a sample, there is no wall time to compare."""
+"""If something waited for a processor for more than this share of a sample, its wall time is not compared."""
 FEWEST_BLOCKS = 6
 """With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6 is not."""
 _OF_ONE_THREAD = 1.1
-"""CPU seconds by wall seconds; over this, something ran beside the one thread that was asked for."""
+"""CPU seconds by wall seconds; above this, something ran beside the one requested thread."""
 
 
 class Sample(NamedTuple):
-    """One timed run: when it ran, what two clocks say, and what share of its wall time was not its own."""
+    """One timed run: its block, two clocks, and the share of its wall time that others took."""
 
     run: str
     block: int
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
     @property
     def one_thread(self) -> bool:
-        """Whether its CPU seconds are what one thread took, so that waiting for a processor is not in them."""
+        """Whether its CPU seconds are those of one thread, without time spent waiting for a processor."""
         cpu = self.cpu_seconds
         return self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
 
@@ -47,17 +47,16 @@ class Sample(NamedTuple):
 
     @property
     def kept_waiting(self) -> bool:
-        """Whether it may itself be what waited: one thread that worked nearly all the time had its processor."""
+        """Whether it may itself have waited; one thread that worked nearly all the time had its processor."""
         worked = self.one_thread and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
         return self.pressed and not worked
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The median over `blocks` of one time by the other; `low` and `high` are None where blocks are too few.
+    """The median ratio of two times over `blocks`; `low` and `high` are None with too few blocks.
 
-    `clock` is the one that was compared, CPU or wall; `left_out` are the blocks that were too disturbed for it, and
-    `ratios` those of the others.
+    `clock` is CPU or wall; `left_out` counts the blocks that were too disturbed for it, `ratios` are of the others.
     """
 
     ratio: float
@@ -70,12 +69,12 @@ class Comparison:
 
     @property
     def different(self) -> bool | None:
-        """Whether the two differ by more than the margin could hide; None where the blocks are too few to say."""
+        """Whether the two differ by more than the margin; None with too few blocks."""
         return None if self.low is None or self.high is None else differ(self.low, self.high)
 
 
 def differ(low: float, high: float) -> bool:
-    """Whether an interval of ratios leaves no doubt of a difference, and not of one too small to matter.
+    """Whether an interval of ratios shows a difference that is large enough to matter.
 
     >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.004)
     (True, False, False)
@@ -84,7 +83,7 @@ def differ(low: float, high: float) -> bool:
 
 
 def within_margin(low: float, high: float) -> bool:
-    """Whether a whole interval of ratios is too close to 1 for anyone to care.
+    """Whether a whole interval of ratios is too close to 1 to matter.
 
     >>> within_margin(1.002, 1.008), within_margin(0.97, 0.995)
     (True, False)
@@ -93,7 +92,7 @@ def within_margin(low: float, high: float) -> bool:
 
 
 def sample_of(record: Mapping[str, Any]) -> Sample | None:
-    """The sample that a record holds; None for one without a total."""
+    """The sample in a record, or None without a total."""
     seconds = record.get("seconds") or {}
     wall = seconds.get("total")
     if not wall:
@@ -113,16 +112,15 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
 
 
 _UNDISTURBED: Mapping[str, Any] = {}
-"""What stands for a mapping that a record does not have."""
 
 
 def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
-    """How many times the baseline's time the samples take, by the blocks in which both ran; None if there is none."""
+    """The median ratio to the baseline over the blocks that both ran in; None if there are none."""
     pairs, usable, clock = pairs_of(samples, baseline)
     if not pairs:
         return None
     log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
-    # Where all were disturbed there is a ratio to look at, but nothing to conclude from it.
+    # If all were disturbed the ratio is shown without an interval.
     low, high = interval(log_ratios) if usable else (None, None)
     return Comparison(
         math.exp(statistics.median(log_ratios)),
@@ -139,7 +137,7 @@ Pairs = list[tuple[Sample, Sample]]
 
 
 def pairs_of(samples: Iterable[Sample], baseline: Iterable[Sample]) -> tuple[Pairs, Pairs, Callable[[Sample], float]]:
-    """The pairs of one block, those of them that were not too disturbed, and the clock that they are compared by."""
+    """All pairs of one block, the pairs that were not too disturbed, and the clock to compare."""
     against = {(sample.run, sample.block): sample for sample in baseline}
     pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
     clock = clock_of([sample for pair in pairs for sample in pair])
@@ -158,12 +156,12 @@ def wall_time(sample: Sample) -> float:
 
 
 def clock_of(samples: Iterable[Sample]) -> Callable[[Sample], float]:
-    """CPU time where every sample is of one thread, since what else runs cannot take it away; else wall time."""
+    """CPU time if every sample is of one thread, since other processes do not change it; else wall time."""
     return cpu_time if all(sample.one_thread for sample in samples) else wall_time
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | tuple[None, None]:
-    """The interval that holds the median of what the values are drawn from, with at least this confidence.
+    """The interval that contains the median of the values' distribution with at least this confidence.
 
     >>> interval([0.1, -0.2, 0.3, 0.0, 0.1, 0.2]), interval([0.1, 0.2, 0.3])
     ((-0.2, 0.3), (None, None))
@@ -177,7 +175,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[f
 
 @functools.cache
 def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, int] | None:
-    """Which of `number` ordered values bound the interval; None where even the outermost two do not.
+    """Ranks of the ordered values that bound the interval; None if even the outermost two do not.
 
     >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
     ((0, 5), None, (9, 20), None)
@@ -186,7 +184,7 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     beyond = (1 - confidence) / 2
     if 2.0**-number > beyond:
         return None
-    # How often of so many fair coins at most `rank` show heads, from where that is next to never.
+    # The chance that of so many fair coins at most `rank` show heads, from where it is almost 0.
     rank = max(0, int(number / 2 - 8 * math.sqrt(number)))
     ways = math.lgamma(number + 1) - math.lgamma(rank + 1) - math.lgamma(number - rank + 1)
     share = so_far = math.exp(ways - number * math.log(2))
@@ -198,7 +196,7 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """The largest less the smallest, by the median; None for fewer than two.
+    """The range of the values by their median; None for fewer than two.
 
     >>> spread([3.0, 4.0, 5.0]), spread([1.0])
     (0.5, None)

@@ -1,8 +1,7 @@
-"""What commands print, and text from elsewhere made harmless for each medium: terminal, Markdown, HTML, CSV, LaTeX.
+"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV, LaTeX, JSON.
 
-Names, messages and parameters come from anyone's files and records. In every medium, what a terminal would obey and
-what would reverse a line is shown as its escape: control characters (C0 and C1), marks of direction, and lone
-surrogates. So is what the log of a hosted build would take as a command: `::name::`, and `##[name]`.
+Names, messages and parameters come from anyone's files and records. In every medium, control characters (C0 and C1),
+marks of direction, lone surrogates and the commands of hosted build logs are escaped: `::name::`, `##[name]`.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def terminal_lines(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Text that Markdown shows as it is: nothing becomes emphasis, a cell's end, HTML or the mention of a person.
+    r"""Text that Markdown shows unchanged: without emphasis, ends of cells, HTML or mentions of people.
 
     >>> print(markdown_text("seg_status @merge 1:\n'|'+'*'"))
     seg_status &#64;merge 1: '\|'+'\*'
@@ -75,7 +74,7 @@ def html_text(text: str) -> str:
 
 
 def csv_text(text: str) -> str:
-    r"""Text in a cell of CSV, which a spreadsheet takes for text and never for a formula; lines stay lines.
+    r"""Text in a cell of CSV that no spreadsheet takes for a formula; lines stay lines.
 
     >>> csv_text("=1+1"), csv_text("-"), csv_text("heap"), csv_text("a\nb\x1b")
     ("'=1+1", "'-", 'heap', 'a\nb\\x1b')
@@ -85,7 +84,7 @@ def csv_text(text: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    r"""Text that LaTeX sets as it is, without a command of its own.
+    r"""Text that LaTeX sets unchanged.
 
     >>> print(latex_text("seg_status \\input{x} 5 % of $1 ≠ ×2"))
     seg\_status \textbackslash{}input\{x\} 5 \% of \$1 $\neq$ $\times$2
@@ -94,7 +93,7 @@ def latex_text(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    r"""One line of JSON, in which everything that a terminal would obey is an escape.
+    r"""One line of JSON without control characters.
 
     >>> print(json_text({"name": "a\x9b2J\x7f"}))
     {"name": "a\u009b2J\u007f"}
@@ -103,7 +102,7 @@ def json_text(value: Any) -> str:
 
 
 def workflow_command(name: str, message: str) -> str:
-    r"""A command to the log of a hosted build: what it is told stays in its one line.
+    r"""A command to the log of a hosted build, with its message on one line.
 
     >>> print(workflow_command("error", "a\n::stop-commands::b 5%"))
     ::error::a \x3a:stop-commands::b 5%25
@@ -117,8 +116,8 @@ def well_formed(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    shown = _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
-    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
+    escaped = _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _COMMAND.sub(lambda match: f"\\x{ord(match[0]):02x}", escaped)
 
 
 # Printing
@@ -145,7 +144,7 @@ class Paragraphs(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that knows `--version`; its errors are one sentence and repeat arguments harmlessly."""
+    """A parser with `--version`; an error is one sentence with its arguments escaped."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
@@ -167,7 +166,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """Prints the version, looked up only then: it takes longer than some commands."""
+    """Print the version; it is looked up late because that takes longer than some commands."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help)

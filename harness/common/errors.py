@@ -1,4 +1,4 @@
-"""Refusals and exit codes: every command answers bad input with one sentence and a number people can script against."""
+"""Refusals and exit codes: every command answers bad input with one sentence and a documented exit code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Refusal(Exception):
 
 
 def reason(error: OSError) -> str:
-    """What went wrong, in the system's words or else the library's.
+    """The cause of an error, in the system's words or else the library's.
 
     >>> reason(OSError("no range")), reason(FileNotFoundError(2, "", "x"))
     ('no range', 'No such file or directory')
@@ -76,9 +76,9 @@ asked_to_end: list[int] = []
 
 
 def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
-    """Run a command: print a refusal's sentence, one line for an interruption, and return the exit code.
+    """Run a command and return its exit code; a refusal or an interruption prints one line.
 
-    `kept` says what an interruption does not lose.
+    `kept` is what an interruption does not lose.
     """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, and for a shell's background jobs

@@ -1,8 +1,8 @@
 """Files that are written whole or not at all, the cache between runs, and temporary folders.
 
-One variable moves the cache: BPE_HARNESS_CACHE. Everything in it can be made or fetched again. Files and folders
-appear in it whole, by being renamed. An entry is locked by the kernel while a process that uses it lives; only unlocked
-entries are removed, and each is renamed first, so that nobody meets half of one.
+BPE_HARNESS_CACHE moves the cache. Everything in it can be made or fetched again. Files and folders appear in it whole,
+by being renamed. The kernel locks an entry while a process that uses it lives; only unlocked entries are removed, and
+each is renamed first, so that no process finds half of one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELSEWHERE = "choose another place with --output"
 READ_AT_ONCE = 1 << 17
 WORTH_TELLING_BYTES = 50_000_000
 MOST_HELD = 200
-"""How many entries of the cache a process holds: each takes one of its open files."""
+"""The maximum of entries that a process holds: each takes one of its open files."""
 JUST_STARTED_SECONDS = 60
 """How long unfinished entries are left alone: their writers may not have locked them yet."""
 COPIES = ("assembled", "slices")
@@ -132,11 +132,11 @@ def readable(path: Path) -> BinaryIO:
     mode = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         file.close()
-        raise OSError("it is neither a file nor a pipe")
+        raise OSError("not a file or a pipe")
     os.set_blocking(descriptor, True)
     if stat.S_ISFIFO(mode) and not file.peek(1):
         file.close()
-        raise OSError("it is a pipe, and nobody has written to it")
+        raise OSError("a pipe without a writer")
     return file
 
 
@@ -213,13 +213,13 @@ def entries(kind: str) -> list[Entry]:
     """The entries of a kind, the longest unused first."""
     top = cache_folder()
     folders = [top, *filter(Path.is_dir, top.iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
-    found = []
+    listed = []
     for path in (path for folder in folders for path in folder.iterdir()):
         if path.name.startswith(".") != (kind == UNFINISHED) or path.suffix == ".lock":
             continue
         with contextlib.suppress(FileNotFoundError):
-            found.append(Entry(path, size_of(path), path.stat().st_mtime))
-    return sorted(found, key=lambda entry: entry.used)
+            listed.append(Entry(path, size_of(path), path.stat().st_mtime))
+    return sorted(listed, key=lambda entry: entry.used)
 
 
 def size_of(path: Path) -> int:
@@ -248,7 +248,7 @@ def remove(entry: Entry) -> bool:
 
 
 def report_copy(made: Path, name: str) -> None:
-    """Tell of a copy if it is large, and remove the longest unused copies until all are within the limit."""
+    """Report a large copy, and remove the longest unused copies until all are within the limit."""
     hold(made)
     size = size_of(made)
     if size >= WORTH_TELLING_BYTES:
@@ -266,7 +266,7 @@ def report_copy(made: Path, name: str) -> None:
 
 
 def cache_limit() -> int:
-    """The most that all copies may take. Raises Refusal if the variable is not a size."""
+    """The maximum size of all copies. Raises Refusal if the variable is not a size."""
     return parse_bytes(os.environ.get(LIMIT_VARIABLE) or DEFAULT_LIMIT, LIMIT_VARIABLE)
 
 
