@@ -315,6 +315,40 @@ MERGE_CASES: tuple[MergeCase, ...] = (
         "learned tokens come after all bytes, a blank included, in the order they were learned",
         TieBreak.HUGGINGFACE,
     ),
+    # A newborn pair may win a tie that its parent lost: several merges at once must see it.
+    MergeCase(
+        "N1",
+        {b"zae": 6, b"za": 4, b"mn": 6},
+        merges_from(b"z+a, za+e, m+n"),
+        "(za, e) is born with the count of (m, n) and beats it, while (a, e) would have lost",
+    ),
+    MergeCase(
+        "N2",
+        {b"aze": 6, b"az": 4, b"mn": 6},
+        merges_from(b"a+z, az+e, m+n"),
+        "the same by smallest bytes: (az, e) beats (m, n), (z, e) would not",
+        TieBreak.SMALLEST_BYTES,
+    ),
+    MergeCase(
+        "N3",
+        {b"ab": 20, b"xab": 6, b"xaz": 6, b"az": 4},
+        merges_from(b"a+b, a+z, x+az, x+ab"),
+        "(x, ab) waits with 6 until (x, az) is born with 6 and goes before it",
+    ),
+    MergeCase(
+        "N4",
+        {b"ade": 6, b"ad": 4, b"bc": 6},
+        merges_from(b"a+d, ad+e, b+c"),
+        "(ad, e) beats (b, c) by smallest bytes, though (d, e) would not",
+        TieBreak.SMALLEST_BYTES,
+    ),
+    MergeCase(
+        "N5",
+        {b"ade": 6, b"ad": 4, b"bc": 6},
+        merges_from(b"a+d, b+c, ad+e"),
+        "by ids a new token is the greatest, so what is born never wins a tie",
+        TieBreak.HUGGINGFACE,
+    ),
     # min_count: the first best pair whose count is below it ends the training.
     MergeCase(
         "min_count_2",
