@@ -27,3 +27,14 @@ struct CaseWords {
 
     native::Words columns() const { return {bytes.data(), bytes.size(), offsets.data(), counts.data(), counts.size()}; }
 };
+
+// The rules of a vetoes.Limits that need not be asked: four numbers, then the protected tokens, their number first.
+template <class Veto>
+void read_veto(std::istream& file, Veto& veto) {
+    std::size_t tokens = 0;
+    CaseWords bytes;
+    file >> veto.superbpe >> veto.whole_characters >> veto.most_bytes >> veto.most_characters >> tokens;
+    bytes.read(file, tokens);
+    for (std::size_t token = 0; token < tokens; ++token)
+        veto.protected_tokens.insert({bytes.bytes.begin() + bytes.offsets[token], bytes.bytes.begin() + bytes.offsets[token + 1]});
+}

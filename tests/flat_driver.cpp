@@ -1,8 +1,8 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
 // A case is a line of numbers (words, num_merges, min_count, tie-break, threads, five bits of switches, guess scale,
-// whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, the veto, its length, and the
-// inherited merges, their number first), then its words. With a second argument, that many threads train
+// whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, whether a veto is asked,
+// its rules, and the inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
 #include <fstream>
@@ -40,11 +40,12 @@ std::vector<Case> read_cases(const char* path) {
         file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> switches >>
             options.guess_scale >> one.extends;
         if (one.extends) {
-            int veto = 0;
+            bool asked = false;
             std::size_t inherited = 0;
-            file >> one.drops >> veto >> one.veto.longest >> inherited;
-            one.veto.kind = static_cast<flat::Veto::Kind>(veto);
-            one.veto.ask = longer_left;
+            file >> one.drops >> asked;
+            if (asked) one.veto.ask = longer_left;
+            read_veto(file, one.veto);
+            file >> inherited;
             one.inherited.resize(inherited);
             for (flat::Merge& merge : one.inherited) file >> merge.left >> merge.right;
         }

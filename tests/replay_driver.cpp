@@ -1,7 +1,7 @@
 // Holds claimed merges against the counts of tables read from a file: the compiled replay without Python.
 //
 // A case is a line of numbers (words, num_merges, min_count, tie-break, guess scale, 1 for wide symbols or 2 for wide
-// positions, the veto and its length, how many were inherited, and for each of these 1 if it stays, claims, then two ids
+// positions, the veto, how many were inherited, and for each of these 1 if it stays, claims, then two ids
 // for each), then its words. For each: how many are right, and 1 if they are too few; and of those inherited whether they
 // were met.
 #include <cstdio>
@@ -16,10 +16,11 @@ int main(int, char** arguments) {
     std::size_t words = 0;
     while (file >> words) {
         replay::Question question;
-        int tie_break = 0, wide = 0, veto = 0;
+        int tie_break = 0, wide = 0;
         std::size_t inherited = 0, number = 0;
-        file >> question.num_merges >> question.min_count >> tie_break >> question.guess_scale >> wide >> veto >>
-            question.longest >> inherited;
+        file >> question.num_merges >> question.min_count >> tie_break >> question.guess_scale >> wide;
+        read_veto(file, question.veto);
+        file >> inherited;
         std::vector<std::uint8_t> stays(inherited);
         for (std::uint8_t& stay : stays) {
             int read = 0;
@@ -27,7 +28,6 @@ int main(int, char** arguments) {
             stay = static_cast<std::uint8_t>(read);
         }
         file >> number;
-        question.veto = static_cast<replay::Vetoed>(veto);
         question.tie_break = static_cast<replay::TieBreak>(tie_break);
         question.wide_symbols = wide == 1;
         question.wide_positions = wide == 2;

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from variants.contract import Merge
+from variants.contract import Merge, Veto
+from variants.vetoes import limits_of
 
 HERE = Path(__file__).parent
 OF_FLAT = [
@@ -28,6 +29,13 @@ def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
         *(f"{weight} {word.hex()}" for word, weight in table.items()),
     ]
     return "".join(line + "\n" for line in lines)
+
+
+def veto_numbers(veto: Veto | None) -> list[object]:
+    """The rules of a veto as the drivers read them."""
+    limits = limits_of(veto)
+    tokens = [part for token in limits.protected for part in (1, token.hex())]
+    return [*map(int, limits[:4]), len(limits.protected), *tokens]
 
 
 @functools.cache

@@ -18,7 +18,7 @@ import sabotaged
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as some
-from sanitizers import HERE, case_text, sanitized
+from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
 from harness.proof import prove
@@ -231,7 +231,7 @@ def driver_cases(folder: Path, seeds: range) -> tuple[Path, list[str]]:
             held = expected(words, merges, asked, tie_break, min_count)
             numbers = (asked if known else len(claims) // 2, min_count, list(TieBreak).index(tie_break))
             scale, wide = random.Random(seed).choice(((1, 0), (30, 0), (1e9, 1), (0, 2)))
-            case = case_text((*numbers, scale, wide, 0, 0, 0, len(claims) // 2, *claims), dict(words))
+            case = case_text((*numbers, scale, wide, *veto_numbers(None), 0, len(claims) // 2, *claims), dict(words))
             texts.append(case)
             want.append(f"{held.right} {int(held.too_few)}")
     cases = folder / "cases"

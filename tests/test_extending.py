@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from harness.common import registry
 from harness.conformance import parametrize_with_checks
+from harness.proof.cases import merges_from
 from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
-from harness.tokenizers.learned import read_spelling
-from variants import flat, naive_extending, seg_status, vetoes
+from harness.tokenizers.learned import join, read_spelling
+from harness.tokenizers.tiktoken import split
+from variants import extending, flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
 
@@ -61,7 +63,7 @@ def test_a_worked_example_of_extending(case: ExtensionCase) -> None:
 
 # ---- the definition against the others, on whatever lists
 
-alphabet = st.sampled_from([b"a", b"b", b" ", b":", b"\xc3"])
+alphabet = st.sampled_from([b"a", b"b", b" ", b":", b"\xc3", "é".encode()])
 tokens = st.lists(alphabet, min_size=1, max_size=3).map(b"".join)
 any_list = st.lists(st.tuples(tokens, tokens), max_size=8)
 pieces = st.dictionaries(
@@ -70,7 +72,11 @@ pieces = st.dictionaries(
     max_size=6,
 )
 some_veto = st.sampled_from(
-    [None, vetoes.superbpe, vetoes.named("bytes:3"), vetoes.named("characters:2"), swapped_words]
+    [
+        *map(vetoes.named, ("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "protected:61.6162.c3")),
+        swapped_words,
+        vetoes.any_of([vetoes.whole_characters, swapped_words]),
+    ]
 )
 
 
@@ -204,7 +210,9 @@ def test_what_cannot_be_inherited_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("superbp", "unknown veto 'superbp'; there are: none, superbpe, bytes:N"),
+        ("superbp", "unknown veto 'superbp'; did you mean superbpe? there are: none, superbpe, whole"),
+        ("[bytes:4,whole_character]", "unknown veto 'whole_character'; did you mean whole_characters?"),
+        ("protected:6", "unknown veto 'protected:6'; did you mean protected:HEX.HEX?"),
         ("bytes:1", "veto=bytes:1 leaves no pair to merge"),
         ("variants.vetoes:MOST_WORDS", "is not a function of two halves' bytes"),
     ],
@@ -212,6 +220,23 @@ def test_what_cannot_be_inherited_is_refused_with_a_sentence(
 def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=regex.escape(sentence)):
         vetoes.named(name)
+
+
+def test_spellings_become_merges_in_the_order_of_plain_training() -> None:
+    spellings = [b"mov", b"movzx", b"zx", b"mov", b"a"]
+    assert extending.seeds(spellings) == list(merges_from(b"z+x, o+v, m+ov, mov+zx"))
+    assert extending.seeds([b"ab", b"bc"], TieBreak.SMALLEST_BYTES) == list(merges_from(b"a+b, b+c"))
+    with pytest.raises(ValueError, match="a word of no bytes"):
+        extending.seeds([b"a", b""])
+
+
+@given(st.lists(st.lists(alphabet, min_size=1, max_size=9).map(b"".join), max_size=9), st.sampled_from(TieBreak))
+@settings(max_examples=60, deadline=None)
+def test_a_seed_encodes_to_one_token(spellings: list[bytes], tie_break: TieBreak) -> None:
+    merges = extending.seeds(spellings, tie_break)
+    ranks = {merge: rank for rank, merge in enumerate(merges)}
+    for spelling in spellings:
+        assert join(split(spelling), ranks, [left + right for left, right in merges]) == [spelling]
 
 
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:

@@ -14,17 +14,26 @@ from typing import Any
 
 import pytest
 from meters import Recorder, interrupt
-from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
+from sanitizers import OF_FLAT, case_text, printed_merges, sanitized, veto_numbers
 from test_flat import HUGE_GUESS
 
 from harness.common import registry
 from variants import flat, flat_extending, flat_file, heap, naive_extending, seg_status, vetoes
-from variants.contract import Corpus, Merge, Meter, TieBreak, Veto, WordCounts
+from variants.contract import Corpus, Merge, Meter, TieBreak, WordCounts
 from variants.counting import native
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
-VETOES = ("none", "superbpe", "bytes:3", "characters:2", f"{__name__}:longer_left")
+VETOES = (
+    "none",
+    "superbpe",
+    "bytes:3",
+    "characters:2",
+    f"{__name__}:longer_left",
+    "whole_characters",
+    "[whole_characters,bytes:6]",
+    "[protected:61.e6b395,whole_characters]",
+)
 
 
 def longer_left(left: bytes, right: bytes) -> bool:
@@ -55,7 +64,7 @@ def learn(
             "pieces": pieces,
             "inherited": ids,
             "dropping": inheriting == "met",
-            "veto": flat_extending.compiled(veto),
+            "veto": vetoes.limits_of(veto),
             **settings,
         },
     )
@@ -356,9 +365,8 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
     pieces = random_pieces(dice)
     inherited, inheriting = random_list(dice, pieces)
     words = WordCounts.from_items(pieces.items())
-    kind = dice.randrange(len(VETOES))
-    veto: Veto | None = vetoes.named(VETOES[kind])
-    longest = getattr(veto, "most", 0)
+    name = dice.choice(VETOES)
+    veto = vetoes.named(name)
     num_merges, tie_break = len(inherited) + dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
     columns = [words.data, words.offsets, words.counts]
     try:
@@ -369,7 +377,8 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
         return driver_case(seed + 1_000_000)
     switches = 0b00111 if dice.random() < 0.5 else dice.randrange(32)
     numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), switches]
-    numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), kind, longest, len(lefts)]
+    numbers += [dice.choice((1, 30, 1e9)), dice.choice((1, 2)), int(inheriting == "met"), int(":longer" in name)]
+    numbers += [*veto_numbers(veto), len(lefts)]
     numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
     expected = naive_extending.train(
         words, num_merges, tie_break=tie_break, inherited=inherited, inheriting=inheriting, veto=veto

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sanitizers import case_text, sanitized
+from sanitizers import case_text, sanitized, veto_numbers
 from test_compiled_replay import NATIVE, SETTINGS, spoilt
 from test_flat_extending import random_list, random_pieces
 
 from harness.proof import true_counts
-from harness.proof.prove import ReplayResult, can_judge, compiled, inherited_first, judge, tokens_left
+from harness.proof.prove import ReplayResult, can_judge, inherited_first, judge, tokens_left
 from harness.proof.true_counts import replay
 from variants import naive_extending, vetoes
 from variants.contract import TieBreak, WordCounts
@@ -21,7 +21,15 @@ from variants.contract import TieBreak, WordCounts
 pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
 
 
-VETOES = ("none", "superbpe", "bytes:3", "characters:2")
+VETOES = (
+    "none",
+    "superbpe",
+    "bytes:3",
+    "characters:2",
+    "whole_characters",
+    "[whole_characters,bytes:6]",
+    "[protected:61.e6b395,whole_characters]",
+)
 
 
 def held_at_random(seed: int) -> list[bool]:
@@ -98,7 +106,7 @@ def driver_case(seed: int) -> tuple[str, str]:
         claims += [ids[left], ids[right]]
         ids[left + right] = len(ids)
     scale, wide = dice.choice(((1, 0), (30, 0), (1e9, 1), (0, 2)))
-    numbers: list[object] = [len(claims) // 2, 1, list(TieBreak).index(tie_break), scale, wide, *compiled(veto)]
+    numbers: list[object] = [len(claims) // 2, 1, list(TieBreak).index(tie_break), scale, wide, *veto_numbers(veto)]
     numbers += [len(stays), *map(int, stays), len(claims) // 2, *claims]
     holds = len(stays) if wrong and len(claims) > 2 * len(stays) else len(claims) // 2
     return case_text(numbers, pieces), " ".join(map(str, [holds, 0, *map(int, stays if inheriting == "met" else [])]))

@@ -31,8 +31,9 @@ from variants.contract import (
     vocab_of,
 )
 from variants.extending import check_inherited
-from variants.flat_extending import Ids, going_on, numbered
+from variants.flat_extending import Ids, bytes_apart, cut_at, going_on, is_bounded, numbered
 from variants.native import built, loading
+from variants.vetoes import limits_of
 
 IDEAS = ("layout", "accumulators", "pruning")
 """The parameters that switch an idea off."""
@@ -63,6 +64,8 @@ def train(
 
     It can go on from merges that are already made (extending.py, native/flat_extending.hpp): the pieces are encoded by
     them, and from there on a token is what a byte was. They are laid out by weight then in any case.
+    Of vetoes it keeps its certain bound under `whole_characters`, if all words are UTF-8, and where single bytes are
+    protected, at which it cuts words.
     """
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     return train_on(
@@ -93,9 +96,13 @@ def train_on(
 ) -> Sequence[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
     check_threads(how["threads"])
-    if not inherited and veto is None:
+    if not inherited and is_bounded(veto):
         check_inherited(inherited, inheriting, num_merges)
-        return train_compiled(columns, num_merges, meter, **how)
+        singles, limits = bytes_apart(limits_of(veto))
+        if singles:
+            columns[:] = cut_at(columns, singles)
+        if not limits.whole_characters or built("_flat").are_whole(*columns):
+            return train_compiled(columns, num_merges, meter, veto=limits, **how)
     ids = numbered(inherited, inheriting, num_merges, lambda ids: pieces_of(ids, columns).met())
     pieces = built("_flat").Pieces(ids)
     return train_compiled(columns, num_merges, meter, pieces=pieces, **going_on(ids, inheriting, veto), **how)

@@ -1,4 +1,4 @@
-"""What flat is told of inherited merges: ids for bytes, no merge that cannot be made, and a veto by its number.
+"""What flat is told of inherited merges and of a veto: ids for bytes, no merge that cannot be made, pieces cut.
 
 The compiled encoder wants merges whose halves are made before them, each token made once. A list that was learned is
 such a one. Under `met` others can be inherited too (extending.py): then a merge whose half no merge before it makes is
@@ -7,19 +7,17 @@ left out here, and of two that spell one token it is first asked whether both ar
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from variants.contract import LARGEST_COUNT, Merge, Veto
+from variants.contract import Merge, Veto, WordCounts
 from variants.extending import check_inherited
-from variants.vetoes import Longest, superbpe
+from variants.vetoes import Limits, limits_of, whole_characters
 
 FIRST_BYTE, FIRST_MERGE = 2, 258
 """The ids of the byte 0 and of the first merge's token in flat_job.hpp."""
-
-KINDS = ("none", "superbpe", "bytes", "characters", "asked")
-"""Veto::Kind in flat_refusals.hpp."""
 
 Ids = tuple["array[int]", "array[int]"]
 Met = Callable[[Ids], Sequence[bool]]
@@ -56,19 +54,25 @@ def numbered(inherited: Sequence[Merge], inheriting: str, num_merges: int, met: 
         candidates = stays + candidates[this + (not is_met) :]
 
 
-def compiled(veto: Veto | None) -> tuple[int, Any]:
-    """A veto as the compiled part takes it: its number in KINDS, and how long, or whom to ask.
+def bytes_apart(limits: Limits) -> tuple[bytes, Limits]:
+    """The protected bytes, which need no veto if the pieces are cut at them, and what else is refused."""
+    singles = b"".join(token for token in limits.protected if len(token) == 1)
+    return singles, limits._replace(protected=tuple(token for token in limits.protected if len(token) > 1))
 
-    >>> compiled(None), compiled(superbpe), compiled(Longest(16, "bytes"))
-    ((0, 0), (1, 0), (2, 16))
-    """
-    if veto is None or veto is superbpe:
-        return (KINDS.index("none" if veto is None else "superbpe"), 0)
-    if isinstance(veto, Longest):
-        return KINDS.index(veto.unit), min(veto.most, LARGEST_COUNT)
-    return KINDS.index("asked"), veto
+
+def is_bounded(veto: Veto | None) -> bool:
+    """Whether every piece of UTF-8 that is not one token holds a pair that may be merged, if cut at protected bytes."""
+    return bytes_apart(limits_of(veto))[1] in (limits_of(None), limits_of(whole_characters))
+
+
+def cut_at(columns: Sequence[memoryview], singles: bytes) -> list[memoryview]:
+    """The columns of the parts of the words between these bytes."""
+    places = re.compile(b"[" + re.escape(singles) + b"]")
+    items = WordCounts(*columns).items()
+    parts = WordCounts.from_items((part, count) for word, count in items for part in places.split(word) if part)
+    return [parts.data, parts.offsets, parts.counts]
 
 
 def going_on(ids: Ids, inheriting: str, veto: Veto | None) -> dict[str, Any]:
     """What the compiled function is told beside the text, to go on from merges."""
-    return {"inherited": ids, "dropping": inheriting == "met", "veto": compiled(veto)}
+    return {"inherited": ids, "dropping": inheriting == "met", "veto": limits_of(veto)}

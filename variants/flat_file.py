@@ -13,7 +13,7 @@ from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
-from variants.flat_extending import Ids, going_on, numbered
+from variants.flat_extending import Ids, going_on, is_bounded, numbered
 from variants.native import built, loading
 
 try:
@@ -45,7 +45,7 @@ def train(
 ) -> Sequence[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     load()
-    if inherited or veto is not None:
+    if inherited or not is_bounded(veto):
         return extend(
             corpus,
             num_merges,
@@ -61,7 +61,9 @@ def train(
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
-    return flat.train_on(columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads)
+    return flat.train_on(
+        columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads, veto=veto
+    )
 
 
 def extend(

@@ -32,8 +32,17 @@ from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
 Train = Callable[..., Any]
 
-ALPHABET = b"ab :\xc3\n"
-VETOES = ("none", "superbpe", "bytes:3", "characters:2", "none")
+ALPHABET = b"ab :\xc3\xa9\n"
+VETOES = (
+    "none",
+    "superbpe",
+    "bytes:3",
+    "characters:2",
+    "whole_characters",
+    "[whole_characters,bytes:4]",
+    "protected:61.c3a9",
+    "none",
+)
 SEEDS = 60
 
 

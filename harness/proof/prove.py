@@ -18,7 +18,7 @@ from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, tru
 from harness.proof.true_counts import ALL_TIE_BREAKS, NOT_INHERITED, Replay, Step
 from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
-from variants.vetoes import Longest, superbpe
+from variants.vetoes import limits_of
 
 try:
     from harness.proof.native import _replay
@@ -258,7 +258,6 @@ def judge(
         rights.append(ids[right])
         ids[left + right] = len(ids)
     known = len(lefts) == len(claimed)
-    kind, longest = compiled(veto)
     right_merges, too_few, _, _, _, met = _replay.judge(
         word_counts.data,
         word_counts.offsets,
@@ -270,8 +269,7 @@ def judge(
         tie_break=list(TieBreak).index(tie_break),
         on_progress=on_progress,
         stays=bytes(stays),
-        veto=kind,
-        longest=longest,
+        veto=limits_of(veto),
         **settings,
     )
     if inheriting == "met" and met != stays:
@@ -312,15 +310,6 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
     return sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])) - merged
 
 
-def compiled(veto: Veto | None) -> tuple[int, int]:
-    """A veto as Vetoed in native/replay_job.hpp has it, and its length."""
-    if veto is None or veto is superbpe:
-        return int(veto is superbpe), 0
-    if not isinstance(veto, Longest):
-        raise ValueError(f"the compiled replay does not know the veto {veto}")
-    return {"bytes": 2, "characters": 3}[veto.unit], min(veto.most, LARGEST_COUNT)
-
-
 def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
     """Whether merges that went on from these, under this veto, can be held here.
 
@@ -332,7 +321,7 @@ def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: An
         if left not in tokens or right not in tokens or left + right in tokens:
             return False
         tokens.add(left + right)
-    return veto is None or veto is superbpe or isinstance(veto, Longest)
+    return limits_of(veto).own is None
 
 
 def inherited_first(

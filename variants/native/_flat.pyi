@@ -1,8 +1,8 @@
 from array import array
 from collections.abc import Sequence
-from typing import Any
 
 from variants.contract import Merge, Meter
+from variants.vetoes import Limits
 
 class Pieces:
     def __init__(self, inherited: tuple[array[int], array[int]]) -> None: ...
@@ -28,5 +28,5 @@ def train(
     pieces: Pieces | None = None,
     inherited: tuple[array[int], array[int]] | None = None,
     dropping: bool = False,
-    veto: tuple[int, Any] = (0, 0),
+    veto: Limits | None = None,
 ) -> Sequence[Merge]: ...

@@ -10,6 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as flag
 from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.unordered_set cimport unordered_set
 from libcpp.vector cimport vector
 
 import os
@@ -38,23 +40,25 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
 
     ctypedef void (*WordsRead)(void* context)
 
-    Answer learn "flat::train"(
-        const Words& words, Options options, Report report, void* context, WordsRead words_read
-    ) except +
-
     cdef cppclass Bytes:
         const uint8_t* data
         size_t size
 
     ctypedef int (*Ask "flat::Veto::Ask")(void* context, Bytes left, Bytes right)
 
-    cdef enum Kind "flat::Veto::Kind":
-        asked "flat::Veto::asked"
-
     cdef cppclass Veto:
-        Kind kind
-        uint64_t longest
+        flag superbpe
+        flag whole_characters
+        uint64_t most_bytes
+        uint64_t most_characters
+        unordered_set[string] protected_tokens
         Ask ask
+
+    flag every_word_is_whole "flat::are_whole"(const Words& words)
+
+    Answer learn "flat::train"(
+        const Words& words, Options options, Report report, void* context, WordsRead words_read, const Veto& veto
+    ) except +
 
     cdef cppclass Extension:
         const Merge* merges
@@ -159,6 +163,13 @@ cdef class Pieces:
         return [bool(one) for one in self.pieces.get().met()]
 
 
+def are_whole(const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts):
+    """Whether each word of the columns is valid UTF-8."""
+    cdef Words words = columns_of(data, offsets, counts)
+    with nogil:
+        return every_word_is_whole(words)
+
+
 def train(
     columns,
     uint64_t num_merges,
@@ -177,15 +188,16 @@ def train(
     Pieces pieces=None,
     inherited=None,
     bint dropping=False,
-    veto=(0, 0),
+    veto=None,
 ):
     """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py.
 
     `inherited` are the ids of the left and of the right halves of the merges to go on from, and `pieces` the text as they
     encode it, which takes the words in the columns first if there are any. `dropping` leaves out those never met, and
-    `veto` is what variants/flat_extending.py makes of one.
+    `veto` is a vetoes.Limits; without pieces it may refuse mixed parts of characters alone.
     """
     cdef Extension extension
+    cdef Veto refusing
     cdef vector[Merge] merges
     cdef Words words
     cdef Options options
@@ -207,15 +219,17 @@ def train(
     options.wide_symbols = wide_symbols
     options.wide_positions = wide_positions
     options.part = part
+    if veto is not None:
+        refusing.superbpe, refusing.whole_characters = veto.superbpe, veto.whole_characters
+        refusing.most_bytes, refusing.most_characters = veto.most_bytes, veto.most_characters
+        for token in veto.protected:
+            refusing.protected_tokens.insert(<string> token)
+        if veto.own is not None:
+            refusing.ask, learned.veto = ask, veto.own
     if inherited is not None:
+        extension.veto = refusing
         merges = merges_of(inherited[0], inherited[1])
         extension.merges, extension.number, extension.met = merges.data(), merges.size(), dropping
-        extension.veto.kind = <Kind> <int> veto[0]
-        if extension.veto.kind == asked:
-            extension.veto.ask = ask
-            learned.veto = veto[1]
-        else:
-            extension.veto.longest = veto[1]
     meter.follow(learned.merges)
     if not meter.progress(0):
         return learned.merges
@@ -224,6 +238,6 @@ def train(
             answer = go_on(pieces.pieces.get()[0], options, extension, report, <void*> learned,
                            &words if from_words else NULL, words_read)
         else:
-            answer = learn(words, options, report, <void*> learned, words_read)
+            answer = learn(words, options, report, <void*> learned, words_read, refusing)
         wait_if_the_interpreter_ends()
     return learned.finish(answer)

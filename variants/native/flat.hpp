@@ -30,6 +30,7 @@
 
 #include "flat_bytes.hpp"
 #include "flat_merge.hpp"
+#include "flat_refusals.hpp"
 #include "flat_scan.hpp"
 
 namespace flat {
@@ -74,7 +75,7 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
 
 template <class Symbol, class Position>
 void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
-              Watch& watch, WordsRead words_read, void* context) {
+              Watch& watch, WordsRead words_read, void* context, const Veto& veto) {
     Tallies& tallies = answer.tallies;
     const std::size_t parts = parts_of(classes.positions(), options);
     Text<Symbol> text = options.layout ? lay_out<Symbol>(words, classes, shift, options, parts, watch)
@@ -84,18 +85,31 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
     tallies.positions_visited += classes.positions();
     watch.lap(convert);
 
-    Tokens tokens(options.tie_break);
+    Tokens tokens(options.tie_break, veto.refuses_any());
+    Refusals refused(tokens, veto, context);
     Threshold threshold(options, options.num_merges, &classes);
-    KeptPairs<Position> pairs(tokens, tallies);
+    KeptPairs<Position> pairs(tokens, tallies, veto.refuses_any() ? &refused : nullptr);
     BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, watch);
     bytes.count(threshold.value());
     make_merges(text, tokens, threshold, pairs, bytes, options, answer, watch);
 }
 
+inline bool are_whole(const Words& words) {
+    for (std::size_t word = 0; word < words.number; ++word) {
+        const std::int64_t begin = words.offsets[word], end = words.offsets[word + 1];
+        if (!is_whole(words.bytes + begin, static_cast<std::size_t>(end - begin))) return false;
+    }
+    return true;
+}
+
 // Learns up to `options.num_merges` merges. Throws Refused for a table that cannot be trained on and std::bad_alloc
 // when memory runs out; `report` may end it early, then the merges are those made so far.
-inline Answer train(const Words& words, Options options, Report report, void* context,
-                    WordsRead words_read = nullptr) {
+//
+// Under a veto the certain bound on the last count does not hold, so it goes the way of flat_extending.hpp, but for one case:
+// if only mixed parts of characters are refused and every word is valid UTF-8, each word that is not one token holds a pair
+// that may be merged. For either a character's beginning stands before its next byte, or all its tokens are whole.
+inline Answer train(const Words& words, Options options, Report report, void* context, WordsRead words_read = nullptr,
+                    const Veto& veto = {}) {
     Answer answer;
     Watch watch(answer, report, context);
     try {
@@ -108,11 +122,11 @@ inline Answer train(const Words& words, Options options, Report report, void* co
         const unsigned shift = options.layout ? best_shift(classes.classes(), narrow ? 2 : 4) : 0;
         const std::uint64_t positions = positions_needed(classes.classes(), shift);
         if (options.wide_positions || positions > UINT32_MAX) {
-            train_in<std::uint32_t, std::uint64_t>(words, classes, shift, options, answer, watch, words_read, context);
+            train_in<std::uint32_t, std::uint64_t>(words, classes, shift, options, answer, watch, words_read, context, veto);
         } else if (narrow) {
-            train_in<std::uint16_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context);
+            train_in<std::uint16_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context, veto);
         } else {
-            train_in<std::uint32_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context);
+            train_in<std::uint32_t, std::uint32_t>(words, classes, shift, options, answer, watch, words_read, context, veto);
         }
     } catch (const Stopped&) {
     }

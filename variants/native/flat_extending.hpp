@@ -5,7 +5,7 @@
 // on those of its parts. A veto sees bytes alone, so a pair is refused when it would first be kept, or never.
 //
 // What does not hold is the certain bound on the last count: a word may hold no pair that may be merged. So the threshold is
-// guessed from the first, and a wrong guess is noticed and mended as ever.
+// guessed from the first, and a wrong guess is noticed and mended as ever. (Of whole characters it holds: see `train`.)
 #pragma once
 
 #include "flat_pieces.hpp"

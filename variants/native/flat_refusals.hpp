@@ -8,22 +8,55 @@
 
 namespace flat {
 
-// A veto as in variants/vetoes.py, by its name, or one's own, which is asked.
+// A veto as vetoes.Limits has it, rule by rule; what refuses by a rule of its own is asked.
 struct Veto {
-    enum Kind : int { none, superbpe, longest_in_bytes, longest_in_characters, asked };
     // 1: refuse the pair of these halves, 0: do not, -1: stop.
     using Ask = int (*)(void* context, Bytes left, Bytes right);
+    static constexpr std::uint64_t any = INT64_MAX;
 
-    Kind kind = none;
-    std::uint64_t longest = 0;
+    bool superbpe = false;
+    bool whole_characters = false;
+    std::uint64_t most_bytes = any;
+    std::uint64_t most_characters = any;
+    std::unordered_set<std::string> protected_tokens;
     Ask ask = nullptr;
+
+    bool refuses_more_than_parts_of_characters() const {
+        return superbpe || most_bytes < any || most_characters < any || !protected_tokens.empty() || ask;
+    }
+    bool refuses_any() const { return whole_characters || refuses_more_than_parts_of_characters(); }
 };
+
+// How many bytes the first character of a text takes, by strict UTF-8, and how many of them are there; 0 if none begins so.
+struct Character {
+    Character(const std::uint8_t* text, std::size_t size) {
+        const std::uint8_t first = text[0];
+        length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+        there = std::min(length, size);
+        const std::uint8_t lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+        const std::uint8_t highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+        if (there > 1 && (text[1] < lowest || text[1] > highest)) length = there = 0;
+        for (std::size_t place = 2; place < there; ++place)
+            if (text[place] >> 6 != 2) length = there = 0;
+    }
+    std::size_t length, there;
+};
+
+inline bool is_whole(const std::uint8_t* text, std::size_t size) {
+    for (std::size_t at = 0; at < size;) {
+        const Character character(text + at, size - at);
+        if (!character.there || character.there < character.length) return false;
+        at += character.there;
+    }
+    return true;
+}
 
 // Pairs under the veto, and pairs that would spell an inherited token anew. It is asked when a pair is about to be kept,
 // so seldom: a pair too rare to be kept need not be refused.
 class Refusals {
   public:
-    Refusals(const Tokens& tokens, const Veto& veto, void* context) : tokens_(tokens), veto_(veto), context_(context) {
+    Refusals(const Tokens& tokens, const Veto& veto, void* context)
+        : tokens_(tokens), veto_(veto), context_(context), learned_from_(tokens.size()) {
         for (std::uint32_t id = first_merge; id < tokens.size(); ++id) {
             const Bytes token = tokens.bytes(id);
             longest_inherited_ = std::max(longest_inherited_, token.size);
@@ -33,26 +66,47 @@ class Refusals {
 
     bool operator()(PairKey key) {
         const Bytes left = tokens_.bytes(left_of(key)), right = tokens_.bytes(right_of(key));
-        if (veto_.kind == Veto::none && left.size + right.size > longest_inherited_) return false;
+        if (veto_.whole_characters && is_mixed(key, left, right)) return true;
+        const bool may_be_inherited = left.size + right.size <= longest_inherited_;
+        if (!may_be_inherited && !more_) return false;
         token_.assign(reinterpret_cast<const char*>(left.data), left.size);
         token_.append(reinterpret_cast<const char*>(right.data), right.size);
-        return is_vetoed(left, right) || (token_.size() <= longest_inherited_ && inherited_.count(token_));
+        return (more_ && is_vetoed(left, right)) || (may_be_inherited && inherited_.count(token_));
     }
 
   private:
-    static constexpr std::size_t most_words = 4;
+    static constexpr std::size_t most_words = 4, longest_character = 4;
 
     bool is_vetoed(Bytes left, Bytes right) const {
-        switch (veto_.kind) {
-            case Veto::none: return false;
-            case Veto::superbpe: return token_.find(": ") != std::string::npos || words() > most_words;
-            case Veto::longest_in_bytes: return token_.size() > veto_.longest;
-            case Veto::longest_in_characters: return characters() > veto_.longest;
-            case Veto::asked: break;
-        }
+        if (veto_.superbpe && (token_.find(": ") != std::string::npos || words() > most_words)) return true;
+        if (token_.size() > veto_.most_bytes) return true;
+        if (veto_.most_characters < Veto::any && characters() > veto_.most_characters) return true;
+        if (!veto_.protected_tokens.empty() && (is_protected(left) || is_protected(right))) return true;
+        if (!veto_.ask) return false;
         const int answer = veto_.ask(context_, left, right);
         if (answer < 0) throw Stopped{};
         return answer;
+    }
+
+    bool is_protected(Bytes token) const {
+        return veto_.protected_tokens.count(std::string(reinterpret_cast<const char*>(token.data), token.size));
+    }
+
+    // Neither whole characters nor the beginning of one. A whole half goes with a whole one only; two that are not are short,
+    // unless they were inherited.
+    bool is_mixed(PairKey key, Bytes left, Bytes right) {
+        const bool whole = is_whole_token(left_of(key), left);
+        if (whole || is_whole_token(right_of(key), right)) return !whole || !is_whole_token(right_of(key), right);
+        token_.assign(reinterpret_cast<const char*>(left.data), left.size);
+        token_.append(reinterpret_cast<const char*>(right.data), right.size);
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(token_.data());
+        const Character first(bytes, token_.size());
+        return !is_whole(bytes, token_.size()) && !(first.there == token_.size() && first.length > first.there);
+    }
+
+    // What was learned under the veto and has more bytes than a character is whole.
+    bool is_whole_token(std::uint32_t id, Bytes token) const {
+        return (token.size > longest_character && id >= learned_from_) || is_whole(token.data, token.size);
     }
 
     // Parts between blanks that are not empty.
@@ -75,6 +129,8 @@ class Refusals {
     const Tokens& tokens_;
     const Veto veto_;
     void* const context_;
+    const std::uint32_t learned_from_;
+    const bool more_ = veto_.refuses_more_than_parts_of_characters();
     std::unordered_set<std::string> inherited_;
     std::size_t longest_inherited_ = 0;
     std::string token_;   // the two halves together

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from variants.vetoes import Limits
+
 def judge(
     data: memoryview,
     offsets: memoryview,
@@ -16,6 +18,5 @@ def judge(
     wide_symbols: bool = ...,
     wide_positions: bool = ...,
     stays: bytes = ...,
-    veto: int = ...,
-    longest: int = ...,
+    veto: Limits | None = ...,
 ) -> tuple[int, bool, int, int, int, list[bool]]: ...

@@ -4,6 +4,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
+from libcpp.string cimport string
+from libcpp.unordered_set cimport unordered_set
 from libcpp.vector cimport vector
 
 
@@ -27,15 +29,18 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
         size_t inherited
         const uint8_t* stays
 
-    cdef enum class Vetoed(int):
-        pass
+    cdef cppclass Veto:
+        flag superbpe
+        flag whole_characters
+        uint64_t most_bytes
+        uint64_t most_characters
+        unordered_set[string] protected_tokens
 
     cdef cppclass Question:
         uint64_t num_merges
         int64_t min_count
         TieBreak tie_break
-        Vetoed veto
-        uint64_t longest
+        Veto veto
         double guess_scale
         flag wide_symbols
         flag wide_positions
@@ -96,8 +101,7 @@ def judge(
     bint wide_symbols=False,
     bint wide_positions=False,
     const unsigned char[::1] stays=b"",
-    int veto=0,
-    uint64_t longest=0,
+    veto=None,
 ):
     """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched, merged, met).
 
@@ -125,8 +129,11 @@ def judge(
     claims.rights = &rights[0] if claims.number else NULL
     claims.inherited = stays.shape[0]
     claims.stays = &stays[0] if claims.inherited else NULL
-    question.veto = <Vetoed> veto
-    question.longest = longest
+    if veto is not None:
+        question.veto.superbpe, question.veto.whole_characters = veto.superbpe, veto.whole_characters
+        question.veto.most_bytes, question.veto.most_characters = veto.most_bytes, veto.most_characters
+        for token in veto.protected:
+            question.veto.protected_tokens.insert(<string> token)
     question.num_merges = num_merges
     question.min_count = min_count
     question.tie_break = <TieBreak> tie_break

@@ -52,7 +52,7 @@ class Pass {
     Pass(const Words& words, const Plan& plan, const std::vector<PairKey>& claims, const ClaimTable& claimed,
          const Claims& given, const Question& question, GoOn go_on, void* context)
         : text_(words, plan), claims_(claims), claimed_(claimed), inherited_(given.inherited), question_(question),
-          tokens_(question.tie_break), refusals_(question), level_(tokens_), lists_(claims.size()), counts_(1),
+          tokens_(question.tie_break), refusals_(question.veto), level_(tokens_), lists_(claims.size()), counts_(1),
           met_(given.inherited), go_on_(go_on), context_(context), befores_(first_made + claims.size()),
           afters_(first_made + claims.size()) {
         Tokens tokens(question.tie_break);
@@ -60,7 +60,7 @@ class Pass {
             tokens.make(left_of(claims[claim]), right_of(claims[claim]));
             if (given.stays[claim]) refusals_.inherit(tokens.bytes(static_cast<std::uint32_t>(first_made + claim)));
         }
-        refuses_ = inherited_ || question.veto != Vetoed::nothing;
+        refuses_ = inherited_ || question.veto.refuses_any();
     }
 
     // Leaves out pairs that count less than `lowest`, and, if `guessing`, those below what is guessed meanwhile.
@@ -408,7 +408,7 @@ class Pass {
     // ---- whether a pair should have been taken ----
 
     bool is_refused(PairKey pair) const {
-        return refuses_ && refusals_.refuses(tokens_.bytes(left_of(pair)) + tokens_.bytes(right_of(pair)));
+        return refuses_ && refusals_.refuses(tokens_.bytes(left_of(pair)), tokens_.bytes(right_of(pair)));
     }
 
     // Of a pair that has its count up to this step.

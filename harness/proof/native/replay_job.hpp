@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "job.hpp"
@@ -24,15 +26,25 @@ struct Claims {
     const std::uint8_t* stays = nullptr;
 };
 
-// Which pairs may not be merged, as variants/vetoes.py has it, those inherited excepted.
-enum class Vetoed : int { nothing, by_superbpe, by_bytes, by_characters };
+// Which pairs may not be merged, as vetoes.Limits has it, those inherited excepted.
+struct Veto {
+    static constexpr std::uint64_t any = INT64_MAX;
+    bool superbpe = false;
+    bool whole_characters = false;
+    std::uint64_t most_bytes = any;
+    std::uint64_t most_characters = any;
+    std::unordered_set<std::string> protected_tokens;
+
+    bool refuses_any() const {
+        return superbpe || whole_characters || most_bytes < any || most_characters < any || !protected_tokens.empty();
+    }
+};
 
 struct Question {
     std::uint64_t num_merges = 0;   // asked for; where fewer are claimed, no pair may be left
     std::int64_t min_count = 1;
     TieBreak tie_break = TieBreak::greatest_bytes;
-    Vetoed veto = Vetoed::nothing;
-    std::uint64_t longest = 0;
+    Veto veto;
     // For tests: scales the guess below which pairs are left out, and forces the wide types.
     double guess_scale = 1.0;
     bool wide_symbols = false;
