@@ -114,7 +114,26 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
         (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
         (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),
-        (["veto=superbp"], "unknown veto 'superbp'"),
+        (["veto=superbp"], "unknown veto 'superbp'; did you mean superbpe?"),
+        (["veto=[bytes:4,whole_character]"], "unknown veto 'whole_character'; did you mean whole_characters?"),
+        (["variant=heap", "protected=[the]"], "variant=heap does not support veto=; these do: "),
+        (["variant=heap", "seeds=[the]"], "variant=heap does not support seeds=; these do: "),
+        (
+            ["seeds=[the one]"],
+            "the seed 'the one' is cut by pattern=gpt2 ('the', ' one'), so no text gives it; leave it",
+        ),
+        (["seeds=['']"], "seeds=['']: a seed has zero bytes; leave it out"),
+        (["protected=['']"], "a protected token has zero bytes; leave it out"),
+        (["seeds=[<|endoftext|>]"], "the seed '<|endoftext|>' holds a special token, so no text gives it; leave it"),
+        (["seeds=[the]", "vocab_size=258"], "seeds=[the] take 2 merges, and vocab_size leaves room for 1; set vocab_"),
+        (["seeds=[the]", "extend=first"], "seeds= are kept and stand first; leave out extend= and inherited=met, or"),
+        (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
+        (["seeds=nowhere"], "cannot read seeds=nowhere (No such file or directory); name a file or write a list [A,B]"),
+        (["seeds=wrong.txt"], 'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash'),
+        (
+            ["experiment=superbpe", "seeds=[the]"],
+            "the second stage extends the first; leave out extend= and seeds=, or",
+        ),
         (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),
     ],
 )
@@ -126,6 +145,29 @@ def test_what_cannot_be_extended_is_refused_with_a_sentence(
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_seeds_and_protected_tokens_are_learned_recorded_and_found_again(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made / "seeds").write_text('" the"\n"\\n"\n" of"\n', encoding="utf-8")
+    asked = ["seeds=seeds", "protected=[' the',o]", "veto=[whole_characters,bytes:6]", "vocab_size=285"]
+    said = ["variants=naive_extending,flat_file", "data.path=book.txt", "measure=proof", *asked, "save=seeded"]
+    assert main(said) == errors.OK
+    by_definition, flat = read_records([made / "results/local"])[-2:]
+    assert by_definition["merges_sha256"] == flat["merges_sha256"]
+    assert flat["identity"]["kind"] == "identical"
+    veto = "[whole_characters,bytes:6,protected:20746865.6f]"
+    assert (flat["seeds"], flat["extend_merges"], flat["veto"]) == ("seeds", 5, veto)
+    assert {"seeds=seeds", f"veto={veto}"} < set(overrides_of(flat))
+    assert not [override for override in overrides_of(flat) if override.startswith("extend")]
+    merges = read_merges_file(made / "seeded/flat_file").merges
+    assert {b" the", b" of"} < {left + right for left, right in merges[:5]}
+    assert not [merge for merge in merges[5:] if {b" the", b"o"} & set(merge) or len(b"".join(merge)) > 6]
+    monkeypatch.chdir(made)
+    replayed = [str(made / "seeded/flat_file"), "data.path=book.txt", *asked]
+    assert replay_command.main(replayed) == errors.OK
+    assert replay_command.main([*replayed, "veto=bytes:2"]) == errors.MISMATCH
 
 
 def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

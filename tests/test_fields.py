@@ -27,6 +27,7 @@ ANOTHER: dict[str, Any] = {
     "min_count": 7,
     "extend": "ef" * 32,
     "inherited": "met",
+    "seeds": "[mov]",
     "veto": "superbpe",
     "counting": "native",
     "threads": 8,

@@ -126,7 +126,9 @@ class HarnessConfig:
     min_count: int = 1
     extend: str | None = None
     inherited: str = "kept"
+    seeds: str = "none"
     veto: str = "none"
+    protected: str = "none"
     errors: str = "strict"
     threads: Any = 1
     interpreter: str | None = None

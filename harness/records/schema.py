@@ -212,6 +212,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     extend_name: Annotated[str | None, doc("the file or folder that they were read from")] = None
     extend_merges: Annotated[Whole | None, doc("how many they were")] = None
     inherited: Annotated[Literal["kept", "met"] | None, doc("whether all were kept, or only those met")] = None
+    seeds: Annotated[str | None, doc("the tokens that these merges spell: a list, or the name of a file")] = None
     veto: Annotated[str | None, doc("which pairs might not be merged, by the name of the veto")] = None
     feeding: Annotated[Feeding | None, doc("what an outside trainer was given, in its own words")] = None
     source_sha256: Annotated[Digest | None, doc("the digest of the code and what it imports of its package")] = None

@@ -167,7 +167,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
-    extension = extension_of(config, vocab_size - smallest, special_tokens)
+    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
     refuse_those_that_cannot(variants, extension)
     limits = limits_of(config["limits"])
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])

@@ -33,7 +33,17 @@ from harness.common.registry import did_you_mean, split_list
 from harness.common.units import in_digits
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = ("data.path", "data.column", "data.separator", "extend", "save", "results", "pattern.regex")
+LITERAL = (
+    "data.path",
+    "data.column",
+    "data.separator",
+    "extend",
+    "seeds",
+    "protected",
+    "save",
+    "results",
+    "pattern.regex",
+)
 SWEEP = ("-m", "--multirun")
 # Hydra's own questions: it prints the answer, and nothing is enumerated.
 QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc")
@@ -190,6 +200,8 @@ def prepared_value(argument: str) -> str:
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
         return f"{key}=[{','.join(map(quoted, listed(value)))}]"
+    if key == "veto" and value.startswith("["):
+        return f"{key}={quoted(value)}"
     if key == "variants" and "," in value and not re.search(r"[(\[{]", value):
         return f"{key}=[{value}]"
     if key in ("vocab_size", "first_stage.vocab_size"):

@@ -1,9 +1,10 @@
-"""What a trainer goes on from, and what it may not merge: `extend=`, `inherited=` and `veto=`, read and checked."""
+"""What a trainer goes on from, and what it may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`, `protected=`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,15 +12,16 @@ from typing import Any
 
 from harness.common import files, registry
 from harness.common.errors import Refusal
-from harness.common.registry import VariantCard, one_of
+from harness.common.registry import VariantCard, one_of, split_list
 from harness.common.units import count_text
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_merges_file
+from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256, merges_to_bytes
 from variants import vetoes
-from variants.contract import Merge, Veto
-from variants.extending import INHERITING, check_inherited
+from variants.contract import Merge, TieBreak, Veto
+from variants.extending import INHERITING, check_inherited, seeds
 
 EXTENDS = "extends"
 """The tag of variants that can go on from merges."""
@@ -35,6 +37,8 @@ class Extension:
     veto: str = "none"
     learned: Learned | None = field(default=None, compare=False, repr=False)
     """The tokenizer that is extended, where its ids are to stay and the file says them."""
+    seeds: str | None = None
+    """The tokens that the merges are made of, as a list or a file's name."""
 
     @property
     def is_asked(self) -> bool:
@@ -75,6 +79,7 @@ class Extension:
             "extend_name": self.name,
             "extend_merges": len(self.merges) if extends else None,
             "inherited": self.inheriting if extends else None,
+            "seeds": self.seeds,
             "veto": self.veto if self.veto != "none" else None,
         }
 
@@ -83,15 +88,18 @@ NOTHING = Extension()
 """Training as ever: from bytes, and any pair may be merged."""
 
 
-def extension_of(config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str]) -> Extension:
+def extension_of(
+    config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None
+) -> Extension:
     """What a configuration asks for. Raises Refusal for what cannot be inherited."""
     one_of("inherited", config["inherited"], list(INHERITING))
-    try:
-        vetoes.named(config["veto"])
-    except (ValueError, ImportError, AttributeError) as error:
-        raise Refusal(str(error) if isinstance(error, ValueError) else f"veto={config['veto']}: {error}") from error
+    veto = veto_of(config)
+    if config["seeds"] != "none":
+        if config["extend"] is not None or config["inherited"] != "kept":
+            raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
+        return seeded(config, num_merges, special_tokens, pattern, veto)
     if config["extend"] is None:
-        return Extension(veto=config["veto"])
+        return Extension(veto=veto)
     path, inheriting = Path(config["extend"]), config["inherited"]
     learned = tokenizer_at(path) if inheriting == "kept" else None
     merges = read_merges_file(path).merges if learned is None else learned.merges
@@ -108,7 +116,76 @@ def extension_of(config: Mapping[str, Any], num_merges: int, special_tokens: Seq
     if learned is not None and set(learned.special_tokens) != set(special_tokens):
         listed = ",".join(repr(token) for token in learned.special_tokens)
         raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{listed}]")
-    return Extension(path.name, tuple(merges), inheriting, config["veto"], learned)
+    return Extension(path.name, tuple(merges), inheriting, veto, learned)
+
+
+def veto_of(config: Mapping[str, Any]) -> str:
+    """The name of the veto, protected tokens included."""
+    name = config["veto"]
+    names = [part.strip() for part in name[1:-1].split(",")] if name.startswith("[") else [name]
+    try:
+        if config["protected"] != "none":
+            names.append(vetoes.protected(tokens_in("protected", config["protected"])).name)
+        names = [each for each in names if each not in ("", "none", "protected:")]
+        name = names[0] if len(names) == 1 else f"[{','.join(names)}]" if names else "none"
+        vetoes.named(name)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise Refusal(str(error) if isinstance(error, ValueError) else f"veto={name}: {error}") from error
+    return name
+
+
+def tokens_in(setting: str, value: str) -> list[bytes]:
+    """The tokens in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
+    if value.startswith("["):
+        place = f"{setting}="
+        written = ['"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in split_list(value, setting)]
+    else:
+        place = f"{setting}={value}: "
+        try:
+            written = Path(value).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "not UTF-8"
+            raise Refusal(f"cannot read {setting}={value} ({why}); name a file or write a list [A,B]") from error
+    tokens = []
+    for line in filter(str.strip, written):
+        try:
+            token = json.loads(line, strict=False)
+            tokens.append(token.encode())
+        except (ValueError, AttributeError) as error:
+            raise Refusal(f'{place}{line} is not a JSON string such as "mov"; write \\\\ for a backslash') from error
+    return tokens
+
+
+def seeded(
+    config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None, veto: str
+) -> Extension:
+    """The merges of the seeds, which are inherited. Raises Refusal for a seed that no text can give."""
+    value = config["seeds"]
+    if config["tie_break"] == OWN:
+        raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
+    tokens = tokens_in("seeds", value)
+    for token in tokens:
+        if not token:
+            raise Refusal(f"seeds={value}: a seed has zero bytes; leave it out")
+        check_whole(token.decode(), special_tokens, pattern, config["pattern"]["name"])
+    merges = tuple(seeds(tokens, TieBreak(config["tie_break"])))
+    if num_merges < len(merges):
+        raise Refusal(
+            f"seeds={value} take {count_text(len(merges))} merges, and vocab_size leaves room for "
+            f"{count_text(max(num_merges, 0))}; set vocab_size={256 + len(special_tokens) + len(merges)} or more"
+        )
+    return Extension("seeds", merges, "kept", veto, seeds=value if value.startswith("[") else Path(value).name)
+
+
+def check_whole(seed: str, special_tokens: Sequence[str], pattern: str | None, name: str) -> None:
+    import regex  # late: it takes long, and few runs have seeds
+
+    if any(token in seed for token in special_tokens):
+        raise Refusal(f"the seed {seed!r} holds a special token, so no text gives it; leave it out")
+    pieces = [seed] if pattern is None else [match.group() for match in regex.finditer(pattern, seed)]
+    if pieces != [seed]:
+        parts = ", ".join(map(repr, pieces)) or "nothing"
+        raise Refusal(f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out")
 
 
 def tokenizer_at(path: Path) -> Learned | None:
@@ -125,5 +202,5 @@ def refuse_those_that_cannot(variants: Sequence[VariantCard], extension: Extensi
     able = [name for name, card in listed.items() if EXTENDS in card.tags]
     unable = [card.name for card in variants if card.name in listed and EXTENDS not in card.tags]
     if unable:
-        setting = "extend" if extension.name is not None else "veto"
+        setting = "seeds" if extension.seeds else "extend" if extension.name is not None else "veto"
         raise Refusal(f"variant={unable[0]} does not support {setting}=; these do: {', '.join(able)}")

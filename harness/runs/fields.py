@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ Record = Mapping[str, Any]
 Key = tuple[Any, ...]
 
 NOT_RECORDED = "not recorded"
+PROTECTED = re.compile(r"protected:[0-9a-f.]+")
 
 
 def value_at(key: str) -> Callable[[Record], Any]:
@@ -174,6 +176,16 @@ def _extended(record: Record) -> str:
     return f"{record.get('extend_name') or str(record['extend'])[:8]}{told}"
 
 
+def _seeds(record: Record) -> str:
+    text = str(record["seeds"])
+    return text if len(text) <= 60 else f"{text[:56]} ..."
+
+
+def _veto(record: Record) -> str:
+    """By name; protected tokens by their number."""
+    return PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record["veto"]))
+
+
 def _threads_said(record: Record) -> str:
     return counted_text(record["threads"], "thread")
 
@@ -253,7 +265,8 @@ FIELDS: tuple[Field, ...] = (
         lambda record: str(record["inherited"]),
         other_work="merges inherited otherwise",
     ),
-    _asked_besides("veto", "veto", "none", lambda record: str(record["veto"]), other_work="another veto"),
+    _asked_besides("seeds", "seeds", "none", _seeds, other_work="other seeds"),
+    _asked_besides("veto", "veto", "none", _veto, other_work="another veto"),
     Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
     _field(
         "threads",

@@ -35,8 +35,10 @@ def run_stages(
     if len(composed) > 1:
         raise Refusal("two stages are one run after the other; name one data set and one value of everything")
     config = composed[0].config
-    if config["extend"] is not None:
-        raise Refusal("the second stage extends the first; leave out extend=, or set first_stage.pattern=null")
+    if config["extend"] is not None or config["seeds"] != "none":
+        raise Refusal(
+            "the second stage extends the first; leave out extend= and seeds=, or set first_stage.pattern=null"
+        )
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     first_records: list[Record] = []

@@ -51,7 +51,8 @@ python -m harness [-m] [NAME=VALUE ...]
   measure      {measure}
   experiment   {experiment}
   vocab_size=N  special_tokens=[A,B] or []  threads=N|all  repeat=N  seed=N  min_count=N
-  extend=FOLDER|FILE  inherited=kept|met  veto=superbpe|bytes:N|characters:N|mine:veto
+  extend=FOLDER|FILE  inherited=kept|met  seeds=FILE|[A,B]  protected=FILE|[A,B]
+  veto=whole_characters|superbpe|bytes:N|characters:N|mine:veto, or [A,B]
   tie_break=greatest_bytes|smallest_bytes|huggingface|raw_bytes|own  interpreter=pypy3
   variant.params.NAME=VALUE  limits.wall=60  limits.memory=2GB  errors=strict|replace
   results=FOLDER  save=FOLDER  overwrite=true  affinity=[0,1]  tokens=true  plan=true
