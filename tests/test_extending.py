@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,21 @@ def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: 
     train = functools.partial(flat.train, tie_break=TieBreak.HUGGINGFACE)
     assert train(words, len(first)) == first
     assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
+
+
+@pytest.mark.parametrize("name", ["whole.ja", "whole.emoji"])
+def test_the_lists_of_whole_characters_are_reached_merge_for_merge(name: str, tmp_path: Path) -> None:
+    file = SHARED / "family" / f"{name}.txt"
+    if not file.is_file():
+        pytest.skip(f"needs {file}")
+    head = json.loads(file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
+    text = (SHARED / "corpora" / head["text"]["file"]).read_bytes()
+    (tmp_path / "text").write_bytes(text[head["text"]["offset"] :][: head["text"]["bytes"]])
+    words = native.native(Corpus(str(tmp_path / "text"), (), registry.cards("pattern")[head["pattern"]]["regex"]))
+    merges = spelled(file)
+    for train in TRAINERS.values():
+        learned = train(words, len(merges), tie_break=TieBreak(head["tie_break"]), veto=vetoes.named(head["veto"]))
+        assert learned == merges
 
 
 @pytest.mark.parametrize("name", ["udhr", "novels"])

@@ -152,6 +152,28 @@ def test_fuzzed_pieces_in_every_setting(seed: int) -> None:
         extend_at_random(10_000 + 150 * seed + case)
 
 
+def hold_characters_whole(seed: int) -> None:
+    """One table trained under whole_characters alone, or where bytes are protected, held against the definition."""
+    dice = random.Random(seed)
+    pieces = random_pieces(dice)
+    if dice.random() < 0.3:
+        pieces = {piece[dice.randint(0, 2) :] or b"a": weight for piece, weight in pieces.items()}
+    words = WordCounts.from_items(pieces.items())
+    names = ["whole_characters", "protected:61.e6", "[whole_characters,protected:20]", "[whole_characters,bytes:6]"]
+    veto, num_merges = vetoes.named(dice.choice(names)), dice.choice((3, 10, 30, 1000))
+    tie_break, min_count = dice.choice(list(TieBreak)), dice.choice((1, 1, 2))
+    asked: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "veto": veto}
+    expected = naive_extending.train(words, num_merges, **asked)
+    ideas = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
+    assert flat.train(words, num_merges, **asked, **ideas) == expected, seed
+    assert seg_status.train(words, num_merges, **asked) == expected, seed
+
+
+def test_the_bound_holds_for_whole_characters() -> None:
+    for seed in range(150):
+        hold_characters_whole(seed)
+
+
 def test_a_guess_that_was_too_high_is_noticed_and_mended() -> None:
     words = WordCounts.from_items((bytes(random.Random(seed).choices(b"abcdef ", k=40)), 1) for seed in range(40))
     inherited = naive_extending.train(words, 30)
