@@ -13,7 +13,7 @@ from harness.common.registry import did_you_mean
 Record = dict[str, Any]
 COMMANDS = {
     name: f"harness.{name}"
-    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "doctor")
+    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "parity", "doctor")
 } | {
     "corpora": "harness.corpora.__main__",
     "records": "harness.records.__main__",

@@ -24,7 +24,7 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, 
 from harness.common.files import write_whole
 from harness.common.progress import bar
 from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
-from harness.common.units import bytes_text, count_text, in_digits, parse_bytes
+from harness.common.units import bytes_text, count_text, parse_bytes, parse_vocab_size
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
@@ -182,7 +182,7 @@ def _train(options: argparse.Namespace) -> int:
     check_writable(options.save)
     special_tokens = [token for token in options.special_token or ["<|endoftext|>"] if token]
     paths = options.paths[0] if len(options.paths) == 1 else [Path(path) for path in options.paths]
-    size = _size(options.vocab_size)
+    size = parse_vocab_size(options.vocab_size)
     tokenizer = train(
         paths,
         size,
@@ -201,16 +201,9 @@ def _train(options: argparse.Namespace) -> int:
     return OK
 
 
-def _size(text: str) -> int:
-    """A number such as 32k, 1e4 or 50_257."""
-    if not (digits := in_digits(text)).isdecimal():
-        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return int(digits)
-
-
 def _cut(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
-    sizes = {size: options.output / str(size) for size in map(_size, options.vocab_size.split(","))}
+    sizes = {size: options.output / str(size) for size in map(parse_vocab_size, options.vocab_size.split(","))}
     smaller = {folder: tokenizer.cut(size, keep_ids=options.keep_ids) for size, folder in sizes.items()}
     for folder in smaller:
         check_free(folder, options.overwrite, how="--overwrite")

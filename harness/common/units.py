@@ -227,3 +227,11 @@ def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
     if size < smallest:
         raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
     return size
+
+
+def parse_vocab_size(text: str) -> int:
+    """A number such as 32k or 50_257."""
+    match = re.fullmatch(r"([0-9][0-9_]*)(k?)", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
+    return int(match[1]) * (1000 if match[2] else 1)
