@@ -230,8 +230,7 @@ def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
 
 
 def parse_vocab_size(text: str) -> int:
-    """A number such as 32k or 50_257."""
-    match = re.fullmatch(r"([0-9][0-9_]*)(k?)", text.strip(), re.IGNORECASE)
-    if match is None:
+    """A number such as 32k, 1e4 or 50_257."""
+    if not (digits := in_digits(text)).isdecimal():
         raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return int(match[1]) * (1000 if match[2] else 1)
+    return int(digits)
