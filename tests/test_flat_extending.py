@@ -164,7 +164,7 @@ def hold_characters_whole(seed: int) -> None:
     tie_break, min_count = dice.choice(list(TieBreak)), dice.choice((1, 1, 2))
     asked: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "veto": veto}
     expected = naive_extending.train(words, num_merges, **asked)
-    ideas = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
+    ideas: dict[str, Any] = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
     assert flat.train(words, num_merges, **asked, **ideas) == expected, seed
     assert seg_status.train(words, num_merges, **asked) == expected, seed
 

@@ -166,8 +166,11 @@ cdef class Pieces:
 def are_whole(const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts):
     """Whether each word of the columns is valid UTF-8."""
     cdef Words words = columns_of(data, offsets, counts)
+    cdef flag whole
     with nogil:
-        return every_word_is_whole(words)
+        whole = every_word_is_whole(words)
+        wait_if_the_interpreter_ends()
+    return whole
 
 
 def train(
