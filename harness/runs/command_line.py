@@ -33,8 +33,8 @@ from harness.common.registry import did_you_mean, split_list
 from harness.common.units import in_digits
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = ("extend", "seeds", "protected", "save", "results", "pattern.regex")
-LITERAL += ("data.path", "data.column", "data.separator")
+PATHS = ("extend", "seeds", "protected", "save", "results")
+LITERAL = (*PATHS, "data.path", "data.column", "data.separator", "pattern.regex")
 SWEEP = ("-m", "--multirun")
 # Hydra's own questions: it prints the answer, and nothing is enumerated.
 QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc")
