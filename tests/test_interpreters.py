@@ -33,11 +33,11 @@ def test_another_interpreter_runs_the_trainer_and_one_that_cannot_is_told_why(
         (
             "skipped",
             "no-such-python",
-            "there is no interpreter 'no-such-python' here; apt-get install no-such-python, or set interpreter=PATH",
+            "interpreter 'no-such-python' not found; apt-get install no-such-python, or set interpreter=PATH",
         ),
-        ("skipped", "none/python", "there is no interpreter 'none/python' here; give another path"),
+        ("skipped", "none/python", "interpreter 'none/python' not found; give another path"),
         ("error", "old", "'old' is CPython 3.7.16; trainers run under 3.9 or later"),
-        ("error", none, f"'{none}' is no Python; interpreter= names one, such as pypy3"),
+        ("error", none, f"'{none}' is not a Python; set interpreter=NAME, such as pypy3"),
     ]
 
 

@@ -111,7 +111,7 @@ class Row(NamedTuple):
 
 
 PLACE = r" \(\w+\.py:\d+, in \w+\)"
-NO_ANSWER = "what it left is no answer "
+NO_ANSWER = "its answer is invalid: "
 NOT_IN_ITS_CALL = r"0\.\d+ s of CPU time {}; at most 0\.\d+ s is allowed"
 
 ENDS = [
@@ -148,21 +148,21 @@ RESULTS = [
     Row("returns_an_impostor", "error", "it returned Impostor, not a list of merges", slow=True),
     Row("returns_lazy_pairs", "error", "merge 1 is LazyPair of bytes and bytes; only a plain tuple of .*"),
     Row("returns_lazy_bytes", "error", "merge 1 is tuple of LazyBytes and bytes; only a plain tuple of .*"),
-    Row("leaves_garbage", "error", NO_ANSWER + r"\(not JSON\)"),
-    Row("leaves_half_an_answer", "error", NO_ANSWER + r"\(not JSON\)", slow=True),
-    Row("leaves_nested_brackets", "error", NO_ANSWER + r"\(not JSON\)", slow=True),
-    Row("leaves_a_list", "error", NO_ANSWER + r"\(Expected `object`, got `array`\)"),
-    Row("leaves_another_status", "error", NO_ANSWER + r"\(Invalid enum value.*status`\)", slow=True),
-    Row("leaves_a_bare_ok", "error", NO_ANSWER + r"\(.*missing required field.*\)"),
-    Row("leaves_numbers_that_are_none", "error", NO_ANSWER + r"\(Expected `float`.*total`\)"),
-    Row("leaves_a_number_without_end", "error", NO_ANSWER + r"\(.*peak_rss_bytes`\)", slow=True),
-    Row("leaves_a_folder_for_an_answer", "error", NO_ANSWER + r"\(Is a directory\)"),
-    Row("leaves_a_pipe_for_an_answer", "error", NO_ANSWER + r"\(answer.json is not a plain file\)", slow=True),
-    Row("leaves_endless_zeros_for_an_answer", "error", NO_ANSWER + r"\(answer.json is not a plain file\)"),
-    Row("leaves_a_pipe_for_merges", "error", NO_ANSWER + r"\(merges is not a plain file\)"),
-    Row("leaves_endless_zeros_for_merges", "error", NO_ANSWER + r"\(merges is not a plain file\)", slow=True),
-    Row("leaves_a_hole_for_merges", "error", NO_ANSWER + r"\(merges has 4398046511104 bytes, and at most .*\)"),
-    Row("leaves_merges_that_are_none", "error", NO_ANSWER + r"\(.*No such file or directory.*\)"),
+    Row("leaves_garbage", "error", NO_ANSWER + r"not JSON"),
+    Row("leaves_half_an_answer", "error", NO_ANSWER + r"not JSON", slow=True),
+    Row("leaves_nested_brackets", "error", NO_ANSWER + r"not JSON", slow=True),
+    Row("leaves_a_list", "error", NO_ANSWER + r"Expected `object`, got `array`"),
+    Row("leaves_another_status", "error", NO_ANSWER + r"Invalid enum value.*status`", slow=True),
+    Row("leaves_a_bare_ok", "error", NO_ANSWER + r".*missing required field.*"),
+    Row("leaves_numbers_that_are_none", "error", NO_ANSWER + r"Expected `float`.*total`"),
+    Row("leaves_a_number_without_end", "error", NO_ANSWER + r".*peak_rss_bytes`", slow=True),
+    Row("leaves_a_folder_for_an_answer", "error", NO_ANSWER + r"Is a directory"),
+    Row("leaves_a_pipe_for_an_answer", "error", NO_ANSWER + r"answer.json is not a plain file", slow=True),
+    Row("leaves_endless_zeros_for_an_answer", "error", NO_ANSWER + r"answer.json is not a plain file"),
+    Row("leaves_a_pipe_for_merges", "error", NO_ANSWER + r"merges is not a plain file"),
+    Row("leaves_endless_zeros_for_merges", "error", NO_ANSWER + r"merges is not a plain file", slow=True),
+    Row("leaves_a_hole_for_merges", "error", NO_ANSWER + r"merges has 4398046511104 bytes, and at most .*"),
+    Row("leaves_merges_that_are_none", "error", NO_ANSWER + r".*No such file or directory.*"),
     Row("unruly:cannot_write_files", "error", "its process ended without an answer, exit status 1", slow=True),
     Row("removes_its_folder", "error", "its process ended without an answer, exit status 1"),
     Row("puts_a_link_in_the_place_of_its_folder", "error", "its process ended without an answer, .* 0", slow=True),
@@ -583,7 +583,7 @@ def test_a_module_that_takes_long_to_import_is_let_be(measured: Measure) -> None
     [
         ("counter_without_words", "error", "it returned dict, not WordCounts"),
         ("counter_that_dies", "killed", "its process was ended by SIGKILL"),
-        ("counter_whose_offsets_fall", "error", r"what it left is no answer \(its offsets fall\)"),
+        ("counter_whose_offsets_fall", "error", r"its answer is invalid: its offsets fall"),
         (
             "counter_that_counts_when_its_words_are_written",
             "rejected",

@@ -40,13 +40,13 @@ def interpreter(path: str | None) -> Interpreter:
     label = "/".join(Path(path).parts[-3:]).lstrip("/")
     if shutil.which(path) is None:
         how = "give another path" if "/" in path else f"apt-get install {path}, or set interpreter=PATH"
-        return Interpreter(label, "skipped", f"there is no interpreter {label!r} here; {how}")
+        return Interpreter(label, "skipped", f"interpreter {label!r} not found; {how}")
     try:
         ended = subprocess.run([path, "-c", ASK], capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
         name, version, *numbers = ended.stdout.split()
         age = tuple(map(int, numbers))
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return Interpreter(label, "error", f"{label!r} is no Python; interpreter= names one, such as pypy3")
+        return Interpreter(label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3")
     if age < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(label, "error", f"{label!r} is {name} {version}; trainers run under {oldest} or later")

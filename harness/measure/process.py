@@ -237,7 +237,7 @@ class Supervision:
         try:
             answer = read_answer(output, (self.job.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
-            reason = f"what it left is no answer ({broken})"
+            reason = f"its answer is invalid: {broken}"
             return {"status": "error", "reason": reason} if self.stopped_by is None else over(self.stopped_by, limits)
         if self.stopped_by == "wall" and answer is not None and answer["status"] == "ok":
             return answer  # it finished in the moment it was asked to stop
@@ -247,7 +247,7 @@ class Supervision:
             exit_code = self.process.exit_code
             return without_answer(-signal.SIGKILL if exit_code is None else exit_code, memory_ran_out)
         if answer["status"] == "stopped":
-            return {**answer, "status": "error", "reason": "it stopped before its end, and nobody had asked it to"}
+            return {**answer, "status": "error", "reason": "it stopped early, though no limit was reached"}
         return self.with_its_results(answer, output)
 
     def with_its_results(self, answer: Answer, output: Path) -> Answer:
