@@ -34,7 +34,17 @@ STOPPED = ("timeout", "extrapolated")
 WORKER_FOLDER = Path(worker.__file__).parent
 """The measured process's own half of `harness`: with other clocks around them, times are others."""
 RUNNING = ".running-"
-PATHS = ("data.path", "extend", "seeds", "protected", "save", "results", "interpreter", "variant.params", "counting.params")
+PATHS = (
+    "data.path",
+    "extend",
+    "seeds",
+    "protected",
+    "save",
+    "results",
+    "interpreter",
+    "variant.params",
+    "counting.params",
+)
 """Overrides whose values may hold paths."""
 FOLDERS = re.compile(r"[^][{}(),'\"=\s]*/")
 ABSOLUTE = re.compile(r"(?<![\w.])/(?:[^\s/'\",]+/)+")
