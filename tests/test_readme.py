@@ -20,7 +20,8 @@ PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if BLOCK.
 LONG = ("sweep",)
 """Pages whose tables read some thousand records: they come last, and are slow ones."""
 PAGES.sort(key=lambda page: page.parent.name in LONG)
-PICTURED = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if "harness.plot" in page.read_text()]
+SVG = re.compile(r"harness\.plot [^`]*--output (results/[^`]*\.svg)")
+PICTURED = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if SVG.search(page.read_text())]
 
 
 @pytest.fixture(autouse=True)

@@ -205,8 +205,7 @@ def _names(rows: Sequence[Row], legend: Legend, options: TableOptions) -> list[s
     if any(row.instructions is not None for row in rows) and not any(row.seconds for row in rows):
         return ["instructions", "instructions ratio", "proof"]
     phases = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
-    outside = all(row.record.get("feeding") for row in rows)
-    usual = phases if options.phases else [] if outside else ["max", "update"]
+    usual = phases if options.phases else [] if is_outside_table(rows) else ["max", "update"]
     counted = ["instructions"] if any(row.instructions is not None for row in rows) else []
     merges = {row.merges for row in rows if row.merges is not None}
     made = ["merges"] if len(merges) > 1 and "vocab size" not in legend.columns else []
