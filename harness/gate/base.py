@@ -308,10 +308,11 @@ def build_settings(root: Path) -> Any:
 
 
 def missing_requirements(checkout: Path) -> list[str]:
-    """The build requirements of a checkout that are not installed here, for the build is not isolated."""
+    """The build requirements of a checkout that are not installed here; those with a marker may not apply."""
     installed = {normalized(distribution.name) for distribution in importlib.metadata.distributions()}
     requirements = project_of(checkout).get("build-system", {}).get("requires", [])
-    return [requirement for requirement in requirements if normalized(requirement) not in installed]
+    unconditional = [requirement for requirement in requirements if ";" not in requirement]
+    return [requirement for requirement in unconditional if normalized(requirement) not in installed]
 
 
 def normalized(requirement: str) -> str:

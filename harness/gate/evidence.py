@@ -94,18 +94,6 @@ def _observation(line: str) -> Observation:
     return observation
 
 
-def sample_line(timed: Timed) -> dict[str, Any]:
-    """A sample as an observation holds it."""
-    return {
-        "wall_seconds": timed.sample.wall_seconds,
-        "cpu_seconds": timed.sample.cpu_seconds,
-        "pressure": timed.sample.pressure,
-        "steal": timed.sample.steal,
-        "peak_bytes": timed.peak_bytes,
-        "seconds": dict(timed.seconds),
-    }
-
-
 def blocks_of(observations: Sequence[Observation], stage: str, threads: int) -> list[Block]:
     """The blocks of one comparison that have both sides, in order."""
     arms: dict[int, dict[str, Timed]] = {}

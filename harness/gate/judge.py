@@ -252,7 +252,8 @@ def decision_finding(decision: Decision, name: str, subject: str, corpus: str, b
     """A decision in words; a regression names the phase that grew most."""
     state = INCONCLUSIVE if decision.state == rule.ESCALATE else decision.state
     effect, phase = decision.effect, slower_phase(blocks)
-    details = {"effect": _values(effect), "control": _values(decision.control), "memory": decision.memory}
+    effects = {"effect": effect, "control": decision.control}
+    details = {name: value and vars(value) for name, value in effects.items()} | {"memory": decision.memory}
     share = effect.share if effect else None
     if decision.metric == "memory" and decision.memory is not None:
         share, more = decision.memory
@@ -267,10 +268,6 @@ def decision_finding(decision: Decision, name: str, subject: str, corpus: str, b
     grown = f"; {where} {1000 * phase[1]:.1f} -> {1000 * phase[2]:.1f} ms" if phase else ""
     message = f"{subject}, {where}, {metric}: {effect_text(effect)}{grown}"
     return Finding(TIME, state, name, message, corpus, phase and phase[0], metric, share=share, details=details)
-
-
-def _values(effect: Effect | None) -> dict[str, Any] | None:
-    return None if effect is None else vars(effect)
 
 
 def effect_text(effect: Effect) -> str:

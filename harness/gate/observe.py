@@ -112,29 +112,24 @@ class Gate:
         if self.request.no_base or self.request.accept or not {"work", "time"} & set(self.card.tiers):
             yield None
             return
+        show("the base", "", 0, 0)
         with contextlib.ExitStack() as stack:
-            base = None
-            show("the base", "", 0, 0)
+            base = installed
             try:
-                base = installed or stack.enter_context(self.made_base(head))
+                if self.against is not None:
+                    base = replace(head, name="base", described=f"the variant {self.against.name}")
+                elif base is None:
+                    targets = [card.target for card in self.cards()]
+                    base = stack.enter_context(
+                        base_side(targets, self.card.base, stack.enter_context(temporary_folder()))
+                    )
             except NoBase as reason:
                 self.note_no_base(evidence, UNMEASURED, str(reason))
-            else:
+            if base is not None:
                 evidence.add("base", described=base.described)
                 for folder in base.frozen_folders():
                     self.sampler.freeze(folder)
             yield base
-
-    @contextlib.contextmanager
-    def made_base(self, head: Side) -> Iterator[Side]:
-        if self.against is not None:
-            yield replace(head, name="base", described=f"the variant {self.against.name}")
-            return
-        with (
-            temporary_folder() as folder,
-            base_side([card.target for card in self.cards()], self.card.base, folder) as side,
-        ):
-            yield side
 
     def note_no_base(self, evidence: EvidenceFile, state: str, reason: str) -> None:
         for tier, what in (("work", "instructions"), ("time", "times")):

@@ -35,11 +35,10 @@ from harness.gate.evidence import (
     blocks_of,
     changes,
     read_snapshot,
-    sample_line,
     write_snapshot,
 )
 from harness.gate.judge import ABSENT, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
-from harness.gate.rule import ESCALATE, Card, Timed, decide
+from harness.gate.rule import ESCALATE, Card, decide
 from harness.gate.sampler import Arm, Sampled, Sampler, Task, processors, reason_of
 from harness.proof import IDENTICAL, WRONG
 
@@ -329,8 +328,7 @@ class Timing:
     def add_sample(
         self, comparison: Observation, stage: str, block: int, arm: str, sampled: Sampled, task: Task
     ) -> bool:
-        timed = timed_of(sampled, block, comparison["threads"])
-        figures = {} if timed is None else {**sample_line(timed), "merges_sha256": sampled.digest}
+        figures = figures_of(sampled, block, comparison["threads"])
         self.evidence.add(
             "sample",
             comparison=comparison["comparison"],
@@ -338,14 +336,14 @@ class Timing:
             block=block,
             arm=arm,
             status=sampled.status,
-            reason=None if timed is not None else reason_of(sampled, task),
-            **figures,
+            reason=None if figures else reason_of(sampled, task),
+            **(figures or {}),
         )
-        return timed is not None and sampled.digest == comparison["merges_sha256"]
+        return figures is not None and sampled.digest == comparison["merges_sha256"]
 
 
-def timed_of(sampled: Sampled, block: int, threads: int) -> Timed | None:
-    """Time and memory of a sample; None if it has none."""
+def figures_of(sampled: Sampled, block: int, threads: int) -> dict[str, Any] | None:
+    """Time and memory of a sample, as an observation holds them; None if it has none."""
     answer = sampled.answer
     seconds = {"total": answer.get("total")}
     sample = sample_of({**answer, "run_id": "gate", "block": block, "threads": threads, "seconds": seconds})
@@ -353,4 +351,12 @@ def timed_of(sampled: Sampled, block: int, threads: int) -> Timed | None:
         return None
     phases = dict(answer.get("seconds") or {})
     phases["other"] = sample.wall_seconds - sum(phases.values())
-    return Timed(sample, answer.get("peak_rss_bytes"), tuple(phases.items()))
+    return {
+        "wall_seconds": sample.wall_seconds,
+        "cpu_seconds": sample.cpu_seconds,
+        "pressure": sample.pressure,
+        "steal": sample.steal,
+        "peak_bytes": answer.get("peak_rss_bytes"),
+        "seconds": phases,
+        "merges_sha256": sampled.digest,
+    }
