@@ -83,7 +83,7 @@ def test_instructions(
 def test_each_processor_counts_and_results_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.gate.sampler.usable_cores", lambda: 2)
     evidence = EvidenceFile(tmp_path / "samples.jsonl", HEAD)
-    last_is_counted, changing = threading.Event(), threading.Lock()
+    first_is_waiting, last_is_counted, changing = threading.Event(), threading.Event(), threading.Lock()
     running = most = 0
 
     class Concurrent(FakeSampler):
@@ -93,8 +93,10 @@ def test_each_processor_counts_and_results_are_in_order(tmp_path: Path, monkeypa
                 running += 1
                 most = max(most, running)
             if (arm.variant.name, arm.side.name) == ("first", "head"):
-                assert last_is_counted.wait(30)
-            if arm.variant.name == "last":
+                first_is_waiting.set()
+                assert last_is_counted.wait(60)
+            if (arm.variant.name, arm.side.name) == ("last", "base"):
+                assert first_is_waiting.wait(60)
                 last_is_counted.set()
             with changing:
                 running -= 1
