@@ -63,7 +63,7 @@ FAULTS = (
     Fault("a remembered digest outlives a change of its file", "|{status.st_size}|{times}|", "|"),
     Fault(
         "blank documents are counted as documents",
-        "number += bool(content[begun : found.start()].strip())",
+        "number += bool(content[first : match.start()].strip())",
         "number += 1",
     ),
     Fault("a place in a member is told as one in the whole", "offset - part.start + part.at", "offset + part.at"),
