@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import math
@@ -50,7 +51,7 @@ def test_the_tables_in_the_explanation_are_those_of_the_study() -> None:
 def test_the_gate_judges_stored_blocks_as_it_did(kind: str, state: str) -> None:
     self_test = script("gate_self_test/self_test.py")
     head = json.loads((RESULTS / "gate_self_test/self_test.json").read_text())
-    lines = (RESULTS / "gate_self_test/quiet.jsonl").read_text().splitlines()[1 : 1 + 360]
+    lines = gzip.decompress((RESULTS / "gate_self_test/quiet.jsonl.gz").read_bytes()).splitlines()[1 : 1 + 360]
     states = [each for each, _ in self_test.runs(head, [json.loads(line) for line in lines], kind, [])]
     assert states
     assert set(states) == {state}

@@ -10,6 +10,7 @@ Exit code: 1 if a rate certainly misses its aim. An interrupted measurement cont
 
 import argparse
 import contextlib
+import gzip
 import json
 import os
 import subprocess
@@ -81,7 +82,7 @@ def show_records(options: list[str]) -> list[str]:
     print("| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |")
     print("|---|---|---:|---:|---|---:|---:|")
     for condition, beside in CONDITIONS.items():
-        lines = (FOLDER / f"{condition}.jsonl").read_text().splitlines()[1:]
+        lines = gzip.decompress((FOLDER / f"{condition}.jsonl.gz").read_bytes()).splitlines()[1:]
         blocks = [json.loads(line) for line in lines]
         for kind in KINDS:
             states, twice = zip(*runs(head, blocks, kind, options))
