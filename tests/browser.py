@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,16 +40,6 @@ class Page:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, path: Path, width: int = 1280, dark: bool = False, place: str = "") -> None:
-        """Show a file as it would be opened by hand, and wait for its charts."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        self.driver.get("about:blank")
-        self.driver.get(path.as_uri() + place)
-        self.wait_for_charts()
-
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
@@ -64,9 +53,6 @@ class Page:
         except TimeoutException:
             pytest.fail(f"waited {PATIENCE_SECONDS} s for: {what}; the console says: {self.console()}")
 
-    def wait_for_charts(self) -> None:
-        self.wait("return document.documentElement.dataset.drawn", "all charts drawn")
-
     def all(self, selector: str) -> list[Any]:
         found: list[Any] = self.driver.find_elements("css selector", selector)
         return found
@@ -79,18 +65,6 @@ class Page:
         from selenium.webdriver import ActionChains
 
         ActionChains(self.driver).send_keys(*keys).perform()
-
-    def paste(self) -> None:
-        """Put what is on the clipboard where the cursor is."""
-        from selenium.webdriver import ActionChains, Keys
-
-        ActionChains(self.driver).key_down(Keys.CONTROL).send_keys("v").key_up(Keys.CONTROL).perform()
-
-    def point_at(self, element: Any) -> None:
-        from selenium.webdriver import ActionChains
-
-        self.run("arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })", element)
-        ActionChains(self.driver).move_to_element(element).perform()
 
     def console(self) -> list[str]:
         """What the console has said since it was asked last."""

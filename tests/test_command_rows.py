@@ -12,7 +12,6 @@
               have been run there on text.txt, and their tokenizers saved as tokenizers/heap and tokenizers/naive
     lines     how many lines a refusal has, 1 unless given
     silent    nothing is printed
-    needs     a module of an extra; without it, the row is the refusal that says how to install it
     given     standard input
     process   run `python -m ...` as a process, as at least one row of each command is
     slow      left to the slow tests
@@ -36,7 +35,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +72,6 @@ class Row:
     slow: bool = False
     lines: int = 1
     silent: bool = False
-    needs: str = ""
 
     @property
     def command(self) -> str:
@@ -95,13 +93,8 @@ def read_rows(table: Path) -> list[Row]:
         lines = written["run"] if isinstance(written["run"], list) else [written["run"]]
         command = shlex.split(lines[-1])[2].rpartition(".")[2]
         row = Row(**{**written, "run": lines, "name": f"{command}: {written['name']}"})
-        rows.append(row if not row.needs or importlib.util.find_spec(row.needs) else without_extra(row))
+        rows.append(row)
     return rows
-
-
-def without_extra(row: Row) -> Row:
-    err = ["not installed", "python -m pip install"]
-    return replace(row, exit=22, out=[], rows=[], err=err, files=[], holds={})
 
 
 ROWS = [row for table in TABLES for row in read_rows(table)]
