@@ -71,7 +71,7 @@ FAULTS = (
     Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
     Fault("the last of equal pairs is merged first", "found.index(rank)", "len(found) - 1 - found[::-1].index(rank)"),
     # What is right.
-    Fault("pairs overlap in the true counts", "kept: Array = places[since % 2 == 0]", "kept: Array = places"),
+    Fault("pairs overlap in the true counts", "every_second: Array = places[since % 2 == 0]", "kept: Array = places"),
     Fault("lists that part by a tie are called wrong", "BY_TIES if", "WRONG if"),
     Fault("a right beginning proves what follows it", "or len(right.merges) >= claimed.needed", "or True"),
     Fault("more merges than requested pass", "if len(claimed.merges) > claimed.needed:", "if False:"),
