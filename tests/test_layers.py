@@ -24,6 +24,21 @@ LONGEST_FILE = 500
 ROOMS = ("worker", "common", "measure", "corpora", "tokenizers", "proof", "records", "runs", "results", "gate")
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 MOST_ROOMS = 10
+CEILINGS = {
+    "worker": 1_000,
+    "common": 2_100,
+    "measure": 2_400,
+    "corpora": 3_700,
+    "tokenizers": 2_950,
+    "proof": 3_900,
+    "records": 1_050,
+    "runs": 3_600,
+    "results": 4_000,
+    "gate": 2_450,
+    "commands": 2_400,
+    "tests": 27_700,
+}
+"""Lines of Python in each room, in the commands at the root, and in the tests: what a reader has to carry."""
 LONGEST_STAGE = 100
 PARTS = "variants.counting.parts"
 """No variant and no counter: where a text may be cut, and the words between two cuts."""
@@ -141,6 +156,13 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
 def test_what_lies_at_the_root_is_a_command(path: Path) -> None:
     if path.name != "__init__.py":
         assert '\nif __name__ == "__main__":\n' in path.read_text()
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "commands", "tests"])
+def test_a_room_keeps_to_its_ceiling(room: str) -> None:
+    pattern = {"commands": "harness/*.py", "tests": "tests/**/*.py"}.get(room, f"harness/{room}/**/*.py")
+    lines = sum(path.read_text().count("\n") for path in sources(pattern))
+    assert lines <= CEILINGS[room], f"{room} has {lines} lines; take some away, or say in the commit why it may grow"
 
 
 @pytest.mark.parametrize("room", ROOMS)
