@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from workbench import CHECKOUT
+
+from harness.records.load import read_records
 
 PACKAGE = Path(__file__).parent / "example_package"
 
@@ -64,7 +65,7 @@ MEASURED = ["data.path=book.txt", "vocab_size=270", "concurrent=true", "results=
 @pytest.mark.slow
 def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None:
     shown = shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
-    records = [json.loads(line) for line in (shell.folder / "r/records.jsonl").read_text().splitlines()]
+    records = read_records([shell.folder / "r"])
     trained = {record["variant"]: record for record in records if record["cell"] == "train"}
     assert trained["example"]["identity"]["kind"] == "identical"
     assert trained["example"]["merges_sha256"] == trained["heap"]["merges_sha256"]
@@ -91,7 +92,7 @@ def test_it_is_among_all_that_there_are(shell: Shell, everything: list[str]) -> 
 @pytest.mark.slow
 def test_a_parameter_of_its_own_is_passed_on(shell: Shell) -> None:
     shell.python("-m", "harness", "variant=example", "variant.params.keep_finished=true", *MEASURED)
-    record = json.loads((shell.folder / "r/records.jsonl").read_text().splitlines()[-1])
+    record = read_records([shell.folder / "r"])[-1]
     assert (record["status"], record["params"]) == ("ok", {"keep_finished": True})
 
 

@@ -36,7 +36,7 @@ class Said:
 
     def records(self, results: str = "results/local") -> list[dict[str, Any]]:
         path = self.folder / results / "records.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return read_records([path]) if path.exists() else []
 
     def trained(self, results: str = "results/local") -> list[dict[str, Any]]:
         return [record for record in self.records(results) if record["cell"] == "train"]
