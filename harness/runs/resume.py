@@ -34,17 +34,9 @@ STOPPED = ("timeout", "extrapolated")
 WORKER_FOLDER = Path(worker.__file__).parent
 """The measured process's own half of `harness`: with other clocks around them, times are others."""
 RUNNING = ".running-"
-PATHS = (
-    "data.path",
-    "extend",
-    "seeds",
-    "protected",
-    "save",
-    "results",
-    "interpreter",
-    "variant.params",
-    "counting.params",
-)
+FILES = ("seeds", "protected")
+"""A path, or tokens in brackets."""
+PATHS = (*FILES, "data.path", "extend", "save", "results", "interpreter", "variant.params", "counting.params")
 """Overrides whose values may hold paths."""
 FOLDERS = re.compile(r"[^][{}(),'\"=\s]*/")
 ABSOLUTE = re.compile(r"(?<![\w.])/(?:[^\s/'\",]+/)+")
@@ -217,10 +209,10 @@ def plan_key(cells: Sequence[TrainCell], settings: Settings, machine: str) -> st
 def without_folders(override: str) -> str:
     """An override as records keep it: of a path its last name alone.
 
-    >>> without_folders("data.path=/home/me/book.txt"), without_folders("pattern.regex=a/b")
-    ('data.path=book.txt', 'pattern.regex=a/b')
+    >>> without_folders("data.path=/home/me/book.txt"), without_folders("seeds=[a/b]")
+    ('data.path=book.txt', 'seeds=[a/b]')
     """
     key, equals, value = override.partition("=")
-    if not key.lstrip("+").startswith(PATHS):
+    if not key.lstrip("+").startswith(PATHS) or (key in FILES and value.startswith("[")):
         return override if key == "pattern.regex" else ABSOLUTE.sub("", override)
     return f"{key}{equals}{FOLDERS.sub('', value)}"
