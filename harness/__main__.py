@@ -60,7 +60,7 @@ def command(arguments: Sequence[str]) -> int:
     def show(records: Sequence[Record], notes: Sequence[str]) -> None:
         from harness.table import render
 
-        render(records, console, work=any(record["tallies"] for record in records if record["cell"] == "train"))
+        render(records, console)
         for note in notes:
             console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 

@@ -149,9 +149,9 @@ class Shown:
     exit_code: int
 
 
-def render(records: Records, console: Console, *, work: bool = False) -> None:
-    """Print the table, and with `work` a second one of the tallies."""
-    _print_sheets(tables(rows(records), TableOptions(work=work)), console)
+def render(records: Records, console: Console, options: TableOptions | None = None) -> None:
+    """Print a table for each task."""
+    _print_sheets(tables(rows(records), options), console)
 
 
 def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:

@@ -244,7 +244,7 @@ def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> 
     said = harness("data.path=text.txt", SMALL, "results=full")
     assert said.code == 22
     assert "(No space left on device)" in said.refused()
-    assert "heap pushes" in said.out
+    assert "memory  proof" in said.out
 
 
 # Where the output goes.

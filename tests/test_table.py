@@ -25,6 +25,7 @@ from harness.results.frame import frame_of
 from harness.results.latest import latest
 from harness.results.legend import Legend
 from harness.results.rows import rows
+from harness.results.tables import TableOptions
 from harness.table import exit_code, main, render
 
 RECORDS = Path(__file__).parent / "records"
@@ -39,7 +40,7 @@ Record = dict[str, Any]
 def printed(records: Any, width: int = 80, terminal: bool = False, work: bool = False) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    render(records, console, work=work)
+    render(records, console, TableOptions(work=work))
     return out.getvalue()
 
 

@@ -210,7 +210,8 @@ def _names(rows: Sequence[Row], legend: Legend, options: TableOptions) -> list[s
     merges = {row.merges for row in rows if row.merges is not None}
     made = ["merges"] if len(merges) > 1 and "vocab size" not in legend.columns else []
     clocks = ["spread", "CPU"] if options.phases else []
-    return [*made, "total", RATIO, *clocks, *usual, "memory", *counted, "proof"]
+    tokens = ["bytes/token"] if any(row.record.get("tokens") is not None for row in rows) else []  # tokens=true
+    return [*made, "total", RATIO, *clocks, *usual, *tokens, "memory", *counted, "proof"]
 
 
 def _named(
