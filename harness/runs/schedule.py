@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.common import registry
 from harness.common.progress import Display, bar
@@ -42,12 +42,14 @@ from harness.runs.cells import (
 from harness.runs.estimate import Estimate, estimate_total
 from harness.runs.outcome import Counted, CountRun, Trained
 from harness.runs.precision import precision_of
-from harness.runs.prove import Prover
 from harness.runs.record_of import by_itself, count_record, counted_from, train_record
 from harness.runs.resume import STOPPED, Block, RunLog, blocks_of, pending
 from harness.runs.settings import Settings
 from harness.worker import word_store
 from variants.contract import Merge
+
+if TYPE_CHECKING:
+    from harness.runs.prove import Prover
 
 
 class Saves(Protocol):
@@ -79,7 +81,6 @@ class Run:
         self.number = number
         self.saving = saving
         self.timed = settings.measure.timed
-        self.prover = Prover(self.count_otherwise, tokens=settings.tokens)
         self.counts: dict[tuple[str, str], Counted] = {}
         self.trained: list[Trained] = []
         """What this attempt has measured, without the merges."""
@@ -89,6 +90,12 @@ class Run:
         self.busy_starts = 0
         self.jobs = 0
         self.display = Display((len(self.cells) + len(count_cells(self.cells))) * len(blocks_of(settings)))
+
+    @functools.cached_property
+    def prover(self) -> Prover:
+        from harness.runs.prove import Prover  # late: NumPy comes with it, and is slow to import
+
+        return Prover(self.count_otherwise, tokens=self.settings.tokens)
 
     def measure_all(self) -> None:
         """Measure block by block what is pending; each measurement is on disk before the next starts."""
