@@ -11,22 +11,18 @@ import itertools
 import os
 import random
 import subprocess
-import sys
-import threading
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checked import passing, quick_ones, slow_ones
-from meters import Recorder, ends_in_memory_error, interrupt
 from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
 
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
 from variants import flat, heap, naive
-from variants.contract import LARGEST_COUNT, Merge, Merges, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import Merge, Merges, Meter, TieBreak, WordCounts
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -155,12 +151,6 @@ def test_every_pair_of_bytes_at_once() -> None:
     assert flat.train(words, 20) == naive.train(words, 20)
 
 
-@pytest.mark.parametrize("weight", [2**32 + 1, 2**62, LARGEST_COUNT])
-def test_weights_up_to_the_largest(weight: int) -> None:
-    words = WordCounts.from_items([(b"ab", weight)] + ([(b"bab", 1), (b"ba", 5)] if weight < LARGEST_COUNT else []))
-    assert flat.train(words, 10) == naive.train(words, 10)
-
-
 def tied_table(dice: random.Random) -> Iterator[bytes]:
     """Words of weight 1, of which many pairs have one count."""
     letters = dice.choice((b"ab", b"ACGT", b"0123456789abcdef", bytes(range(256))))
@@ -248,98 +238,6 @@ def test_words_are_sorted_where_that_is_worth_it(number: int) -> None:
     assert learn(words, 60, part=1) == learn(words, 60) == heap.train(words, 60)
 
 
-@pytest.mark.parametrize("num_merges", [-1, 0, 1, 2, 3, 2**40, LARGEST_COUNT + 1])
-def test_stops_where_it_was_told_or_where_nothing_is_left(num_merges: int) -> None:
-    words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
-    assert flat.train(words, num_merges) == naive.train(words, num_merges)
-
-
-@pytest.mark.parametrize("min_count", [-1, 0, 2, 3, 2**70])
-def test_min_count_of_any_size(min_count: int) -> None:
-    words = WordCounts.from_items([(b"abc", 2), (b"bcd", 1)])
-    assert flat.train(words, 9, min_count=min_count) == naive.train(words, 9, min_count=min_count)
-
-
-def test_weights_of_zero_and_words_too_short_are_passed_over() -> None:
-    table = WordCounts.from_columns([b"", b"a", b"xy", b"ab"], [5, LARGEST_COUNT, 0, 1])
-    assert flat.train(table, 9) == [(b"a", b"b")]
-
-
-def test_refuses_a_table_whose_counts_could_overflow() -> None:
-    table = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
-    with pytest.raises(ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"):
-        flat.train(table, 9)
-    with pytest.raises(ValueError, match="adjacent positions"):
-        flat.train(WordCounts.from_columns([b"ab"], [2**64 - 1]), 9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("work", "call"),
-    [
-        ("from variants.flat import train", "train(words, 100_000)"),
-        ("from variants.cpp import train", "train(words, 100_000)"),
-        ("from variants.cython_typed import train", "train(words, 100_000)"),
-        ("from harness.proof.prove import judge", "judge(words, claims, 100_000, tie_break=GREATEST_BYTES)"),
-    ],
-)
-def test_a_daemon_thread_lets_the_interpreter_end(work: str, call: str) -> None:
-    """It would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
-    program = f"""
-import random, threading, time
-from variants import flat
-from variants.contract import GREATEST_BYTES, WordCounts
-{work}
-class Slow:
-    def __del__(self, sleep=time.sleep): sleep(1.0)
-kept = Slow()
-chance = random.Random(1)
-words = WordCounts.from_items((bytes(chance.choices(b"abcdefghijklmnop", k=10)), 1) for _ in range(200_000))
-claims = flat.train(words, 100_000)
-threading.Thread(target=lambda: {call}, daemon=True).start()
-time.sleep(0.05)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("offsets", [[0, 3, 2], [0, 1, 9], [-1, 1, 2]])
-def test_refuses_offsets_that_are_none(offsets: list[int]) -> None:
-    table = WordCounts(memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1, 1])))
-    with pytest.raises(ValueError, match="offsets do not rise"):
-        flat.train(table, 9)
-
-
-def test_tells_how_to_get_it_where_it_was_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "variants.native._flat", None)
-    monkeypatch.delattr("variants.native._flat", raising=False)
-    with pytest.raises(Unavailable, match=r"pip install -e \."):
-        flat.train(WordCounts.from_items([(b"ab", 1)]), 1)
-
-
-def test_stops_when_the_meter_says_so_with_what_it_has() -> None:
-    words = chain_of_letters(1_000_000)
-    meter = Recorder(lambda: False)
-    merges = flat.train(words, 10**6, meter)
-    assert len(meter.heard) == 2
-    assert len(merges) < 200_000
-    assert merges == flat.train(words, len(merges))
-    assert all(done == followed for done, followed in meter.heard)
-
-
-def test_what_the_meter_raises_comes_through() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        flat.train(chain_of_letters(1_000_000), 10**6, Recorder(interrupt))
-
-
-def test_stops_before_it_starts_if_told_then() -> None:
-    class Never(Meter):
-        def progress(self, done: int) -> bool:
-            return done > 0
-
-    assert flat.train(chain_of_letters(10), 5, Never()) == []
-
-
 def test_phases_and_tallies_are_reported_and_tallies_are_repeatable() -> None:
     words = chain_of_letters(20_000)
     first, second = Meter(), Meter()
@@ -376,27 +274,6 @@ def test_pruning_keeps_fewer_pairs() -> None:
         kept.append(meter.tallies["pairs_kept"])
         assert meter.tallies["rescans"] == 0
     assert kept[0] < kept[1]
-
-
-def test_several_threads_train_at_once() -> None:
-    tables = [chain_of_letters(100_000, seed) for seed in range(4)]
-    expected = [flat.train(table, 300) for table in tables]
-    learned: dict[int, Sequence[Merge]] = {}
-
-    def train(number: int) -> None:
-        learned[number] = flat.train(tables[number], 300)
-
-    threads = [threading.Thread(target=train, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [learned[number] for number in range(4)] == expected
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")
-def test_memory_that_runs_out_is_an_error_not_a_crash() -> None:
-    ends_in_memory_error("variants.flat")
 
 
 @pytest.mark.slow
