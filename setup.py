@@ -24,7 +24,7 @@ def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = N
     arguments = ["-g0", *(["-std=c++17", *cpp.split()] if cpp else [])]
     if cpp:
         options = {"language": "c++", "include_dirs": folders, **options}
-        depends = (*depends, "columns", "interpreter", "job", "learned")
+        depends = (*depends, "columns", "interpreter", "job", "learned", "parallel")
     beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
     name = f"{folder.replace('/', '.')}.{name}"
     return Extension(

@@ -4,7 +4,7 @@
 
 #include "flat_job.hpp"
 #include "flat_memory.hpp"
-#include "flat_parallel.hpp"
+#include "parallel.hpp"
 
 namespace flat {
 

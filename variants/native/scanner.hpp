@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <mutex>
 #include <memory>
 
 #include "scanner_cuts.hpp"

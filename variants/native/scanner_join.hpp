@@ -7,37 +7,19 @@
 #pragma once
 
 #include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
 
+#include "parallel.hpp"
 #include "scanner_words.hpp"
 
 namespace scanner {
 
-// Calls work(0) to work(number - 1) in so many threads; rethrows what the first of them to fail threw.
+// Calls work(0) to work(number - 1) in so many threads, each of which takes the next that is left.
 template <class Work>
-void in_threads(std::size_t width, std::size_t number, const Work& work) {
+void in_turn(std::size_t width, std::size_t number, const Work& work) {
     std::atomic<std::size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failing;
-    const auto take = [&] {
-        try {
-            for (std::size_t i; (i = next++) < number;) work(i);
-        } catch (...) {
-            next = number;
-            const std::lock_guard<std::mutex> lock(failing);
-            if (!failure) failure = std::current_exception();
-        }
-    };
-    std::vector<std::thread> threads;
-    try {
-        for (std::size_t i = 1; i < std::min(width, number); ++i) threads.emplace_back(take);
-    } catch (...) {  // no more threads to be had: these will do
-    }
-    take();
-    for (std::thread& thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
+    native::in_parallel(std::min(width, number), [&](std::size_t) {
+        for (std::size_t i; (i = next++) < number;) work(i);
+    });
 }
 
 class Join {
@@ -51,7 +33,7 @@ class Join {
         for (const WordTable* table : tables_) words += table->words_;
         unsigned bits = 4;
         while (bits < most_slice_bits && words >> bits > words_in_slice) ++bits;
-        in_threads(width_, std::size_t(1) << bits, [&](std::size_t number) { join_slice(Slice{number, bits}); });
+        in_turn(width_, std::size_t(1) << bits, [&](std::size_t number) { join_slice(Slice{number, bits}); });
         move_what_is_left();
     }
 
@@ -218,7 +200,7 @@ class Join {
         for (std::size_t table = 1; table < tables_.size(); ++table)
             for (std::size_t first = 0; first < tables_[table]->words_; first += words_in_piece)
                 pieces.push_back(Piece{tables_[table], first, std::min(first + words_in_piece, tables_[table]->words_)});
-        in_threads(width_, pieces.size(), [&](std::size_t number) { weigh(pieces[number]); });
+        in_turn(width_, pieces.size(), [&](std::size_t number) { weigh(pieces[number]); });
         WordTable& all = *tables_.front();
         std::size_t words = all.words_, bytes = static_cast<std::size_t>(all.offsets_[words]);
         for (Piece& piece : pieces) {
@@ -230,7 +212,7 @@ class Join {
         all.data_.reserve(bytes + padding);
         all.offsets_.reserve(words + 1);
         all.counts_.reserve(words);
-        in_threads(width_, pieces.size(), [&](std::size_t number) { move(pieces[number], all); });
+        in_turn(width_, pieces.size(), [&](std::size_t number) { move(pieces[number], all); });
         all.words_ = words;
     }
     static void weigh(Piece& piece) {

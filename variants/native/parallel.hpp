@@ -1,4 +1,4 @@
-// Threads, for the work before the first merge: it falls into parts that do not touch each other.
+// Threads, for work that falls into parts which do not touch each other.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-namespace flat {
+namespace native {
 
 // Calls work(part) for every part from 0 to parts - 1, each in a thread of its own, the last one in this thread, which
-// alone may look at the watch. Returns when all have ended, and throws the first part's exception if any threw. Where
+// alone may use a Watch. Returns when all have ended, and throws the first part's exception if any threw. Where
 // a thread cannot be had, its part is done here.
 template <class Work>
 void in_parallel(std::size_t parts, Work work) {
@@ -53,4 +53,4 @@ std::vector<std::size_t> equal_shares(std::size_t number, std::size_t parts, Siz
     return cuts;
 }
 
-}  // namespace flat
+}  // namespace native
