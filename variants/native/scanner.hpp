@@ -8,8 +8,8 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <memory>
+#include <mutex>
 
 #include "scanner_cuts.hpp"
 #include "scanner_join.hpp"
