@@ -23,9 +23,10 @@ from harness.proof.extension import extension_checks
 from harness.proof.extension_cases import EXTENSION_CASES, ExtensionCase
 from harness.tokenizers.learned import join, read_spelling
 from harness.tokenizers.tiktoken import split
-from variants import extending, flat, naive_extending, seg_status, vetoes
+from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
+from variants.seeds import seeds
 
 Train = Callable[..., "Sequence[Merge]"]
 SHARED = next(
@@ -240,16 +241,16 @@ def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str
 
 def test_spellings_become_merges_in_the_order_of_plain_training() -> None:
     spellings = [b"mov", b"movzx", b"zx", b"mov", b"a"]
-    assert extending.seeds(spellings) == list(merges_from(b"z+x, o+v, m+ov, mov+zx"))
-    assert extending.seeds([b"ab", b"bc"], TieBreak.SMALLEST_BYTES) == list(merges_from(b"a+b, b+c"))
+    assert seeds(spellings) == list(merges_from(b"z+x, o+v, m+ov, mov+zx"))
+    assert seeds([b"ab", b"bc"], TieBreak.SMALLEST_BYTES) == list(merges_from(b"a+b, b+c"))
     with pytest.raises(ValueError, match="a word of no bytes"):
-        extending.seeds([b"a", b""])
+        seeds([b"a", b""])
 
 
 @given(st.lists(st.lists(alphabet, min_size=1, max_size=9).map(b"".join), max_size=9), st.sampled_from(TieBreak))
 @settings(max_examples=60, deadline=None)
 def test_a_seed_encodes_to_one_token(spellings: list[bytes], tie_break: TieBreak) -> None:
-    merges = extending.seeds(spellings, tie_break)
+    merges = seeds(spellings, tie_break)
     ranks = {merge: rank for rank, merge in enumerate(merges)}
     for spelling in spellings:
         assert join(split(spelling), ranks, [left + right for left, right in merges]) == [spelling]

@@ -192,7 +192,7 @@ def test_headline_says_that_times_were_not_compared(
             ["variants.haep:train"],
             "cannot import 'variants.haep:train' (there is no module variants.haep); did you mean variants.heap?",
         ),
-        (["variants.heap:trian"], "cannot import 'variants.heap:trian' (variants.heap has no trian); a target is"),
+        (["variants.heap:trian"], "(variants.heap has no trian); did you mean variants.heap:train? a target is"),
         (["--tiers", "speed"], "unknown tier 'speed'"),
         (["--against", "main", "--base", "python3"], "two ways to choose the base"),
         (["--head", "python3"], "use --base"),

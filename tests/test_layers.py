@@ -251,7 +251,7 @@ def test_the_harness_names_no_variant() -> None:
         assert names & names_in(path).texts == set(), path
         modules = {module for module in imported(path) if not module.startswith(PARTS)}
         stages = {module.split(".")[1] for module in modules if module.startswith("variants")}
-        assert stages <= {"contract", "words", "vetoes", "extending"}, path
+        assert stages <= {"contract", "words", "vetoes", "extending", "seeds"}, path
 
 
 def test_a_file_is_no_longer_than_a_reader_bears() -> None:

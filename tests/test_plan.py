@@ -349,9 +349,11 @@ def test_a_card_may_say_no_more_than_its_name_and_target(tmp_path: Path, monkeyp
 
 
 def test_variants_are_in_the_order_of_the_series() -> None:
-    parts = [card.part for card in registry.variants().values() if card.part is not None]
+    cards = [card for card in registry.variants().values() if card.part is not None]
+    parts = [card.part or 0 for card in cards if not {"cython", "cpp"} & set(card.tags)]
     assert parts == sorted(parts)
     assert len(parts) > 5
+    assert [card.name for card in cards][:2] == ["naive", "incremental"]
 
 
 @pytest.mark.parametrize(

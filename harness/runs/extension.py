@@ -21,7 +21,8 @@ from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256, merges_to_bytes
 from variants import vetoes
 from variants.contract import Merge, TieBreak, Veto
-from variants.extending import INHERITING, check_inherited, seeds
+from variants.extending import INHERITING, check_inherited
+from variants.seeds import seeds
 
 EXTENDS = "extends"
 """The tag of variants that can go on from merges."""
