@@ -154,7 +154,7 @@ def _line(kind: type[KindOfLine], fields: Mapping[str, Any]) -> KindOfLine:
 def _clean(value: Any, as_given: bool) -> Any:
     """The value in valid UTF-8; unless `as_given` without null, and with rounded floats."""
     if isinstance(value, str):
-        return well_formed(value)
+        return value if value.isascii() else well_formed(value)
     if isinstance(value, dict):
         return {name: _clean(inner, as_given) for name, inner in value.items() if as_given or inner is not None}
     if isinstance(value, float) and not as_given:
