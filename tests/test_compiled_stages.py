@@ -101,7 +101,7 @@ def test_a_meter_stops_training_before_it_starts(train: Train) -> None:
 
 @each_compiled
 def test_several_threads_train_at_once(train: Train) -> None:
-    tables = [one_word(20_000, seed) for seed in range(4)]
+    tables = [one_word(2_000, seed) for seed in range(4)]
     learned: dict[int, Sequence[Merge]] = {}
 
     def learn(number: int) -> None:

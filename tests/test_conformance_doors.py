@@ -225,10 +225,10 @@ def surroundings_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_a_trainer_that_conforms_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"{__name__}:train", *FEW]) == errors.OK
+    assert main(["sabotaged:honest", *FEW]) == errors.OK  # a module that is quickly imported
     shown = capsys.readouterr()
     assert shown.out.startswith("worked examples ")
-    assert shown.out.splitlines()[-1].startswith(f"{__name__}:train conforms: ")
+    assert shown.out.splitlines()[-1].startswith("sabotaged:honest conforms: ")
     assert shown.err == "", "no progress where nobody watches"
 
 
@@ -247,7 +247,7 @@ def test_a_trainer_that_cannot_run_here_ends_with_22(capsys: pytest.CaptureFixtu
 
 
 def test_a_word_counter_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"{__name__}:count", *FEW]) == errors.OK
+    assert main(["sabotaged_counters:honest", *FEW]) == errors.OK
     assert capsys.readouterr().out.startswith("worked files ")
 
 
