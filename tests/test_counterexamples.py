@@ -144,7 +144,7 @@ def test_every_door_shows_the_test(capsys: pytest.CaptureFixture[str], monkeypat
         check_trainer(sabotaged.right_to_left)
     assert main(["sabotaged:right_to_left", "--tie-break", "greatest_bytes"]) == errors.MISMATCH
     shown = capsys.readouterr().out
-    test = shown[shown.index("\ndef test_") : shown.index("\nsabotaged:right_to_left does not conform")]
+    test = shown[shown.index("\ndef test_") : shown.index("\nworked examples ")]
     assert ended(test) is AssertionError
 
 

@@ -101,4 +101,4 @@ def test_it_conforms_and_is_in_the_report(shell: Shell) -> None:
     assert "example conforms: " in shell.python("-m", "harness.conformance", "example")
     shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
     shell.python("-m", "harness.report", "r", "--output", "page.html")
-    assert '"example"' in (shell.folder / "page.html").read_text()
+    assert ">example<" in (shell.folder / "page.html").read_text()

@@ -246,7 +246,6 @@ def test_the_caption_leaves_defaults_out_and_the_notes_have_them() -> None:
 @pytest.mark.parametrize(
     ("record", "note"),
     [
-        (changed(HEAP, merges=15, vocab_size=300), "15 of 43 merges, then no pair was left: heap."),
         (
             changed(HEAP, pattern=None, seconds={"update": 1.0, "total": 1.0}),
             "The total excludes counting (the corpus is a table of words): heap.",
@@ -261,6 +260,12 @@ def test_the_caption_leaves_defaults_out_and_the_notes_have_them() -> None:
 def test_what_changes_no_conclusion_is_in_the_notes(record: Record, note: str) -> None:
     assert explanations([record]) == []
     assert note in explanations([record], notes=True)
+
+
+def test_a_text_without_further_pairs_is_reported() -> None:
+    short = changed(HEAP, merges=15, vocab_size=300)
+    assert explanations([short]) == ["No pair was left after 15 of 43 merges."]
+    assert explanations([short, changed(NAIVE, merges=43, vocab_size=300)]) == []
 
 
 def test_a_repeat_that_failed_is_left_out_and_named() -> None:

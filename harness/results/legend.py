@@ -128,7 +128,7 @@ def notes(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
 
 
 def _conclusive(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
-    kinds = (failures, _doubtful, _too_close, _loading, _busy)
+    kinds = (failures, _doubtful, _exhausted, _too_close, _loading, _busy)
     return [note for kind in kinds for note in kind(rows, labels)]
 
 
@@ -164,6 +164,13 @@ def _doubtful(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
             reasons.setdefault(one_line(row.identity.get("reason") or ""), []).append(label)
     for why, unproved in reasons.items():
         yield f"{UNPROVED_MARK} Not proved{f' ({why})' if why else ''}: {join_names(unproved)}."
+
+
+def _exhausted(rows: Sequence[Row], _: Sequence[str]) -> Iterator[str]:
+    """That a text has fewer merges than requested; where rows made different numbers, a column has them."""
+    made = {(row.merges, row.requested_merges, row.exhausted) for row in rows if row.status == "ok"}
+    if len(made) == 1 and (number := made.pop())[2] and number[0] is not None:
+        yield f"No pair was left after {count_text(number[0])} of {count_text(number[1] or 0)} merges."
 
 
 def _too_close(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
@@ -231,8 +238,6 @@ def _remarks(row: Row) -> Iterable[str]:
             given = row.record.get("pattern") is None
             why = "the corpus is a table of words" if given else "it was not measured"
             yield f"The total excludes counting ({why})"
-    if row.merges is not None and row.exhausted:
-        yield f"{count_text(row.merges)} of {count_text(row.requested_merges or 0)} merges, then no pair was left"
     if row.memory_is_sampled:
         yield f"{SAMPLED} The memory of several processes, sampled while they ran"
     if row.runs > 1:
