@@ -317,8 +317,10 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
     assert (answer["status"], answer["reason"]) == ("timeout", f"over limits.wall={seconds:g} s")
     assert len(answer["stderr_tail"]) <= 2000
     assert sum(file.stat().st_size for file in output.rglob("*")) < 1 << 30
-    if seconds < 0.1:
+    if trainer == "slow_to_import:train":  # its call has not begun
         assert not {"total", "seconds", "merges_done"} & set(answer)
+    if trainer == "hangs":
+        assert answer.get("merges_done", 0) == 0
     if "without_letting_go" in trainer or "will_not" in trainer:
         assert "merges_done" not in answer
         assert answer["peak_rss_bytes"] > 0  # as the parent saw it
