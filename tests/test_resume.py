@@ -88,7 +88,7 @@ def three(folder: Path) -> list[TrainCell]:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0], ids=["before", "within", "after"])
-@pytest.mark.parametrize("repeat", [1, 2])
+@pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kill_at_any_write_loses_what_was_under_way_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, part: float
 ) -> None:
