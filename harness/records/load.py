@@ -93,12 +93,13 @@ class Joined:
         self.records.append(record)
         return None
 
-    def whole(self) -> list[Record]:
-        """The records as they were asked for, of which each says whether its block was measured whole."""
-        for record in self.records:
+    def whole(self, task: int | None = None) -> list[Record]:
+        """The records, or those of one task, in order; each says whether its block was measured whole."""
+        chosen = [record for record in self.records if task in (None, record["task"])]
+        for record in chosen:
             record["block_whole"] = _block(record) in self.closed
-        runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in self.records))}
-        return sorted(self.records, key=lambda record: (runs[record["run_id"]], *_order(record)))
+        runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))}
+        return sorted(chosen, key=lambda record: (runs[record["run_id"]], *_order(record)))
 
 
 _UNPROVED: Record = {"identity": None, "tokens": None}

@@ -112,8 +112,8 @@ class RunLog:
         return self.joined.records[-1]
 
     def records(self, task: int | None = None) -> list[Record]:
-        """The records of the run, or of one of its tasks, as they were asked for."""
-        return [record for record in self.joined.whole() if task in (None, record["task"])]
+        """The records of the run, or of one of its tasks, in order."""
+        return self.joined.whole(task)
 
     def finish(self) -> None:
         """Write that the run is complete."""
