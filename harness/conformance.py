@@ -204,7 +204,7 @@ def _parser() -> argparse.ArgumentParser:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="parameters to call it with"
     )
     parser.add_argument(
-        "--counter", action="store_true", help="it is a word counter (else told by its first parameter, corpus)"
+        "--counter", action="store_true", help="it is a word counter (by default, if its first parameter is corpus)"
     )
     parser.add_argument(
         "--tie-break",
