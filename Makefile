@@ -46,7 +46,7 @@ gate:  ## what this checkout changes against main: merges, work and times
 	$(RUN) -m harness.gate
 
 faults:  ## plant faults one by one and see which test catches each
-	$(RUN) tests/planted_faults.py
+	$(RUN) tests/support/planted_faults.py
 
 ci:  ## everything from nothing, as CI does; it makes .venv again
 	bash .ci/run

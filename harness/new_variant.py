@@ -24,12 +24,12 @@ from harness.common import registry
 from harness.common.console import Parser, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 
-TEMPLATES = {"variants/{}.py": "stage.py", "conf/variant/{}.yaml": "card.yaml", "tests/test_{}.py": "test.py"}
+TEMPLATES = {"variants/{}.py": "stage.py", "conf/variant/{}.yaml": "card.yaml", "tests/variants/test_{}.py": "test.py"}
 NEXT = """\
 
 edit the first, then:
 python -m harness.conformance {name}
-python -m pytest tests/test_{name}.py
+python -m pytest tests/variants/test_{name}.py
 python -m harness variants={name},heap"""
 
 
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = Parser(
         prog="python -m harness.new_variant",
-        description="Write variants/NAME.py, conf/variant/NAME.yaml and tests/test_NAME.py into this checkout: a stage "
-        "that is the definition until it is edited, and passes conformance, ruff and mypy.",
+        description="Write variants/NAME.py, conf/variant/NAME.yaml and tests/variants/test_NAME.py into this "
+        "checkout: a stage that is the definition until it is edited, and passes conformance, ruff and mypy.",
         epilog="exit code: 0; 2 if the name cannot be used; 22 if this is no checkout or cannot be written.",
     )
     parser.add_argument(

@@ -8,7 +8,7 @@
     measured  how many measurements the records of `results` (results/local) gained, 0 unless given
     files     patterns of the files that were written besides the records; each must match, and no others are written
     holds     texts that a written file holds
-    folder    "plain", the files of command_rows/folder with the records of tests/records, or "trained": heap and naive
+    folder    "plain", the files of command_rows/folder with those of fixtures/records, or "trained": heap and naive
               have been run there on text.txt, and their tokenizers saved as tokenizers/heap and tokenizers/naive
     lines     how many lines a refusal has, 1 unless given
     silent    nothing is printed
@@ -42,8 +42,8 @@ from typing import Any, Literal
 import pytest
 import tomllib
 
-TESTS = Path(__file__).resolve().parent
-TABLES = sorted((TESTS / "command_rows").glob("*.toml"))
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+TABLES = sorted((FIXTURES / "command_rows").glob("*.toml"))
 PACKAGES = ("harness", "harness.corpora", "harness.gate", "harness.records")
 TRAIN = (
     "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270 save=tokenizers measure=quick threads=1"
@@ -202,8 +202,8 @@ def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
     """The two folders that rows start from: made once, copied for each."""
     above = tmp_path_factory.mktemp("rows")
     plain, trained = above / "plain", above / "trained"
-    shutil.copytree(TESTS / "command_rows" / "folder", plain)
-    shutil.copytree(TESTS / "records", plain / "records")
+    shutil.copytree(FIXTURES / "command_rows" / "folder", plain)
+    shutil.copytree(FIXTURES / "records", plain / "records")
     shutil.copytree(plain, trained)
     own = {**environment(), "BPE_HARNESS_CACHE": str(above / "cache"), "BPE_HARNESS_LOCKS": str(above)}
     subprocess.run([sys.executable, *shlex.split(TRAIN)[1:]], cwd=trained, env=own, check=True, capture_output=True)
@@ -217,7 +217,7 @@ def folder(request: pytest.FixtureRequest, folders_of_rows: dict[str, Path], tmp
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(TESTS.parent), "COLUMNS": "200"}
+    return {**os.environ, "PYTHONPATH": str(FIXTURES.parents[1]), "COLUMNS": "200"}
 
 
 def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:

@@ -180,7 +180,7 @@ def test_what_is_said_to_be_prevented_or_detected_has_its_test() -> None:
     named = set(re.findall(r"`(test_\w+)`", page))
     there = {
         name
-        for path in (REPOSITORY / "tests").glob("test_*.py")
+        for path in (REPOSITORY / "tests").rglob("test_*.py")
         for name in re.findall(r"def (test_\w+)", path.read_text())
     }
     assert len(named) > 10

@@ -13,7 +13,7 @@ from workbench import CHECKOUT
 
 from harness.records.load import read_records
 
-PACKAGE = Path(__file__).parent / "example_package"
+PACKAGE = Path(__file__).parent / "fixtures" / "example_package"
 
 
 @pytest.fixture(scope="module")

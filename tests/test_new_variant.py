@@ -17,7 +17,8 @@ from harness.new_variant import main
 
 REPOSITORY = Path(__file__).parent.parent
 SHORT = ["harness", "variants", "conf", "pyproject.toml"]
-PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/test_my_stage.py"]
+SUPPORT = ("exploring", "fetched", "local_server", "measured_once")
+PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/variants/test_my_stage.py"]
 
 
 @pytest.fixture
@@ -31,8 +32,9 @@ def checkout(tmp_path: Path) -> Path:
             shutil.copytree(source, root / name, ignore=ignored)
         else:
             shutil.copy(source, root / name)
-    (root / "tests").mkdir()
-    for name in ("conftest.py", "exploring.py", "fetched.py", "local_server.py", "measured_once.py"):
+    for folder in ("support", "variants"):
+        (root / "tests" / folder).mkdir(parents=True)
+    for name in ("conftest.py", *(f"support/{name}.py" for name in SUPPORT)):
         shutil.copy(REPOSITORY / "tests" / name, root / "tests" / name)
     return root
 
@@ -95,8 +97,8 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
         ("series", "'series' is a variant or a tag already"),
         ("all", "'all' is a variant or a tag already"),
         ("words", "variants/words.py exists already; choose another name"),
-        ("counting", "tests/test_counting.py exists already"),
-        ("peers", "tests/test_peers.py exists already"),
+        ("counting", "tests/variants/test_counting.py exists already"),
+        ("peers", "tests/variants/test_peers.py exists already"),
         ("My-Stage", "'My-Stage' cannot be a module's name; use small letters"),
         ("9lives", "'9lives' cannot be a module's name"),
         ("class", "'class' cannot be a module's name"),
@@ -104,7 +106,9 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = {path for folder in ("variants", "conf/variant", "tests") for path in (REPOSITORY / folder).iterdir()}
+    before = {
+        path for folder in ("variants", "conf/variant", "tests/variants") for path in (REPOSITORY / folder).iterdir()
+    }
     assert main([name]) == errors.USAGE
     shown = capsys.readouterr()
     assert (shown.out, told in shown.err, shown.err.count("\n")) == ("", True, 1)

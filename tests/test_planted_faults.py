@@ -91,6 +91,6 @@ def test_what_fails_without_a_fault_catches_none(
 
 @pytest.mark.slow
 def test_a_sample_of_the_faults_is_caught() -> None:
-    """All of them take an hour: python tests/planted_faults.py."""
+    """All of them take an hour: python tests/support/planted_faults.py."""
     sample = [FAULTS[number] for number in (0, 8, 24)]
     assert None not in plant(sample).values()

@@ -96,7 +96,7 @@ def test_the_records_of_the_sweep_hold_no_wrong_merges_and_name_no_place_of_a_ma
 
 def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
-    table = "python -m harness.table tests/records/sweep.jsonl --format markdown"
+    table = "python -m harness.table tests/fixtures/records/sweep.jsonl --format markdown"
     page.write_text(f"before\n<!-- BEGIN one: {table} -->\nold\n<!-- END one -->\nafter\n")
     assert main([str(page), "--check"]) == 1
     assert capsys.readouterr().err == f"stale: {page}\n"
@@ -109,7 +109,7 @@ def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_stale_picture_is_told_and_drawn_anew(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = CHECKOUT / "tests/records/sweep.jsonl"
+    records = CHECKOUT / "tests/fixtures/records/sweep.jsonl"
     page, picture = tmp_path / "page.md", tmp_path / "one.svg"
     monkeypatch.chdir(tmp_path)
     command = f"`python -m harness.plot {records} --kind ladder --output one.svg`"

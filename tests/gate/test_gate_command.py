@@ -1,0 +1,318 @@
+"""The gate as a command: its tiers on real trainers, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gating import NO_CORPORA, TINY, commit_all, git, new_repository, tiny_card
+from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_that_mention, wait_until
+
+from harness.gate import __main__ as gate
+from harness.gate.workflow import workflow
+from harness.measure.environment import usable_cores
+from harness.records.file import RecordFile
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    return tiny_card(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the current one; the trainers of the tests can be imported."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(SUPPORT))
+    return folder
+
+
+def run(card: Path, *arguments: str) -> int:
+    return gate.main([*arguments, "--card", str(card), "--output", "out"])
+
+
+def verdict() -> dict[str, Any]:
+    return dict(json.loads(Path("out", "verdict.json").read_text()))
+
+
+def messages() -> list[str]:
+    return [finding["message"] for finding in verdict()["findings"]]
+
+
+def headline(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.partition("\n")[0]
+
+
+# Identity and work
+
+
+def test_snapshot_is_accepted_and_any_difference_is_drift(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(card, "heap", "--accept") == 0
+    path = Path("results/counters.json")
+    snapshot = json.loads(path.read_text())
+    assert set(snapshot["counters"]["heap"]) == {"letters"}
+    snapshot["counters"]["heap"]["letters"]["update/pair_updates"] -= 100
+    path.write_text(json.dumps(snapshot))
+    assert run(card, "heap", "--tiers", "identity,work", "--no-base") == 21
+    assert "heap on letters, phase update, tally pair_updates: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_accepting_again_reports_the_changes(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(card, "heap", "--accept") == 0
+    path = Path("results/counters.json")
+    path.write_text(path.read_text().replace('"update/pair_updates": 1', '"update/pair_updates": 2'))
+    assert run(card, "heap", "--accept") == 0
+    assert "heap on letters: update/pair_updates" in capsys.readouterr().out
+    assert run(card, "heap", "--tiers", "identity,work", "--no-base") == 0
+    assert "; instructions were not compared: there is no base, by --no-base" in headline(capsys)
+    assert run(card, "heap", "--tiers", "identity,work", "--against", "unknown") == 22
+    text = headline(capsys)
+    assert text.startswith("gate: could not measure; 2 of 3 checks passed; instructions were not compared: ")
+    assert "git has none of unknown; " in text
+
+
+@pytest.mark.parametrize(
+    ("trainer", "code", "message"),
+    first_fast(
+        [
+            ("sabotaged:ties_to_the_smallest", 21, "which tie_break=greatest_bytes takes"),
+            ("unruly:segfaults", 22, "SIGSEGV"),
+            ("unruly:returns_none", 22, "NoneType"),
+        ],
+    ),
+)
+def test_any_trainer_is_judged_by_its_target(card: Path, trainer: str, code: int, message: str) -> None:
+    assert run(card, trainer, "--tiers", "identity") == code
+    assert any(message in each for each in messages())
+
+
+@pytest.mark.slow
+def test_wrong_merges_are_never_accepted(card: Path) -> None:
+    assert run(card, "sabotaged:ties_to_the_smallest", "--accept") == 21
+    assert json.loads(Path("results/counters.json").read_text())["counters"] == {}
+
+
+@pytest.mark.slow
+def test_advisory_reports_everything_and_exits_with_0(card: Path) -> None:
+    assert run(card, "unruly:segfaults", "--tiers", "identity", "--advisory", "--summary", "summary.md") == 0
+    assert verdict()["verdict"] == "unmeasured"
+    assert "❌ gate: could not measure" in Path("summary.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["identity", "instructions"])
+def test_interruption_ends_every_process(tmp_path: Path, card: Path, stage: str) -> None:
+    if stage == "instructions":
+        if shutil.which("valgrind") is None:
+            pytest.skip("there is no valgrind")
+        card.write_text(yaml.safe_dump({**TINY, "corpora": NO_CORPORA}))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    targets = ["unruly:hangs", "unruly:hangs_after_some_merges", "--against-variant", "heap"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(card)],
+        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}", "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_signals,
+    )
+    beside = 2 * min(2, usable_cores())  # each has its guard
+    wait_until(lambda: len(processes_that_mention(str(temporary))) > beside, "processes beside each other")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith("\ninterrupted; what was observed until then is in the output folder\n")
+    wait_until(lambda: not processes_that_mention(str(temporary)), "the end of every process of the gate")
+    assert list(temporary.iterdir()) == []
+
+
+# Time
+
+
+@pytest.mark.slow
+def test_variants_are_timed_against_each_other_and_judged_again(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(card, "heap", "--against-variant", "heap_python", "--tiers", "time", "--json") == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values == verdict()
+    assert values["base"] == "the variant heap_python"
+    assert gate.main(["--replay", "out", "--json", "--output", "again"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == values["findings"]
+    assert json.loads(Path("again", "verdict.json").read_text())["findings"] == values["findings"]
+    observations = [json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()]
+    arms = [each["arm"] for each in observations if each["kind"] == "sample"]
+    assert [arms.count(arm) for arm in ("base", "head", "again")] == [6, 6, 2]
+    assert len({each["merges_sha256"] for each in observations if each["kind"] in ("sample", "comparison")}) == 1
+
+
+@pytest.mark.slow
+def test_unchanged_code_is_timed_only_if_named(card: Path, tmp_path: Path) -> None:
+    of_heap = tmp_path / "heap.yaml"
+    of_heap.write_text(yaml.safe_dump({**TINY, "like": str(card), "variants": ["heap"]}))
+    environment = ["--base", sys.executable, "--tiers", "time"]
+    assert run(of_heap, *environment) == 22
+    same = "heap, time: the same code in base and head"
+    assert sorted(messages()) == [same, f"time was not measured: {same}"]
+    assert run(of_heap, "heap", *environment) == 0
+    assert verdict()["tiers"] == {"time": "pass"}
+
+
+@pytest.mark.slow
+def test_headline_says_that_times_were_not_compared(
+    card: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(new_repository(tmp_path / "repository"))
+    assert run(card, "mine:train", "--tiers", "identity,time") == 22
+    assert "; times were not compared: HEAD is the first commit here; pass --no-base " in headline(capsys)
+    assert run(card, "mine:train", "--no-base") == 0
+    assert "time was not measured: there is no base, by --no-base" in headline(capsys)
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["haep"], "did you mean heap?"),
+        (["my_modul:train"], "cannot import 'my_modul:train' (there is no module my_modul);"),
+        (
+            ["variants.haep:train"],
+            "cannot import 'variants.haep:train' (there is no module variants.haep); did you mean variants.heap?",
+        ),
+        (["variants.heap:trian"], "(variants.heap has no trian); did you mean variants.heap:train? a target is"),
+        (["--tiers", "speed"], "unknown tier 'speed'"),
+        (["--against", "main", "--base", "python3"], "two ways to choose the base"),
+        (["--head", "python3"], "use --base"),
+        (["--no-base", "--tiers", "identity,time"], "--no-base leaves nothing to compare times with"),
+        (["--no-base", "--against", "main"], "two ways to choose the base"),
+        (["--accept", "--tiers", "time"], "--accept is for counts of work"),
+        (["--accept", "--advisory"], "use one"),
+        (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
+        (["--set", "time.blocks=3"], "unknown key 'time.blocks'; "),
+        (["--set", "work.instructions.layouts=0"], "it is a number of 1 or more"),
+        (["heap", "--summary", "nowhere/summary.md"], "cannot write nowhere/summary.md"),
+        (["--replay", "nowhere"], "--card has no effect with --replay"),
+    ],
+)
+def test_impossible_request_is_refused_in_one_sentence(
+    card: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(card, *arguments) == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
+    assert not Path("out").exists()  # nothing has been measured by then
+
+
+def test_git_ignores_the_default_results(tmp_path: Path) -> None:
+    repository = new_repository(tmp_path / "repository")
+    for folder in ("results/local/gate", "results/local", "results/mine"):
+        RecordFile(repository / folder)
+    assert git(repository, "status", "--short", "--untracked-files=all") == "?? results/mine/records.jsonl"
+
+
+def test_help_has_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gate.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n  {code:<3} " in text for code in (0, 20, 21, 22, 23))
+
+
+# A change of this project, and of another
+
+
+@pytest.mark.slow
+def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path, card: Path) -> None:
+    """In a copy of this project: an extra pass over the pairs is found and named."""
+    branch = tmp_path / "branch"
+    shutil.copytree(CHECKOUT, branch, ignore=ignored)
+    git(branch, "init", "-q", "-b", "main")
+    commit_all(branch, "base")
+    git(branch, "checkout", "-qb", "change")
+
+    def gated(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "harness.gate", "heap", "--card", str(card), *arguments]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        ended = subprocess.run(command, cwd=branch, capture_output=True, text=True, env=environment, check=False)
+        assert all(line.startswith(("gate: ", "[")) for line in ended.stderr.splitlines()), ended.stderr
+        return ended.returncode, ended.stdout
+
+    tiers = ["--tiers", "identity,work"]
+    assert gated("--accept")[0] == 0
+    git(branch, "add", "--force", "results/counters.json")
+    commit_all(branch, "a snapshot, and nothing slower")
+    code, text = gated(*tiers)
+    assert code == 0, text
+    source = branch / "variants" / "heap.py"
+    merged = "        changes, standing = state.merge(pair, vocabulary.add(pair), meter)\n"
+    assert source.read_text().count(merged) == 1
+    injected = merged + '        meter.tally("pairs_scanned", sum(1 for _ in state.pair_counts))\n'
+    source.write_text(source.read_text().replace(merged, injected))
+    commit_all(branch, "an extra pass over the pairs")
+    code, text = gated(*tiers)
+    assert code == 21, text
+    assert "heap on letters, phase update, tally pairs_scanned: none -> " in text
+    assert gated("--accept")[0] == 0
+    commit_all(branch, "accepted")
+    code, text = gated(*tiers)
+    if shutil.which("valgrind") is None:
+        assert code == 0, text
+        return
+    assert code == 20, text
+    assert "heap, whole call, instructions: " in text
+
+
+def ignored(folder: str, names: list[str]) -> set[str]:
+    """What is not copied into a repository: git's files, and what was made, except compiled modules."""
+    made = {name for name in names if name in (".git", ".venv", "build", "__pycache__") or name.startswith(".mypy")}
+    local = {"local"} if Path(folder).name == "results" else set()
+    sources = {name for name in names if name.endswith(".c") and not name.endswith(tuple(EXTENSION_SUFFIXES))}
+    return made | local | sources
+
+
+@pytest.mark.slow
+def test_job_gates_another_repository(tmp_path: Path) -> None:
+    """Its command as it is: a branch that breaks nothing ends with 0, one with wrong merges does not."""
+    repository, clone = new_repository(tmp_path / "repository"), tmp_path / "clone"
+    package = repository / "my_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "my_module.py").write_text("from variants.heap import train\n")
+    commit_all(repository, "a trainer")
+    git(tmp_path, "clone", "-q", str(repository), str(clone))
+    git(clone, "checkout", "-qb", "change")
+    (clone / "my_package" / "notes.py").write_text('"""Nothing."""\n')
+    commit_all(clone, "nothing worse")
+    job = yaml.safe_load(workflow("my_package.my_module:train", "bpe-harness==1.0"))["jobs"]["gate"]
+    (command,) = [step["run"] for step in job["steps"] if "harness.gate" in step.get("run", "")]
+    summary = tmp_path / "summary.md"
+    variables = {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"}
+    environment = {**os.environ, **variables, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONPATH", None)
+
+    def gated(further: str) -> tuple[int, str]:
+        shell = ["bash", "-e", "-c", command + further]
+        ended = subprocess.run(shell, cwd=clone, capture_output=True, text=True, env=environment, check=False)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    code, text = gated(" --tiers identity,work")
+    assert code == 0, text
+    wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')] * num_merges\n"
+    (clone / "my_package" / "my_module.py").write_text(wrong)
+    code, text = gated("")
+    assert code == 21, text
+    assert "::error::my_package.my_module:train on letters: merge 1" in text
+    assert summary.read_text().count("### ") == 2

@@ -1,0 +1,144 @@
+"""Instructions are counted of the trainer's call and of nothing else, and come out the same again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import HEAP, SUPPORT, cell_of, reading_of, settings_for, unruly
+
+from harness.common.registry import VariantCard
+from harness.measure.instructions import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
+from harness.measure.process import Limits
+from harness.runs.cells import train_job
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset
+from harness.worker import word_store
+from variants.contract import WordCounts
+
+INSTRUCTIONS = Preset("instructions", "instructions")
+needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
+
+
+def account(folder: Path, name: str, total: int) -> None:
+    """A file as callgrind leaves it."""
+    (folder / f"callgrind.{name}").write_text(f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n")
+
+
+def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **others: Any) -> Mapping[str, Any]:
+    """The record of a trainer whose instructions were counted."""
+    others.setdefault("limits", Limits(wall_seconds=120))
+    cell = cell_of(reading_of(folder), variant, num_merges, **others)
+    run = Run([cell], settings_for(folder, measure=INSTRUCTIONS), Path(tempfile.mkdtemp(dir=folder)))
+    run.measure_all()
+    return run.records()[-1]
+
+
+def test_the_call_is_between_the_marks(tmp_path: Path) -> None:
+    for name, total in {"7.1": 5, "7.2": 302, "7": 6}.items():
+        account(tmp_path, name, total)
+    assert count_of_call(tmp_path) == 302
+
+
+def test_several_processes_or_no_marks_are_no_count(tmp_path: Path) -> None:
+    account(tmp_path, "7", 6)
+    with pytest.raises(ValueError, match="has not seen the call begin once"):
+        count_of_call(tmp_path)
+    account(tmp_path, "7.1", 5)
+    account(tmp_path, "7.2", 300)
+    account(tmp_path, "7.3", 20)
+    with pytest.raises(ValueError, match="a trainer cannot call ctermid"):
+        count_of_call(tmp_path)
+    account(tmp_path, "8", 6)
+    with pytest.raises(ValueError, match="several processes"):
+        count_of_call(tmp_path)
+
+
+def test_without_valgrind_the_reason_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    record = recorded(tmp_path)
+    assert record["status"] == "skipped"
+    assert record["reason"].endswith("apt-get install valgrind")
+    assert record["instructions"] is None
+
+
+def test_several_threads_are_skipped(tmp_path: Path) -> None:
+    answer = measure_instructions({"threads": 2}, tmp_path / "output", Limits(), lambda _: None)
+    assert answer["status"] == "skipped"
+    assert "threads=1" in answer["reason"]
+
+
+@needs_valgrind
+@pytest.mark.slow
+def test_a_count_comes_out_the_same_again_with_merges_and_tallies_and_without_times(tmp_path: Path) -> None:
+    first, second = recorded(tmp_path), recorded(tmp_path)
+    counts = [record["instructions"]["count"] for record in (first, second)]
+    assert counts[0] == pytest.approx(counts[1], rel=1e-4)
+    assert first["tallies"] == second["tallies"] != {}
+    assert first["merges_sha256"] == second["merges_sha256"] is not None
+    assert first["status"] == second["status"] == "ok"
+    assert first["identity"]["kind"] == "identical"
+    assert set(first["seconds"].values()) == {None}
+    assert first["cpu_seconds"] is first["peak_rss_bytes"] is None
+    assert first["instructions"]["tool"].startswith("callgrind of valgrind")
+    assert first["instructions"]["path"]
+
+
+@pytest.mark.slow
+@needs_valgrind
+def test_the_start_of_python_is_not_in_the_count_and_every_merge_is(tmp_path: Path) -> None:
+    """Python alone takes over a hundred million instructions, a few merges of a few words less than one."""
+    none, some = (recorded(tmp_path, num_merges=merges)["instructions"]["count"] for merges in (0, 10))
+    assert 0 < none < some < 20_000_000
+
+
+@pytest.mark.slow
+@needs_valgrind
+def test_a_trainer_that_fails_under_callgrind_is_a_record_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    raised = recorded(tmp_path, unruly("raises"))
+    assert (raised["status"], raised["instructions"]) == ("error", None)
+    assert raised["reason"].startswith("LookupError: nothing here")
+    late = recorded(tmp_path, unruly("hangs"), limits=Limits(wall_seconds=0.5))
+    assert (late["status"], late["instructions"]) == ("timeout", None)
+
+
+def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, str]:
+    """A trainer's instructions, and callgrind's account of them."""
+    words = folder / "words"
+    if not words.exists():
+        word_store.write(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
+    job = train_job(cell_of(reading_of(folder), variant), variant, 2, words, None)
+    output = Path(tempfile.mkdtemp(dir=folder), "output")
+    answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)
+    assert answer["status"] == "ok", answer
+    (account_of_call,) = output.glob("callgrind.*.2")
+    return answer["instructions"]["count"], account_of_call.read_text()
+
+
+@pytest.mark.slow
+@needs_valgrind
+def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    counts = [counted(tmp_path, unruly("steps_by_address"), layout)[0] for layout in (0, 1, MOST_LAYOUTS - 1)]
+    assert len(set(counts)) == 3
+    assert max(counts) > 1.005 * min(counts)
+
+
+@pytest.mark.slow
+@needs_valgrind
+def test_small_blocks_that_were_freed_are_not_joined_in_bursts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a burst comes hangs on all that was freed before: 3 % of a trainer's call in one folder, 0 in another."""
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    _, by_itself = counted(tmp_path, unruly("frees_many_small_blocks"))
+    assert "malloc_consolidate" not in by_itself
+    monkeypatch.delitem(SETTINGS, "GLIBC_TUNABLES")
+    _, in_bursts = counted(tmp_path, unruly("frees_many_small_blocks"))
+    if "malloc_consolidate" not in in_bursts:
+        pytest.skip("valgrind does not know the functions of this C library by name")

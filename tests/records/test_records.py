@@ -1,0 +1,606 @@
+"""Lines of records: appended whole, read one by one, joined, checked, merged and exported."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from measured import measured, stored, wrong
+from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, settings_for, unruly
+
+from harness import report, table
+from harness.common.errors import UNMEASURED, Refusal
+from harness.records import __main__ as records
+from harness.records.file import FILE_NAME, LONGEST_LINE, PACKED, RecordFile, Splitter, read_lines
+from harness.records.load import read_records
+from harness.records.schema import KINDS, Block
+from harness.results.legend import Legend
+from harness.results.rows import rows
+from harness.runs.schedule import Run
+
+pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
+Record = dict[str, Any]
+FOLDER = CHECKOUT / "tests/fixtures/records"
+RUN = "2026-11-21T11:20:00+00:00"
+
+
+def texts_of(given: list[Record]) -> list[str]:
+    splitter = Splitter()
+    return [msgspec.json.encode(line).decode() for record in given for line in splitter.lines(record)]
+
+
+def same(left: list[Record], right: list[Record]) -> bool:
+    """Whether records say the same; null is the same as a missing key."""
+
+    def held(value: Any) -> Any:
+        if isinstance(value, dict):
+            parts = {name: held(part) for name, part in value.items() if name not in ("block_whole", "last", "schema")}
+            return {name: part for name, part in parts.items() if part not in (None, {}, [], "", False)}
+        if isinstance(value, float):
+            return round(value, 9)
+        return [held(part) for part in value] if isinstance(value, list) else value
+
+    return [held(record) for record in left] == [held(record) for record in right]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Records of every kind of end, as a run stores them."""
+    folder = tmp_path_factory.mktemp("made")
+    reading = reading_of(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
+        patch.setenv("PYTHONPATH", str(SUPPORT))
+        trainers = [NAIVE, *map(unruly, ["takes_two", "raises", "segfaults", "is_unavailable", "returns_one_too_few"])]
+        run = Run([cell_of(reading, trainer) for trainer in trainers], settings_for(folder), folder / "jobs")
+        run.measure_all()
+        return read_records([stored(folder / FILE_NAME, run.records())])
+
+
+# The file.
+
+
+def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path / "results")
+    texts = measured("heap", 2.0, block=1, stderr_tail="中文 \n\u2028")
+    store.append([measured("heap", 1.0), texts])
+    store.append([])
+    store.append([measured("naive", 3.0, block=2)])
+    found = read_records([tmp_path / "results"])
+    assert [(record["variant"], record["block"], record["stderr_tail"]) for record in found] == [
+        ("heap", 0, ""),
+        ("heap", 1, "中文 \n\u2028"),
+        ("naive", 2, ""),
+    ]
+    assert found[0]["environment"] is found[2]["environment"]
+    kinds = [json.loads(line)["kind"] for line in store.path.read_text().strip().split("\n")]
+    assert kinds == ["run", "cell", "proof", "measurement", "measurement", "cell", "proof", "measurement"]
+    assert read_records([store.path, tmp_path / "results"])[3:] == found
+
+
+def test_a_record_of_a_run_survives_the_file(made: list[Record], tmp_path: Path) -> None:
+    assert {record["status"] for record in made} >= {"ok", "error", "killed", "skipped", "mismatch"}
+    assert read_records([stored(tmp_path / "again.jsonl", made)]) == [{**one, "block_whole": False} for one in made]
+
+
+def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: Path) -> None:
+    blocks = [(1, 0), (2, 0), (2, 1)]
+    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0, attempt=tries, block=block) for tries, block in blocks])
+    RecordFile(tmp_path).append_lines([Block(run=RUN, attempt=2)])
+    assert [record["block_whole"] for record in read_records([path])] == [False, True, False]
+
+
+def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
+    stored(tmp_path / FILE_NAME, [{**measured("heap", 1.0), "data": {"name": "caf\udce9"}}])
+    assert read_records([tmp_path])[0]["data"]["name"] == "caf\\udce9"
+
+
+BROKEN = {
+    "torn": (b'{"kind": "measurement", "run": "2026', "malformed"),
+    "list": (b"[1]", "expected object, got array"),
+    "null": (b"null", "expected object, got null"),
+    "no text": (b"\xff\xfe", "malformed"),
+    "no kind": (b'{"schema": 2}', "object missing required field kind"),
+    "old": (json.dumps({"schema": 1, "status": "ok"}).encode(), "measure it again with python -m harness"),
+    "newer": (
+        json.dumps({"kind": "run", "run": RUN, "schema": 3}).encode(),
+        "schema 3 is newer than 2, the schema of this version; update bpe-harness",
+    ),
+    "deep": (b"[" * 100_000, ""),
+    "two in one": (json.dumps({"kind": "end", "run": RUN}).encode() * 2, "malformed"),
+    "without a cell": (
+        json.dumps({"kind": "measurement", "run": RUN, "cell": 7, "started": RUN, "status": "ok"}).encode(),
+        "its cell 7 has no line before it",
+    ),
+    "nan": (b'{"kind": "proof", "run": NaN}', "malformed"),
+}
+
+
+@pytest.mark.parametrize(("line", "complaint"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_line_that_is_broken_costs_only_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, complaint: str
+) -> None:
+    store = RecordFile(tmp_path)
+    store.append([measured("heap", 1.0)])
+    with store.path.open("ab") as file:
+        file.write(line + b"\n\n")
+    store.append([measured("naive", 2.0)])
+    assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert complaint in told
+    place = "" if b'"schema": 1' in line else ", line 5"
+    assert told.startswith(f"{store.path}{place}: skipped")
+
+
+def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path)
+    store.path.write_bytes(b'{"kind": "run", "ru')
+    store.append([measured("heap", 1.0)])
+    store.append([measured("heap", 2.0)])
+    assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"started": None}, "Object missing required field `started`"),
+        ({"started": "2026-01-01T00:00:00"}, "started"),
+        ({"status": "splendid"}, "Invalid enum value 'splendid' - at `$.status`"),
+        ({"status": "error"}, "reason is missing, but status is error"),
+        ({"status": "killed", "reason": "x"}, "seconds.total must be missing if status is killed"),
+        ({"variant": None}, "variant is missing, but role is train"),
+        ({"vocab_size": "1000"}, "got `str` - at `$.vocab_size`"),
+        ({"merges": True}, "got `bool` - at `$.merges`"),
+        ({"merges": -1}, "Expected `int` >= 0"),
+        ({"merges": 2**63}, "at `$.merges`"),
+        ({"merges_sha256": "1b97242d"}, "at `$.merges_sha256`"),
+        ({"cpu_seconds": "1"}, "at `$.cpu_seconds`"),
+        ({"seconds": []}, "Expected `object`, got `array` - at `$.seconds`"),
+        ({"seconds": {"update": 1.0, "other": 5.0, "total": 1.0}}, "its phases add up to 6.0"),
+        ({"identity": {"kind": "right"}}, "at `$.identity.kind`"),
+        ({"identity": {"kind": "wrong"}}, "identity.reason is missing, but identity.kind is wrong"),
+        ({"identity": {"kind": "wrong", "reason": "x", "got": ["zz", ""]}}, "at `$.identity.got"),
+        ({"tallies": {"pair_updates": 1.5}}, "at `$.tallies"),
+        ({"affinity": ["0"]}, "at `$.affinity"),
+        ({"environment": {"memory_bytes": "much"}}, "at `$.memory_bytes`"),
+        ({"instructions": {"path": "x", "tool": "y"}}, "missing required field `count`"),
+        ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds is missing"),
+        ({"curve": [{"merges": 1, "seconds": {"update": None}, "total": 1.0}]}, None),
+        ({"curve": [{"merges": 1}]}, "at `$.curve[0]`"),
+        ({"invented": 1}, None),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str | None) -> None:
+    changed = {**measured("heap", 1.0), **change}
+    if complaint is None:
+        assert Splitter().lines(changed)
+    else:
+        with pytest.raises(msgspec.ValidationError) as refused:
+            Splitter().lines(changed)
+        assert complaint in str(refused.value)
+
+
+def test_a_point_of_a_curve_without_its_seconds_is_a_broken_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0, curve=[{"merges": 1, "seconds": {}, "total": 1.0}])])
+    path.write_text(path.read_text().replace('"seconds":{},', '"seconds":null,'))
+    assert records.main(["check", str(path)]) == UNMEASURED
+    assert "line 4: curve[0].seconds: expected object, got null" in capsys.readouterr().out
+    assert report.main([str(path), "--output", str(tmp_path / "page.html")]) == UNMEASURED
+
+
+@contextlib.contextmanager
+def small_files_only() -> Iterator[None]:
+    """No file can grow beyond 4 KiB. So a full disk looks to a writer: what fits is written, then comes an error.
+
+    Only round the writing: it holds for pytest's own output as well.
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be kept cut short
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
+
+
+def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path)
+    store.append([measured("heap", 1.0)])
+    with (
+        small_files_only(),
+        pytest.raises(Refusal, match=r"^cannot write records to .* \(File too large\); choose another") as refused,
+    ):
+        store.append([measured("heap", 2.0), measured("heap", 3.0, stderr_tail="x" * 8000)])
+    assert refused.value.exit_code == UNMEASURED
+    store.append([measured("heap", 4.0)])
+    assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 4.0]
+
+
+def test_a_device_that_is_full_is_a_sentence_too(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).symlink_to("/dev/full")
+    with pytest.raises(Refusal, match=r"\(No space left on device\)"):
+        RecordFile(tmp_path).append([measured("heap", 1.0)])
+
+
+def test_a_results_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    store = RecordFile(tmp_path / "results")
+    store.path.unlink()
+    store.path.parent.rmdir()
+    store.append([measured("heap", 1.0)])
+    assert len(read_records([tmp_path / "results"])) == 1
+
+
+@pytest.mark.parametrize("kind", ["file", "under a file", "folder of that name"])
+def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "file").write_text("here")
+    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
+    place = {"file": "file", "under a file": "file/results", "folder of that name": "folder"}[kind]
+    with pytest.raises(Refusal, match="choose another folder with results=FOLDER"):
+        RecordFile(tmp_path / place)
+
+
+def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    program = (
+        "import json, sys; from pathlib import Path; from harness.records.file import RecordFile\n"
+        "store, whole = RecordFile(Path(sys.argv[1])), json.loads(sys.argv[3])\n"
+        "for number in range(50): store.append([{**whole, 'run_id': sys.argv[2], 'block': number,"
+        " 'stderr_tail': 'x' * 20_000}] * 2)"
+    )
+    runs = [f"2026-11-21T11:20:0{number}+00:00" for number in range(4)]
+    arguments = [sys.executable, "-c", program, str(tmp_path)]
+    whole = json.dumps(measured("heap", 1.0))
+    writers = [subprocess.Popen([*arguments, run, whole], cwd=CHECKOUT) for run in runs]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    found = read_records([tmp_path])
+    for run in runs:
+        assert [each["block"] for each in found if each["run_id"] == run] == [n for n in range(50) for _ in "ab"]
+
+
+def test_what_is_not_a_file_of_records_is_told_and_nothing_is_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", LONGEST_LINE + 5)
+    for name, said in (
+        ("pipe", "a pipe without a writer"),
+        ("loop", "symbolic links"),
+        ("/dev/zero", "not a file or a pipe"),
+        ("nothing", "python -m harness makes some"),
+    ):
+        with pytest.raises(Refusal, match=said):
+            list(read_lines(tmp_path / name))
+    assert list(read_lines(tmp_path / "sparse")) == [(1, "longer than 64 MiB, the limit for a line")]
+    with pytest.raises(Refusal, match="is a pipe"):
+        RecordFile(tmp_path, "pipe")
+
+
+def test_a_pipe_that_is_written_to_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["/bin/sh", "-c", 'cat "$0" > pipe', FOLDER / "forms.jsonl"], cwd=tmp_path) as writer:
+        descriptor = os.open(tmp_path / "pipe", os.O_RDONLY)
+        assert read_records([Path(f"/dev/fd/{descriptor}")]) == read_records([FOLDER / "forms.jsonl"])
+        os.close(descriptor)
+    assert writer.returncode == 0
+
+
+# Broken lines, and those who read on.
+
+LINES = [json.loads(line) for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
+ODD: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1.5, 10**400, float("nan"), "", "x", "\ud800", "a\nb", [], [1], [None], ["x"], {}, {"x": 1}),
+    "61",
+)
+FORMS: tuple[list[str], ...] = (
+    *([], ["--work"], ["--series", "--runs"], ["--format", "csv"], ["--format", "html"], ["--format", "markdown"]),
+    *(["--relative-to", "heap"], ["--pivot", "variant", "data"], ["--sort", "total"]),
+    ["--pivot", "data", "status", "--format", "csv"],
+)
+
+
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a line at which something stands."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield (*place, name)
+        yield from places_in(part, (*place, name))
+
+
+def spoilt(line: Record, draw: random.Random) -> Record:
+    """A line in which something is replaced or missing."""
+    line = copy.deepcopy(line)
+    *path, last = draw.choice(list(places_in(line)))
+    around: Any = line
+    for name in path:
+        around = around[name]
+    if draw.random() < 0.2:
+        del around[last]
+    else:
+        around[last] = draw.choice(ODD)
+    return line
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> None:
+    draw, path, target = random.Random(seed), tmp_path / "r.jsonl", tmp_path / "shown"
+    for _ in range(3 if seed == 0 else 60):
+        lines = [spoilt(line, draw) if draw.random() < 0.15 else line for line in LINES]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        for form in FORMS:
+            assert table.main([str(path), *form, "--output", str(target)]) in (0, 2, 21, 22), form
+        assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (0, 2, 21, 22)
+        if seed:
+            assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
+
+
+def calls_of(work: Callable[[], Any]) -> int:
+    """How many calls a piece of work makes: the same on every machine."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
+    def words(number: int) -> int:
+        shown = rows([measured("heap", 1.0, params={"n": n}, data=f"corpus {n % 7}", size=n) for n in range(number)])
+
+        def said() -> None:
+            legend = Legend(shown)
+            legend.caption()
+            legend.details()
+
+        return calls_of(said)
+
+    assert words(400) < 5 * words(100)
+    assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50
+
+
+@pytest.mark.slow
+def test_two_hundred_thousand_records_of_one_cell_take_a_bounded_part_of_memory(tmp_path: Path) -> None:
+    """What they share is kept once: 20,000 stand for them here."""
+    number = 20_000
+    one = {**measured("heap", 1.0), "environment": {"cpu": "x" * 2000}}
+    code = (
+        "import resource, sys; from harness.table import main; main(['--columns', 'variant,total', sys.argv[1]]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for blocks in (1, number):
+        path = stored(tmp_path / "r.jsonl", [{**one, "block": block, "cpu_seconds": 1.0} for block in range(blocks)])
+        ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        peaks.append(1024 * int(ended.stdout.split()[-1]))
+    assert (peaks[1] - peaks[0]) / number < 5000, "more than 1 GB for 200,000 records"
+
+
+# The command.
+
+
+def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, cell, proof, measurement = texts_of([measured("heap", 1.0)])
+    path = tmp_path / FILE_NAME
+    spoilt = measurement.replace('"status":"ok"', '"status":"fine"')
+    path.write_text("\n".join([run, cell, proof, spoilt, '{"kind": "ru', "", measurement[:-1] + ',"new_key":1}', ""]))
+    assert records.main(["check", str(tmp_path)]) == 22
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{path}, line 4: status: invalid enum value 'fine'"
+    assert said[1].startswith(f"{path}, line 5: ")
+    assert said[2] == "6 lines in 1 file, 2 of them broken"
+
+
+def test_check_of_good_records_ends_with_0(
+    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = len(stored(tmp_path / FILE_NAME, made).read_text().splitlines())
+    (tmp_path / "empty.jsonl").write_text("")
+    assert records.main(["check", str(tmp_path), str(tmp_path / "empty.jsonl")]) == 0
+    assert capsys.readouterr().out == f"{number} lines in 2 files, none broken\n"
+
+
+def test_merge_doubles_nothing_and_loses_nothing(
+    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line with its keys in another order is the same line; a broken one is reported and skipped."""
+    whole = stored(tmp_path / "whole.jsonl", made).read_text().splitlines()
+    left, right = tmp_path / "left.jsonl", tmp_path / "deep" / "down" / FILE_NAME
+    right.parent.mkdir(parents=True)
+    left.write_text("\n".join(whole[:-3]) + "\n")
+    turned = [json.dumps(dict(reversed(json.loads(line).items()))) for line in whole]
+    right.write_text("\n".join([*turned, "broken", ""]))
+    together = tmp_path / "together.jsonl"
+    command = ["merge", str(left), str(tmp_path / "deep"), "--output", str(together)]
+    assert records.main(command) == 0
+    assert read_records([together]) == read_records([tmp_path / "whole.jsonl"])
+    said = capsys.readouterr()
+    assert f"{right}, line {len(whole) + 1}: skipped" in said.err
+    assert f"{together}: 0 records before, {len(made)} added, " in said.out
+    before = together.read_bytes()
+    assert records.main(command) == 0
+    assert together.read_bytes() == before
+    assert records.main(["merge", str(together), str(together), "-o", str(tmp_path / "folder")]) == 0
+    assert f"{together} is given more than once, and read once" in capsys.readouterr().out
+    assert read_records([tmp_path / "folder"]) == read_records([together])
+    assert records.main(["merge", str(left), str(together), "-o", str(left)]) == 0
+    assert read_records([left]) == read_records([together])
+
+
+def test_packed_records_are_read_like_plain_ones(
+    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = tmp_path / "kept" / PACKED
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress("\n".join(texts_of(made[:3])).encode(), mtime=0))
+    assert same(read_records([packed]), made[:3])
+    RecordFile(packed.parent).append(made[3:])
+    assert same(read_records([packed.parent]), made)
+    assert records.main(["check", str(tmp_path)]) == 0
+    assert "in 2 files, none broken" in capsys.readouterr().out
+    assert records.main(["merge", str(packed), "--output", str(packed.parent)]) == 0
+    assert same(read_records([packed.parent]), made)
+    assert records.main(["merge", str(packed), "--output", str(packed)]) == 2
+    assert "pack it with gzip -n afterwards" in capsys.readouterr().err
+
+
+def test_merge_adds_nothing_to_a_file_of_something_else(
+    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    RecordFile(tmp_path).append(made[:1])
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n")
+    assert records.main(["merge", str(tmp_path), "--output", str(page)]) == 2
+    assert page.read_text() == "# A page\n"
+    assert "has no records that can be read; name another file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"schema": 2}\n' * 99, mtime=0)[:-20]])
+def test_a_broken_pack_of_records_is_a_sentence(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / PACKED).write_bytes(content)
+    assert records.main(["check", str(tmp_path)]) == 22
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_exports_hold_every_value_in_its_column(made: list[Record], tmp_path: Path) -> None:
+    stored(tmp_path / FILE_NAME, made)
+    for name in ("runs.parquet", "runs.csv", "runs.json"):
+        assert records.main(["export", str(tmp_path), "--output", str(tmp_path / "exports" / name)]) == 0
+    columns = pyarrow.parquet.read_table(tmp_path / "exports" / "runs.parquet").to_pydict()
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "exports" / "runs.csv").read_text())))
+    assert same(json.loads((tmp_path / "exports" / "runs.json").read_text()), made)
+    assert len(lines) == len(made)
+    assert list(lines[0]) == list(columns)
+    for number, record in enumerate(made):
+        total = record["seconds"].get("total")
+        assert columns["status"][number] == lines[number]["status"] == record["status"]
+        assert columns["seconds.total"][number] == total
+        assert lines[number]["seconds.total"] == ("" if total is None else str(total))
+        assert columns["environment.packages.regex"][number] == record["environment"]["packages"]["regex"]
+        assert columns["special_tokens"][number] == record["special_tokens"]
+        curve = columns["curve"][number]
+        assert (None if curve is None else json.loads(curve)) == record["curve"]
+    assert not {"seconds", "disturbance", "witness", "identity"} & columns.keys()
+
+
+def test_a_column_has_its_type_where_every_value_is_null(made: list[Record], tmp_path: Path) -> None:
+    for name, lines in (("all", made), ("failed", [each for each in made if each["status"] == "killed"])):
+        path = stored(tmp_path / f"{name}.jsonl", lines)
+        assert records.main(["export", str(path), "-o", str(tmp_path / f"{name}.parquet")]) == 0
+    whole, failed = (pyarrow.parquet.read_schema(tmp_path / f"{name}.parquet") for name in ("all", "failed"))
+    for column in ("cpu_seconds", "merges", "affinity", "reason", "takes_threads", "tie_break"):
+        assert failed.field(column).type == whole.field(column).type
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()))))
+def test_any_column_has_one_type_and_keeps_its_length(values: list[Any]) -> None:
+    held = records.array_of(pyarrow, values, None)
+    there = [value for value in values if value is not None]
+    assert [value is None for value in held.to_pylist()] == [value is None for value in values]
+    if held.type == pyarrow.string() and any(not isinstance(value, str) for value in there):
+        assert repr([json.loads(text) for text in held.drop_null().to_pylist()]) == repr(there)
+    elif pyarrow.types.is_floating(held.type):
+        assert repr(held.drop_null().to_pylist()) == repr(list(map(float, there)))
+    else:
+        assert held.drop_null().to_pylist() == there
+
+
+@pytest.mark.parametrize(
+    ("described", "values", "kind"),
+    [
+        (pyarrow.float64(), [1, None], "double"),
+        (pyarrow.int64(), [1, 2.5], "double"),
+        (pyarrow.int64(), [True, 1], "string"),
+        (None, [2**80, 1], "string"),
+        (None, [["a", "\ud800"], None], "list<element: string>"),
+        (None, [[{"a": 1}]], "string"),
+        (pyarrow.list_(pyarrow.int64()), [None], "list<element: int64>"),
+    ],
+)
+def test_a_column_is_of_the_narrowest_type_that_holds_it(described: Any, values: list[Any], kind: str) -> None:
+    assert str(records.array_of(pyarrow, values, described).type).replace("item:", "element:") == kind
+
+
+def test_an_absent_library_is_answered_with_the_command_that_installs_it(
+    made: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    stored(tmp_path / FILE_NAME, made)
+    assert records.main(["export", str(tmp_path), "-o", str(tmp_path / "x.parquet")]) == 22
+    assert "pip install -e '.[data]'" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["export", "FILE", "-o", "x.txt"], 2, "cannot tell a format from x.txt; end it with one of .parquet, .csv"),
+        (["export", "FILE", "-o", "FILE/x.csv"], 22, "name another file"),
+        (["export", "EMPTY", "-o", "x.csv"], 22, "no records in"),
+        (["merge", "FILE", "-o", "FILE/deep/x.jsonl"], 22, "cannot write records to"),
+        (["check", "missing.jsonl"], 22, "cannot read records from"),
+        (["check", "nowhere/"], 22, "cannot read records from"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(
+    made: list[Record],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stored(tmp_path / "FILE", made)
+    (tmp_path / "EMPTY").touch()
+    assert records.main(arguments) == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["EMPTY", "FILE"]
+
+
+def test_every_key_has_a_type_and_a_meaning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert records.main(["keys"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"### `{kind.__struct_config__.tag}`" in printed for kind in KINDS)
+    assert [key for key in records.all_keys() if not key.meaning or not key.type] == []
+    assert printed.strip() in (CHECKOUT / "docs" / "reference" / "records.md").read_text()
+
+
+def test_wrong_merges_have_their_reason_in_the_file(tmp_path: Path) -> None:
+    (found,) = read_records([stored(tmp_path / FILE_NAME, [wrong("heap")])])
+    assert (found["status"], found["identity"]["kind"], found["reason"]) == ("mismatch", "wrong", "differs")

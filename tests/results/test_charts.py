@@ -1,0 +1,263 @@
+"""Charts show the figures of their records: one test of marks for each kind; words, colours and files of all."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from measured import Record, measured, stopped, wrong
+
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.plot import main
+from harness.records.load import read_records
+from harness.results.chart import Bar, Chart, Dots, Label, Line, Mark, Point, Text
+from harness.results.charts import ChartOptions, is_ours_name
+from harness.results.colours import dark_of, phase_colour
+from harness.results.rows import rows
+from harness.results.scaling import KINDS
+from harness.results.svg import save, svg_of
+
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+FORMS, REPEATS, COUNTING, SWEEP = (
+    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
+)
+Kind = TypeVar("Kind", bound=Mark)
+PEER = next(name for name in ("peer_huggingface", "peer_tiktoken") if not is_ours_name(name))
+
+
+def drawn(records: Sequence[Any], kind: str, **options: Any) -> Chart:
+    return KINDS[kind][1](rows(list(records)), ChartOptions(**options))
+
+
+def marks(made: Chart, kind: type[Kind], panel: int = 0) -> list[Kind]:
+    return [mark for mark in made.panels[panel].marks if isinstance(mark, kind)]
+
+
+def blocks(name: str, seconds: Sequence[float], **changes: Any) -> list[Record]:
+    return [measured(name, spent, block=block, **changes) for block, spent in enumerate(seconds)]
+
+
+def test_phases_are_stacked_in_seconds_with_the_total_at_each_bar() -> None:
+    records = [measured("naive", {"max": 1.0, "update": 9.0}), measured("heap", {"max": 0.1, "update": 0.9})]
+    made = drawn([*records, stopped("slow", 60.0)], "phases")
+    assert [(bar.y, bar.start, bar.end, bar.colour) for bar in marks(made, Bar)] == [
+        (0, 0.0, 1.0, phase_colour("max")),
+        (0, 1.0, 10.0, phase_colour("update")),
+        (1, 0.0, 0.1, phase_colour("max")),
+        (1, 0.1, 1.0, phase_colour("update")),
+    ]
+    assert [text.text for text in marks(made, Text)] == ["10.0 s", "1.00 s", ">60 s (stopped)"]
+    assert made.title == "heap: 1.00 s, 10.0 times as fast as naive"
+    assert not made.panels[0].x.log
+    assert marks(made, Bar)[1].hover == "naive: update 9.00 s of 10.0 s"
+    two = drawn([measured(name, 1.0, size=size) for size in (1000, 2000) for name in ("a", "b")], "phases")
+    assert [panel.title for panel in two.panels] == ["stdlib (Python), 1.00 kB", "stdlib (Python), 2.00 kB"]
+
+
+def test_a_ladder_is_in_the_order_of_the_ladder_on_one_panel_with_each_gain() -> None:
+    made = drawn(
+        [measured("heap", 1.0), stopped("incremental", 60.0), measured("naive", 10.0), wrong("flat")], "ladder"
+    )
+    (panel,) = made.panels
+    assert panel.y == ["naive", "incremental", "heap", "flat"]
+    assert [(bar.y, bar.end, bar.open) for bar in marks(made, Bar)][::2] == [(0, 10.0, False), (2, 1.0, False)]
+    assert marks(made, Bar)[1].open
+    assert [text.text for text in marks(made, Text)][::3] == ["10.0 s", "wrong at merge 12"]
+    assert made.title == "Training: from 10.0 s to 1.00 s, 10.0 times as fast"
+    total = drawn([measured("heap", {"count": 1.0, "update": 2.0}), measured("naive", 9.0)], "ladder", seconds="total")
+    assert [bar.end for bar in marks(total, Bar)] == [9.0, 3.0]
+
+
+def test_a_race_is_a_linear_bar_chart_with_our_bar_in_colour_and_a_claim_as_its_title() -> None:
+    records = [measured(PEER, 10.0), measured("flat", 2.0), stopped("naive", 60.0)]
+    made = drawn(records, "race")
+    assert made.panels[0].y == ["flat", PEER]
+    assert [bar.end for bar in marks(made, Bar)] == [2.0, 10.0]
+    assert len({bar.colour for bar in marks(made, Bar)}) == 2
+    assert made.panels[0].bold == [0]
+    assert [text.text for text in marks(made, Text)] == ["2 s", "10 s  × 5.00"]
+    assert made.title == "1,000 tokens from 1.00 MB of Python: 2 s, 5.00 times as fast as the next"
+    assert made.notes == ["Not drawn: naive >60 s."]
+    assert "tied with" in drawn([measured("flat", 2.0), measured(PEER, 2.01)], "race").title
+
+
+def test_a_board_is_dots_with_our_row_marked_and_the_factor_at_each() -> None:
+    records = [measured(PEER, 10.0), measured("flat", 2.0), measured("flat", 1.0, threads=2), stopped("naive", 60.0)]
+    made = drawn(records, "dots")
+    assert made.panels[0].y == ["flat", PEER, "naive"]
+    assert sorted((point.y, point.x) for point in marks(made, Point)) == [(0, 1.0), (0, 2.0), (1, 10.0), (2, 60.0)]
+    assert [text.text for text in marks(made, Text)] == ["2.00 s", "× 5.00", ">× 30.0"]
+    assert 0 in made.panels[0].bold
+    assert 1 not in made.panels[0].bold
+    assert made.panels[0].x.high < 60 * 1.2
+    assert [entry.text for entry in made.key] == ["1 thread", "2 threads"]
+
+
+def test_sizes_have_a_line_only_if_their_points_follow_a_power_law() -> None:
+    sizes = (1000, 2000, 4000, 8000)
+    square = [measured("naive", (size / 1000) ** 2, size=size) for size in sizes]
+    odd = [measured("heap", seconds, size=size) for size, seconds in zip(sizes, (1.0, 9.0, 1.0, 9.0), strict=True)]
+    estimate = {"total_seconds": 300.0, "low_seconds": 200.0, "high_seconds": 400.0}
+    made = drawn([*square, *odd, stopped("naive", 60.0, size=16000, extrapolated=estimate)], "size")
+    (line,) = marks(made, Line)
+    assert [y for _, y in line.points] == pytest.approx([1.0, 256.0])
+    assert sorted(label.text for label in marks(made, Label)) == ["heap", "naive  n^2.00"]
+    assert {(point.x, point.y) for point in marks(made, Point)} >= {(8000, 64.0), (16000, 299.5), (2000, 9.0)}
+    two = drawn([measured("heap", float(size), size=size) for size in (1, 2)], "size")
+    assert marks(two, Line) == []
+
+
+def test_vocabularies_and_threads_are_axes() -> None:
+    made = drawn([measured("heap", size / 1000, vocab_size=size) for size in (1000, 2000, 4000)], "vocabulary")
+    assert [point.x for point in marks(made, Point)] == [1000, 2000, 4000]
+    assert marks(made, Label)[0].text == "heap  v^1.00"
+    threads = drawn([measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)], "threads")
+    assert marks(threads, Label)[0].text == "heap  4.00 × with 4"
+    assert [line.points for line in marks(threads, Line)] == [[(1.0, 4.0), (2.0, 2.0)]]  # the machine has two cores
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("size", "only at 4.00 MB"), ("vocabulary", "only at 1,000"), ("threads", "1")]
+)
+def test_one_size_alone_is_refused_with_the_command_that_measures_more(kind: str, text: str) -> None:
+    with pytest.raises(Refusal, match=text):
+        drawn(SWEEP, kind)
+
+
+def test_memory_is_against_time_with_the_best_trade_offs() -> None:
+    pairs = (("a", 1.0, 30_000_000), ("b", 2.0, 20_000_000), ("c", 3.0, 25_000_000))
+    made = drawn([measured(name, seconds, peak_rss_bytes=size) for name, seconds, size in pairs], "memory")
+    assert [(point.x, point.y) for point in marks(made, Point)] == [(1.0, 3e7), (2.0, 2e7), (3.0, 2.5e7)]
+    (line,) = marks(made, Line)
+    assert list(line.points)[1:3] == [(1.0, 3e7), (2.0, 2e7)]
+    with pytest.raises(Refusal, match="memory: it takes two rows"):
+        drawn([measured("a", 1.0)], "memory")
+
+
+def test_ratios_within_blocks_are_dots_with_their_median_and_interval() -> None:
+    records = blocks("base", [1.0] * 8) + blocks("other", [1.5] * 7 + [1.8]) + blocks("same", [1.0] * 8)
+    made = drawn(records, "paired", relative_to="base")
+    assert made.panels[0].y == ["other", "same"]
+    other, same = marks(made, Point)
+    assert [other.x, other.low or 0.0] == pytest.approx([1.5, 1.5])
+    assert (other.hollow, same.hollow) == (False, True)
+    assert [len(dots.xs) for dots in marks(made, Dots)] == [8, 8]
+    assert [text.text for text in marks(made, Text)][1] == "1.00 (1.00 to 1.00)"
+    with pytest.raises(Refusal, match="no two rows ran together"):
+        drawn(SWEEP, "paired")
+    with pytest.raises(Refusal, match="no time of 'nobody'"):
+        drawn(records, "paired", relative_to="nobody")
+
+
+def test_counters_are_drawn_too() -> None:
+    assert drawn(COUNTING, "phases").panels[0].y == ["serial", "processes, threads 2", "processes, threads 4"]
+
+
+def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:
+    records = [measured("a", 1.0, size=size) for size in (1000, 2000)]
+    with pytest.raises(Refusal, match="unlike in corpus; choose, such as --where sha256="):
+        drawn(records, "race")
+    many = [measured(name, 1.0, size=1000 + size) for size in range(12) for name in ("a", "b")]
+    with pytest.raises(Refusal, match="12 questions, and a chart has room for 9"):
+        drawn(many, "phases")
+
+
+def test_every_named_mark_has_a_title_with_its_figures_at_its_place() -> None:
+    svg = svg_of(drawn([measured("naive", 10.0), measured("heap", 1.0)], "ladder"))
+    root = ElementTree.fromstring(svg)
+    name = "{http://www.w3.org/2000/svg}"
+    groups = {group.get("id"): group for group in root.iter(f"{name}g") if group.find(f"{name}title") is not None}
+    assert {key: group.findtext(f"{name}title") for key, group in groups.items()} == {
+        "value-0-0": "naive: 10.0 s",
+        "value-0-1": "heap: 1.00 s",
+    }
+    widths = []
+    for group in groups.values():
+        path = group.find(f"{name}path")
+        assert path is not None
+        xs = [float(x) for x in re.findall(r"[ML] ([\d.]+) ", path.get("d") or "")]
+        widths.append(max(xs) - min(xs))
+    assert widths[0] / widths[1] == pytest.approx(10.0, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["forms", "repeats", "sweep", "counting"])
+def test_whatever_the_records_are_there_is_a_chart_or_a_sentence(kind: str, name: str) -> None:
+    try:
+        svg = svg_of(drawn(read_records([RECORDS / f"{name}.jsonl"]), kind))
+    except Refusal:
+        return
+    ElementTree.fromstring(svg)
+    assert "nan" not in re.sub(r"<text.*?</text>|<title>.*?</title>", "", svg)
+
+
+@pytest.mark.parametrize("kind", ["phases", "race", "ladder", "dots", "memory"])
+def test_hostile_names_are_text(kind: str) -> None:
+    bad = "a\x1b[2J\u202e</text><script>$x^2$&\x00"
+    phases = {bad: 1.0, "update": 2.0}
+    records = [
+        measured(bad, phases, data=bad),
+        measured("heap", 2.0, data=bad),
+        stopped("naive", 3.0, data=bad, reason=bad),
+    ]
+    svg = svg_of(drawn(records, kind, title=bad))
+    text = "".join(ElementTree.fromstring(svg).itertext())
+    assert "\\x1b[2J\\u202e</text><script>$x^2$&\\x00" in text
+    assert not {"\x1b", "\u202e", "\x00"} & set(svg)
+
+
+def test_files_are_the_same_bytes_follow_the_readers_theme_and_have_no_date(tmp_path: Path) -> None:
+    made = drawn(SWEEP, "phases")
+    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
+    save(made, first)
+    save(made, second)
+    svg = first.read_text()
+    assert first.read_bytes() == second.read_bytes()
+    assert "<dc:date>" not in svg
+    assert "prefers-color-scheme: dark" in svg
+    assert all(light in dark_of() for light in set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", svg.split("<g ")[1])))
+    save(made, first, follow=False)
+    assert "prefers-color-scheme" not in first.read_text()
+    save(made, tmp_path / "c.PNG")
+    assert (tmp_path / "c.PNG").read_bytes().startswith(b"\x89PNG")
+    width = float(re.findall(r'width="([\d.]+)pt"', svg)[0])
+    assert math.isclose(width, 432.0)  # six inches: letters can be read on a phone
+
+
+def test_only_rows_that_meet_every_condition_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = str(RECORDS / "sweep.jsonl"), tmp_path / "some.svg"
+    assert main([path, "--output", str(output), "--where", "variant=heap,n*e", "--where", "threads=1"]) == OK
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", output.read_text())
+    assert "naive" in texts
+    assert "flat" not in texts
+    for condition, code, text in (
+        ("weather=fine", USAGE, "write NAME=VALUE with one of"),
+        ("variant=nobody", UNMEASURED, "no row has variant=nobody; there are: naive"),
+    ):
+        assert main([path, "--output", str(output), "--where", condition]) == code
+        assert text in capsys.readouterr().err
+
+
+def test_all_kinds_that_records_support_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(RECORDS / "sweep.jsonl"), "--kind", "all", "--output", str(tmp_path)]) == OK
+    assert sorted(path.stem for path in tmp_path.iterdir()) == ["dots", "ladder", "memory", "phases", "race"]
+    assert {line.split(":")[0] for line in capsys.readouterr().err.splitlines()} == {
+        *("no size", "no vocabulary", "no threads", "no paired"),
+    }
+
+
+@pytest.mark.parametrize(("name", "code"), [("sweep", OK), ("forms", MISMATCH)])
+def test_the_command_says_where_it_wrote(
+    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "one.svg"
+    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(output)]) == code
+    assert capsys.readouterr().out == f"wrote {output}\n"
+    (tmp_path / "folder.svg").mkdir()
+    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(tmp_path / "folder.svg")]) != OK
+    assert list((tmp_path / "folder.svg").iterdir()) == []

@@ -1,0 +1,205 @@
+"""Ratios are of the same work, within blocks; what a table's times do not say is below it, in three lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured import Record, measured
+from shown import cells, explanations, to_csv, to_markdown
+
+from harness.common.errors import MISMATCH, OK
+from harness.records.load import read_records
+from harness.results.legend import incomparable
+from harness.results.rows import rows
+from harness.table import exit_code, main
+
+FORMS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"
+DESIGN = {"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"}
+
+
+def timed(variant: str, seconds: Sequence[float], **others: Any) -> list[Record]:
+    """A record for each block, whose CPU time is its wall time."""
+    return [
+        measured(variant, {"count": 0.0, "update": wall}, block=block, **others) for block, wall in enumerate(seconds)
+    ]
+
+
+def noisy(blocks: int, factor: float = 1.0) -> list[float]:
+    """Times of which the machine's mood makes most, and each run's own a little."""
+    draw, own = random.Random(blocks), random.Random(factor)
+    moods = [1 + draw.random() for _ in range(blocks)]
+    return [factor * mood * (1 + 0.004 * (own.random() - 0.5)) for mood in moods]
+
+
+def test_a_ratio_is_taken_within_blocks_and_has_one_interval() -> None:
+    """The machine's moods, of up to twice the time, are in every total and in no ratio."""
+    records = timed("one", noisy(10)) + timed("other", noisy(10, 1.07))
+    assert [row["ratio"] for row in cells(records)] == ["× 1.00", "× 1.07 (1.07 to 1.07)"]
+    assert cells(records, relative_to="one")[1]["total / one"] == "1.07 (1.07 to 1.07)"
+    assert explanations(records) == []
+    few = timed("one", noisy(3)) + timed("other", noisy(3, 1.07))
+    assert cells(few)[1]["ratio"] == "× 1.07"
+    lines = list(csv.DictReader(io.StringIO(to_csv(records, relative_to="one"))))
+    low, ratio, high = (float(lines[1][f"paired_{name}"]) for name in ("low", "ratio", "high"))
+    assert low <= ratio <= high == pytest.approx(1.07, rel=0.01)
+    assert (lines[0]["paired_ratio"], lines[1]["paired_clock"]) == ("", "CPU")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "close"),
+    [
+        (noisy(10), noisy(10, 1.0001), True),
+        (noisy(3), noisy(3, 1.07), True),
+        ([1.0], [1.05], True),
+        ([1.0], [1.3], False),
+    ],
+)
+def test_rows_that_cannot_be_ranked_are_named(first: list[float], second: list[float], close: bool) -> None:
+    found = explanations(timed("one", first) + timed("other", second))
+    assert found == (["Too close to rank: one and other."] if close else [])
+
+
+def test_only_rows_of_one_task_are_ranked() -> None:
+    assert explanations(timed("one", [1.0]) + timed("other", [1.01], data="elsewhere")) == []
+    assert explanations(timed("one", [1.0]) + timed("other", [1.01], identity=DESIGN)) == []
+
+
+def test_a_busy_machine_is_named_and_its_wall_times_are_in_no_ratio() -> None:
+    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
+    records = [
+        record
+        for variant, factor in (("one", 1.0), ("other", 2.0))
+        for record in [
+            *timed(variant, [factor] * 6, threads=2),
+            *timed(variant, [9.0] * 8, threads=2, **busy)[6:],
+        ]
+    ]
+    assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
+    assert "Machine busy, so wall times may be too long: one in 2 of 8 runs; other in 2 of 8 runs." in explanations(
+        records
+    )
+    worked = [explanations(timed("one", [1.0], **{**busy, "cpu_seconds": cpu})) for cpu in (0.9, 0.5)]
+    assert [bool(found) for found in worked] == [False, True]
+
+
+@pytest.mark.parametrize(("loading", "named"), [(2.1, True), (1.9, False), (None, False)])
+def test_a_trainer_that_loads_longer_than_it_trains_is_named(loading: float | None, named: bool) -> None:
+    record = measured("one", 2.0, witness={"wall_seconds": 2.0, "import_cpu_seconds": loading})
+    note = "Loading the module took longer than the total, which excludes it: one 2.1 s."
+    assert explanations([record]) == ([note] if named else [])
+
+
+def test_three_lines_at_most() -> None:
+    records = [measured(name, {}, status="error", reason=name) for name in "abcdef"]
+    assert explanations(records) == ["a: error: a.", "b: error: b.", "4 more notes: see --notes."]
+    same = [measured(name, {}, status="error", reason="one reason") for name in "abcdef"]
+    assert explanations(same) == ["a; b; c; d; e; f: error: one reason."]
+
+
+def test_warm_up_is_in_no_figure_but_wrong_merges_in_it_count() -> None:
+    warm = timed("one", [9.0], warm_up=True)
+    assert cells(warm + timed("one", [1.0, 1.0]))[0]["total"] == "1.00 s"
+    assert rows(warm) == []
+    wrong = timed("one", [9.0], warm_up=True, status="mismatch", proof={"state": "mismatch", "by": ["heap"]})
+    assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
+
+
+def test_interrupted_blocks_are_left_out_if_there_are_whole_ones() -> None:
+    cut = timed("one", [9.0], block_whole=False)
+    (row,) = rows(timed("one", [1.0, 1.0]) + cut)
+    assert (row.total, row.runs) == (1.0, 2)
+    (alone,) = rows(cut)
+    assert alone.total == 9.0
+
+
+def test_instructions_without_times_have_ratios_of_their_own() -> None:
+    def counted(variant: str, count: int) -> Record:
+        instructions = {"count": count, "tool": "callgrind", "path": "x86_64"}
+        return {**timed(variant, [1.0])[0], "seconds": {}, "instructions": instructions, "measure": "instructions"}
+
+    records = [counted("one", 15_021_976), counted("other", 531_787_678)]
+    one, other = cells(records)
+    assert list(one) == ["variant", "instructions", "ratio", "proof"]
+    assert (one["instructions"], other["instructions"], other["ratio"]) == ("15.02 M", "531.8 M", "× 35.4")
+    assert "Instructions of the trainer's call alone, by callgrind on x86_64: one; other." in explanations(
+        records, notes=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ({}, None),
+        ({"tie_break": "raw_bytes"}, None),
+        ({"threads": 2}, None),
+        ({"vocab_size": 400}, "another vocabulary"),
+        ({"pattern": "line"}, "another pattern"),
+        ({"special_tokens": ["<s>"]}, "other special tokens"),
+        ({"errors": "replace"}, "errors treated otherwise"),
+        ({"min_count": 2}, "another min_count"),
+        ({"merges": 40}, "40 merges, not 744"),
+        ({"identity": DESIGN}, "different by design"),
+    ],
+)
+def test_only_the_same_work_is_compared(others: dict[str, Any], why: str | None) -> None:
+    ours, theirs = rows([measured("a", 1.0, **others)]) + rows([measured("b", 1.0)])
+    assert incomparable(ours, theirs) == why
+    if others == {"merges": 40}:
+        (ended,) = rows([measured("b", 1.0, merges=41)])
+        assert incomparable(ours, ended) is None  # both came to the end of all pairs
+
+
+def test_a_ratio_of_other_work_is_refused_with_its_reason() -> None:
+    records = [measured("base", 1.0), measured("peer", 3.0), measured("other", 1.0, identity=DESIGN)]
+    assert [row["ratio"] for row in cells(records)] == ["× 1.00", "× 3.00", "not comparable"]
+    text = to_markdown(records, notes=True)
+    assert "- Not comparable with base (different by design): other." in text
+    assert "it merges syllables; merge 1 is rare" in text
+    blocks = [{**each, "block": block} for each in records for block in range(7)]
+    assert list(csv.DictReader(io.StringIO(to_csv(blocks, relative_to="base"))))[2]["paired_ratio"] == ""
+    apart = to_markdown([records[0], measured("peer", 3.0, special_tokens=["<s>"])], relative_to="base")
+    own, other = apart.split("special tokens \\<s", 1)
+    assert "| total / base |" in own
+    assert "total / base" not in other
+
+
+def test_the_notes_say_what_each_was_given() -> None:
+    fed = {
+        "program": "peer 1.0",
+        "way_in": "files",
+        "pre_tokens": "itself",
+        "special_tokens": "none",
+        "ties": "the first",
+    }
+    records = [
+        measured("ours", 1.0),
+        measured("peer", 1.0, feeding=fed, threads=2, takes_threads=True),
+        {**measured("peer", 1.0, vocab_size=9), "status": "timeout"},
+    ]
+    text = to_markdown(records, notes=True)
+    assert "| peer, 2 threads | peer 1.0 | files | itself | none | the first |" in text
+    assert text.count("| peer, ") == 1
+    assert "program" not in to_markdown(records)
+    assert "max" not in cells([records[1]])[0]  # it reports no phases
+
+
+def test_merges_up_to_ties_are_explained_with_both_pairs() -> None:
+    identity = {
+        "kind": "identical_up_to_ties", "reason": "no rule chooses all", "merge": 3, "got": ["61", "62"],
+        "want": ["61", "63"], "got_count": 7,
+    }  # fmt: skip
+    found = explanations([measured("a", 1.0, identity=identity)], notes=True)
+    assert any(note.endswith("no rule chooses all; merge 3 is 'a'+'b' instead of 'a'+'c', 7 each.") for note in found)
+
+
+def test_known_wrong_variants_leave_the_exit_code_to_the_others() -> None:
+    records = read_records([FORMS])
+    assert exit_code(records) == MISMATCH
+    assert exit_code(records, ["wrong", "short"]) == OK
+    assert main([str(FORMS), "--known-wrong", "wrong"]) == MISMATCH

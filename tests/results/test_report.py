@@ -1,0 +1,171 @@
+"""A page says the result first, has everything in it, and nothing of a record is more than text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from measured import Record, measured, stopped, stored, wrong
+
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.records.load import read_records
+from harness.report import main
+from harness.results.page import headline, page
+from harness.results.rows import rows
+
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def page_of(*records: Record) -> str:
+    return page(rows(records))
+
+
+def text_of(content: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", " ", content))
+
+
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ([("flat", 0.0102), ("heap", 0.45)], "flat: 0.0102 s, 44.1 times as fast as heap; all 2 identical"),
+        (
+            [("flat", 1.0), ("heap", 2.0), ("naive", 30.0)],
+            "flat: 1.00 s, 2.00 times as fast as heap, 30.0 times as fast as naive; all 3 identical",
+        ),
+        ([("flat", 1.0), ("heap", 1.01)], "flat: 1.00 s, tied with heap; all 2 identical"),
+        ([("flat", 1.0)], "flat: 1.00 s"),
+    ],
+)
+def test_the_headline_is_the_result(records: list[tuple[str, float]], sentence: str) -> None:
+    assert headline(rows([measured(name, seconds) for name, seconds in records])) == sentence
+    assert f"<h1>{sentence}</h1>" in page_of(*(measured(name, seconds) for name, seconds in records))
+
+
+def test_the_headline_counts_what_went_wrong() -> None:
+    records = [
+        measured("flat", 1.0),
+        wrong("short"),
+        stopped("slow", 60.0),
+        measured("x", {}, status="error", reason=""),
+    ]
+    assert headline(rows(records)).endswith("1 of 4 identical, 1 wrong, 1 stopped, 1 without a time or a proof")
+
+
+def test_several_tasks_have_a_sentence_each() -> None:
+    records = [measured(name, size / 1000, size=size) for size in (1000, 2000) for name in ("a", "b")]
+    text = text_of(page_of(*records))
+    assert "2 tasks, 4 rows" in text
+    assert "stdlib (Python), 1.00 kB: a: 1.00 s, tied with b" in text
+
+
+def test_bars_come_before_the_table_and_the_environment_is_folded() -> None:
+    overrides = ["variants=flat,heap", "data=stdlib"]
+    flat = measured("flat", {"max": 1.0, "update": 1.0}, overrides=overrides)
+    content = page_of(flat, measured("heap", 9.0, overrides=overrides))
+    order = [content.index(part) for part in ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")]
+    assert order == sorted(order)
+    assert "<title>flat: max 1.00 s of 2.00 s</title>" in content
+    assert re.search(r"<details><summary>Environment of 2 rows</summary>.*AMD EPYC", content)
+    assert "<pre>python -m harness variants=flat,heap data=stdlib</pre>" in content
+    assert re.search(r'<td data-key="2.0" class="figure">2.00 s</td>', content)
+
+
+def test_equal_records_give_equal_pages_with_unique_ids() -> None:
+    records = read_records([RECORDS / "sweep.jsonl"])
+    content = page(rows(records))
+    assert content == page(rows(records))
+    ids = re.findall(r'\bid="([^"]*)"', content)
+    assert len(ids) == len(set(ids))
+    references = re.findall(r'(?:href="|url\()#([^")]*)', content)
+    assert set(references) <= set(ids)
+
+
+def test_whatever_a_record_holds_is_text() -> None:
+    bad = '<script>alert(1)</script>\x1b[2J\u202e"'
+    records = [
+        measured(bad, {bad: 1.0}, params={bad: bad}, environment={bad: bad}, data=bad),
+        measured("x", {}, status="error", reason=bad, data=bad),
+    ]
+    content = page_of(*records)
+    assert content.count("<script") == 1
+    assert not {"\x1b", "\u202e"} & set(content)
+    assert "\\x1b[2J\\u202e" in text_of(content)
+    for name in ("forms", "repeats", "counting"):
+        assert "<table" in page(rows(read_records([RECORDS / f"{name}.jsonl"])))
+
+
+def test_a_page_may_fetch_nothing() -> None:
+    content = page_of(measured("flat", 1.0))
+    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)[0]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert not re.findall(r"""(?:src|href)=["'](?!#)""", content)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium: apt-get install chromium")
+def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
+    content = page_of(measured("b", 10.0), measured("a", 2.0), measured("c", {}, status="error", reason="x"))
+    act = """
+      const show = () => [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[0].textContent);
+      const total = [...table.tHead.rows[0].cells].find(cell => cell.textContent === "total"), seen = [];
+      total.click(); seen.push(show()); total.click(); seen.push(show());
+      const filter = document.querySelector("#filter");
+      filter.value = "error"; filter.dispatchEvent(new Event("input")); seen.push(show());
+      document.title = JSON.stringify(seen);
+    """
+    (tmp_path / "page.html").write_text(
+        re.sub("<meta http-equiv[^>]*>", "", content).replace("</body>", f"<script>{act}</script></body>")
+    )
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", (tmp_path / "page.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = html.unescape(re.findall("<title>(.*?)</title>", shown)[0])
+    assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
+
+
+@pytest.mark.parametrize(("name", "code"), [("sweep", OK), ("forms", MISMATCH)])
+def test_the_command_says_where_it_wrote(
+    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report.html"
+    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(output)]) == code
+    assert capsys.readouterr().out == f"wrote {output}\n"
+    assert output.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_two_sets_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [measured("flat", 1.0, block=block) for block in range(8)]
+    slower = [measured("flat", 2.0, block=block) for block in range(8)]
+    left, right = (str(stored(tmp_path / name, own)) for name, own in (("left.jsonl", runs), ("right.jsonl", slower)))
+    output = str(tmp_path / "both.html")
+    assert main(["--compare", left, right, "--output", output]) == OK
+    text = text_of(Path(output).read_text())
+    assert "2.00 (2.00 to 2.00)" in text
+    assert f"{right} compared with {left}" in text
+    elsewhere = str(stored(tmp_path / "else.jsonl", ({**record, "host": "another"} for record in slower)))
+    assert main(["--compare", left, elsewhere, "--output", output]) == USAGE
+    assert "unlike in host" in capsys.readouterr().err
+    assert main(["--compare", left, elsewhere, "--unlike", "host", "--output", output]) == OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["nowhere"], UNMEASURED, "python -m harness makes some"),
+        (["--output", "x.txt"], USAGE, "name a file that ends in .html"),
+        (["--unlike", "host"], USAGE, "--unlike goes with --compare"),
+        (["--compare", "a", "a"], USAGE, "is given a twice"),
+        (["x", "--compare", "a", "b"], USAGE, "--compare takes the two sets itself"),
+        (["--compare", "a", "b", "--relative-to", "heap"], USAGE, "do not go with --compare"),
+    ],
+)
+def test_bad_requests_get_one_sentence(
+    arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    assert text in capsys.readouterr().err

@@ -1,0 +1,340 @@
+"""Tables say what the records say: to the digit, in every form that an outcome can take."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured import measured, stopped, stored
+from rich.cells import cell_len
+from rich.console import Console
+from shown import cells, explanations, to_csv, to_markdown
+
+from harness.common.errors import MISMATCH, OK, Refusal
+from harness.records.load import read_records
+from harness.records.schema import BY_ITSELF
+from harness.results.frame import frame_of
+from harness.results.latest import latest
+from harness.results.legend import Legend
+from harness.results.rows import rows
+from harness.results.tables import TableOptions
+from harness.table import exit_code, main, render
+
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+FORMS, REPEATS, COUNTING, SWEEP = (
+    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
+)
+FAILED = {record["variant"]: record for record in FORMS if record["status"] != "ok"}
+
+Record = dict[str, Any]
+
+
+def printed(records: Any, width: int = 80, terminal: bool = False, work: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    render(records, console, TableOptions(work=work))
+    return out.getvalue()
+
+
+def csv_rows(records: Any) -> dict[str, dict[str, str]]:
+    return {row["variant"]: row for row in csv.DictReader(io.StringIO(to_csv(records)))}
+
+
+def changed(record: Any, **changes: Any) -> Record:
+    return {**record, **changes}
+
+
+def named(records: Any, variant: str) -> Record:
+    return next(record for record in records if record["variant"] == variant)
+
+
+NAIVE, HEAP = named(FORMS, "naive"), named(FORMS, "heap")
+
+
+def test_three_variants_take_twelve_lines_of_80_columns() -> None:
+    lines = printed([named(SWEEP, name) for name in ("naive", "heap", "flat")]).splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "stdlib: 3,999,812 bytes, 41,234 words, vocabulary 1,000 (743 merges)",
+        "1 thread, CPython 3.11.7, AMD EPYC 7B13 (2 cores), 2026-11-21",
+        "",
+        "variant    total    ratio        max    update   memory  proof",
+        "─" * 66,
+        "naive     34.3 s   × 1.00     1.90 s    31.2 s  91.2 MB  identical",
+        "heap      2.77 s  × 0.081   0.0210 s    1.20 s  91.2 MB  identical",
+        "flat     0.965 s  × 0.028  0.00400 s  0.0300 s  91.2 MB  identical",
+    ]
+
+
+def test_every_form_of_outcome_is_shown_as_such() -> None:
+    assert [list(row.values()) for row in cells(FORMS)] == [
+        ["naive", "34.3 s", "× 1.00", "1.90 s", "31.2 s", "1.24 GB", "identical"],
+        ["heap", "2.45 s", "× 0.071", "0.0207 s", "1.20 s", "91.2 MB", "identical"],
+        ["lonely", "1.72 s?", "× 0.05?", "0.100 s?", "0.500 s?", "91.2 MB", "unproved"],
+        ["wrong", "", "", "", "", "", "wrong at merge 12"],
+        ["short", "", "", "", "", "", "wrong at merge 700"],
+        ["slow", "-", "-", "-", "-", "-", "timeout"],
+        ["broken", "-", "-", "-", "-", "-", "error"],
+        ["hungry", "-", "-", "-", "-", "-", "out of memory"],
+        ["gone", "-", "-", "-", "-", "-", "killed"],
+        ["odd", "-", "-", "-", "-", "-", "rejected"],
+        ["absent", "-", "-", "-", "-", "-", "skipped"],
+    ]
+    assert explanations(FORMS) == [
+        "wrong: wrong merges, so no time is shown: merge 12 differs from the reference.",
+        "short: wrong merges, so no time is shown: merge 700 differs from the reference.",
+        "7 more notes: see --notes.",
+    ]
+    every = explanations(FORMS, notes=True)
+    assert "slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in every
+    assert any("pattern gpt2, special tokens <|endoftext|>" in note for note in every)
+
+
+@pytest.mark.parametrize("variant", FAILED)
+def test_a_row_that_is_not_ok_shows_no_figure_in_any_format(variant: str) -> None:
+    (row,) = [row for row in cells(FORMS, phases=True) if row["variant"] == variant]
+    assert {text for name, text in row.items() if name not in ("variant", "proof")} <= {"-", ""}
+    line = csv_rows(FORMS)[variant]
+    figures = [name for name in line if name.endswith(("_seconds", "_rss_bytes", "_per_second")) or name == "runs"]
+    assert {line[name] for name in figures if name != "runs"} == {""}
+
+
+def test_the_same_command_twice_has_the_same_columns() -> None:
+    once = [measured(name, {"max": 0.5, "update": 0.5}) for name in ("a", "b")]
+    noisy = [changed(record, block=block, disturbance={"psi_cpu_seconds": 0.9}) for record in once for block in (0, 1)]
+    assert list(cells(once)[0]) == list(cells(noisy)[0])
+
+
+@pytest.mark.parametrize("width", [80, 50])
+def test_a_narrow_terminal_continues_below_and_cuts_nothing_off(width: int) -> None:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", printed(SWEEP, width, terminal=True, work=True))
+    assert max(map(cell_len, text.splitlines())) <= width
+    texts = {cell for row in cells(SWEEP) for name, cell in row.items() if name != "proof"}
+    assert {cell for cell in texts if not re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text)} == set()
+
+
+def test_colours_are_for_terminals() -> None:
+    wrong = next(line for line in printed(FORMS, 150, terminal=True).splitlines() if "wrong at merge 12" in line)
+    assert "\x1b[31m" in wrong
+    assert "\x1b" not in printed(FORMS, 150)
+
+
+def test_csv_holds_the_figures_of_the_records_in_full() -> None:
+    line = csv_rows(FORMS)["heap"]
+    for phase, seconds in HEAP["seconds"].items():
+        assert float(line[f"{phase}_seconds"]) == pytest.approx(seconds, rel=1e-12)
+    for name in ("peak_rss_bytes", "threads", "vocab_size", "min_count", "merges", "merges_sha256"):
+        assert line[name] == str(HEAP[name])
+    for name in ("bytes", "documents", "pre_tokens", "words"):
+        assert line[name] == str(HEAP["data"][name])
+    assert {name: line[name] for name in HEAP["tallies"]} == {name: str(n) for name, n in HEAP["tallies"].items()}
+    assert (line["proof"], json.loads(line["params"])) == ("identical", HEAP["params"])
+    short = csv_rows(FORMS)["short"]
+    identity = named(FORMS, "short")["identity"]
+    assert (int(short["wrong_merge"]), short["got"]) == (identity["merge"], "")
+    assert json.loads(short["want"]) == identity["want"]
+    table = frame_of(rows(FORMS))
+    assert str(table["peak_rss_bytes"].dtype) == "Int64"
+    assert table.loc[table["status"] != "ok", "total_seconds"].isna().all()
+
+
+def test_repeats_become_one_row_of_medians() -> None:
+    table = cells(latest(REPEATS), phases=True)
+    assert [row["variant"] for row in table] == ["naive", "heap(push=all)", "heap(push=grown)", "native"]
+    assert (table[1]["total"], table[1]["spread"], table[1]["update"]) == ("2.55 s", "16 %", "1.30 s")
+    assert "Medians of 3 runs: heap(push=all)." in explanations(latest(REPEATS), notes=True)
+
+
+def test_each_task_has_a_table_of_its_own() -> None:
+    made = [measured(name, 1.0, vocab_size=size) for size in (300, 400) for name in ("a", "b")]
+    tables = to_markdown(made)
+    assert tables.count("| variant |") == 2
+    assert [tables.count(text) for text in ("vocabulary 300", "vocabulary 400", "vocab size |")] == [1, 1, 0]
+    counted = [measured(name, 1.0, min_count=least) for least in (1, 2) for name in ("a", "b")]
+    assert [to_markdown(counted).count(f"min_count {least}") for least in (1, 2)] == [1, 1]
+    alone = to_markdown([measured("a", 1.0, vocab_size=size) for size in (300, 400)])
+    assert (alone.count("| variant |"), alone.count("| vocab size |")) == (1, 1)
+
+
+def test_without_a_path_only_the_latest_run_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = [
+        {**measured(name, 1.0), "run_id": f"2026-01-0{day}T09:00:00+00:00"}
+        for day, name in ((1, "a"), (3, "b"), (2, "c"))
+    ]
+    Path("results/local").mkdir(parents=True)
+    stored(Path("results/local/records.jsonl"), made)
+    shown = {}
+    for arguments in ([], ["--all"], ["results/local"], ["results/local", "--where", "variant=a,c"]):
+        assert main([*arguments, "--format", "csv"]) == OK
+        shown[" ".join(arguments)] = [line.split(",")[1] for line in capsys.readouterr().out.splitlines()[1:]]
+    every = ["a", "b", "c"]
+    where = "results/local --where variant=a,c"
+    assert shown == {"": ["b"], "--all": every, "results/local": every, where: ["a", "c"]}
+
+
+def test_only_the_latest_run_of_each_cell_is_shown_unless_all_are_requested(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(RECORDS / "repeats.jsonl")
+    shown = []
+    for options in ([], ["--all"]):
+        assert main([path, "--format", "csv", *options]) == OK
+        shown.append([(row["variant"], row["runs"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))])
+    assert shown[0] == [("naive", "1"), ("heap", "3"), ("heap", "1"), ("native", "1")]
+    assert shown[1] == [("heap", "4"), ("naive", "1"), ("heap", "1"), ("native", "1")]
+
+
+def test_rows_can_be_sorted_by_total() -> None:
+    assert [row["variant"] for row in cells(FORMS, sort="total")][:4] == ["lonely", "heap", "naive", "wrong"]
+
+
+def test_work_is_counted_with_a_dash_if_a_variant_has_none() -> None:
+    work = cells(FORMS, 1, work=True)
+    assert work[0]["pairs scanned"] == "9,000,000"
+    assert (work[0]["heap pushes"], work[1]["stale pops"], work[2]["shuffles"]) == ("-", "8,380", "12")
+    assert [row["work"] for row in work] == ["naive", "heap", "lonely"]
+    assert "No work was counted." in to_markdown([measured("a", 1.0)], work=True)
+
+
+def test_counting_has_a_table_of_its_own_if_nothing_was_trained() -> None:
+    table = cells(COUNTING)
+    assert [(row["counter"], row["threads"], row["total"], row["status"]) for row in table] == [
+        ("serial", "1", "2.00 s", "ok"),
+        ("processes", "2", "1.00 s", "ok"),
+        ("processes", "4", "-", "error"),
+    ]
+    assert [row["total / serial"] for row in cells(COUNTING, relative_to="serial")] == ["1.00", "0.50", "-"]
+    assert len(cells([*COUNTING, NAIVE])) == 1
+
+
+def test_settings_are_columns_only_if_rows_differ() -> None:
+    assert "threads" not in cells([HEAP])[0]
+    assert [row["threads"] for row in cells([HEAP, changed(HEAP, threads=2)])] == ["1", "2"]
+    ties = [HEAP, changed(NAIVE, tie_break="raw_bytes", counting="processes")]
+    assert {"tie-break", "counting"}.isdisjoint(cells(ties)[0])  # the proof says it, and nothing hangs on it
+    assert [row["counting"] for row in cells([HEAP, changed(HEAP, counting="processes")])] == ["serial", "processes"]
+
+
+@pytest.mark.parametrize(("size", "name"), [(3_999_812, "stdlib ffffffff"), (12_345, "stdlib 12.3 kB")])
+def test_two_corpora_of_one_name_are_distinguished_by_size_or_else_by_digest(size: int, name: str) -> None:
+    other = changed(HEAP, data={**HEAP["data"], "sha256": "f" * 64, "bytes": size})
+    assert Legend(rows([HEAP, other])).columns["data"][1] == name
+
+
+def test_a_row_is_named_by_what_distinguishes_it_from_its_namesakes() -> None:
+    both = rows([NAIVE, HEAP, changed(HEAP, threads=2)])
+    assert Legend(both).short_labels() == ["naive", "heap, threads 1", "heap, threads 2"]
+
+
+def test_the_caption_leaves_defaults_out_and_the_notes_have_them() -> None:
+    odd = changed(HEAP, errors="replace", pattern="line", counting="processes", counting_chosen=True)
+    caption = " ".join(Legend(rows([odd])).caption())
+    assert all(text in caption for text in ("pattern line", "errors replace", "counting processes (chosen)"))
+    plain = " ".join(Legend(rows([HEAP])).caption())
+    assert not any(text in plain for text in ("gpt2", "endoftext", "min_count", "counting", "tie-break"))
+    assert "tie-break greatest_bytes" in " ".join(Legend(rows([HEAP])).details())
+
+
+@pytest.mark.parametrize(
+    ("record", "note"),
+    [
+        (
+            changed(HEAP, pattern=None, seconds={"update": 1.0, "total": 1.0}),
+            "The total excludes counting (the corpus is a table of words): heap.",
+        ),
+        (
+            measured("a", {"other": 1.0}, counting=BY_ITSELF),
+            "One total from the file to the merges, without phases: a.",
+        ),
+        (changed(HEAP, memory_is_sampled=True), "~ The memory of several processes, sampled while they ran: heap."),
+    ],
+)
+def test_what_changes_no_conclusion_is_in_the_notes(record: Record, note: str) -> None:
+    assert explanations([record]) == []
+    assert note in explanations([record], notes=True)
+
+
+def test_a_text_without_further_pairs_is_reported() -> None:
+    short = changed(HEAP, merges=15, vocab_size=300)
+    assert explanations([short]) == ["No pair was left after 15 of 43 merges."]
+    assert explanations([short, changed(NAIVE, merges=43, vocab_size=300)]) == []
+
+
+def test_a_repeat_that_failed_is_left_out_and_named() -> None:
+    failed = changed(HEAP, status="error", reason="lost", block=1, seconds=None, merges_sha256=None)
+    (row,) = cells([HEAP, failed])
+    assert row["total"] == "2.45 s"
+    assert "Some records were left out (error: lost): heap." in explanations([HEAP, failed], notes=True)
+
+
+def test_wrong_or_contradicting_merges_spoil_a_row() -> None:
+    spoilt = changed(named(FORMS, "wrong"), variant="heap", cell="train", run_key=HEAP.get("run_key"))
+    for key in ("params", "counting"):
+        spoilt[key] = HEAP[key]
+    (row,) = rows([HEAP, spoilt])
+    assert (row.status, row.total) == ("mismatch", None)
+    (own,) = rows([HEAP, changed(HEAP, merges_sha256="0" * 64, block=1)])
+    assert own.status == "mismatch"
+    joined = [NAIVE, changed(HEAP, merges_sha256="0" * 64)]
+    assert exit_code(joined) == MISMATCH
+    assert [row["total"][-1] for row in cells(joined)] == ["?", "?"]
+    assert explanations(joined)[0].startswith("? These differ in their merges, so not all are right: naive (")
+
+
+def test_an_estimate_is_the_same_everywhere() -> None:
+    expected = {"total_seconds": 40_700.0, "low_seconds": 33_100.0, "high_seconds": 48_900.0}
+    slow = stopped("slow", 20.0, extrapolated=expected)
+    (_, row) = cells([measured("one", 10.0), slow])
+    assert (row["total"], row["ratio"], row["update"], row["proof"]) == ("~11.3 h", "~× 4,070", "-", "extrapolated")
+    note = (
+        "slow: extrapolated: over limits.wall=20 s, after 100 of 744 merges; estimated total 11.3 h (9.2 h to 13.6 h)."
+    )
+    assert explanations([slow]) == [note]
+    vague = stopped("slow", 20.0, extrapolated={**expected, "high_seconds": 4e11})
+    assert [cells([measured("one", 10.0), vague])[1][name] for name in ("total", "ratio")] == [">9.1 h", ">× 3,310"]
+
+
+def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "harness.table", str(RECORDS / "sweep.jsonl")]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_table_for_people_loads_no_pandas() -> None:
+    code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_the_series_has_its_columns(tmp_path: Path) -> None:
+    (row,) = cells([HEAP], series=True)
+    assert list(row) == ["variant", "total", "count", "merge", "max", "update", "other", "memory", "threads"]
+    assert [row[name] for name in ("total", "count", "merge")] == ["2.45 s", "0.915 s", "1.54 s"]
+    runs = [measured("a", seconds, block=block) for block, seconds in enumerate((1.0, 1.5, 1.2))]
+    assert cells(runs, runs=True)[0]["runs"] == "1.00 s / 1.50 s / 1.20 s"
+    assert tmp_path.exists()
+
+
+def test_columns_are_chosen_by_name() -> None:
+    chosen = cells(SWEEP, columns=["variant", "CPU", "spread", "MB/s", "merges/s", "heap_pops", "proof"])
+    assert list(chosen[0]) == ["variant", "CPU", "spread", "MB/s", "merges/s", "heap_pops", "proof"]
+    with pytest.raises(Refusal, match="no column 'nonesuch'; it has variant, total, ratio"):
+        cells(SWEEP, columns=["nonesuch"])
+
+
+def test_json_has_what_csv_has_and_latex_the_table(tmp_path: Path) -> None:
+    path = str(RECORDS / "forms.jsonl")
+    assert main([path, "--output", str(tmp_path / "a.json"), "--known-wrong", "wrong,short"]) == OK
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert [row["variant"] for row in found] == [record["variant"] for record in FORMS]
+    assert main([path, "--output", str(tmp_path / "a.tex")]) == MISMATCH
+    assert "seg" not in (tmp_path / "a.tex").read_text()
+    assert r"\toprule" in (tmp_path / "a.tex").read_text()

@@ -1,0 +1,476 @@
+"""Hydra's door: any text gets through as it is, and whatever is wrong is answered with one sentence."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import importlib.metadata
+import itertools
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exploring import examples
+from hydra._internal.utils import get_args_parser
+from hydra.core.config_store import ConfigStore
+from hypothesis import HealthCheck, example, given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+from workbench import CHECKOUT, cells, first_fast
+
+from harness import __main__
+from harness.common import registry
+from harness.common.configuration import HarnessConfig
+from harness.common.errors import Refusal
+from harness.runs.command_line import compose, lenient_help, listed, quoted
+from harness.runs.usage import usage
+
+REPOSITORY = Path(__file__).parents[2]
+NASTY = [
+    *("a", " ", ",", "(", ")", "[", "]", "{", "}", "'", '"', "\\", "\\\\", "${", "$", "~", "=", ":", "-", "+", "#"),
+    *(
+        "%",
+        "\n",
+        "\t",
+        "中文",
+        "é",
+        "😀",
+        "null",
+        "true",
+        "1e3",
+        "???",
+        "glob(*)",
+        "${oc.env:HOME}",
+        "\\'",
+        "\\${",
+        "*",
+    ),
+]
+MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
+any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
+)
+
+
+def composed(*arguments: str) -> dict[str, Any]:
+    """The one configuration that the arguments enumerate."""
+    found = compose(arguments)
+    assert found is not None
+    assert len(found) == 1
+    return found[0].config
+
+
+def refusal_of(*arguments: str) -> str:
+    """The sentence with which the arguments are refused, when composed or when turned into cells."""
+    with pytest.raises(Refusal) as refused:
+        cells(*arguments)
+    sentence = str(refused.value)
+    assert "\n" not in sentence
+    assert "Traceback" not in sentence
+    return sentence
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> str:
+    path = tmp_path / "book.txt"
+    path.write_text("hello hello world")
+    return f"data.path={path}"
+
+
+# ---- values that are taken as they are
+
+
+@pytest.mark.slow
+@given(any_text.filter(lambda text: text != "null"))
+@example("-rf ~/a,b (c)='d'\\${HOME}\\")
+@example("\\'")
+@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_said_is_the_text_that_is_meant(text: str) -> None:
+    arguments = [f"{name}={text}" for name in ("data.path", "save", "results", "pattern.regex")]
+    config = composed(*arguments, f"special_tokens=<{text}>")
+    assert [config["data"]["path"], config["save"], config["results"], config["pattern"]["regex"]] == [text] * 4
+    assert config["special_tokens"] == [f"<{text}>"]
+    assert config["data"]["name"] == "file"
+
+
+def expect_as_it_is(texts: list[str]) -> None:
+    config = composed(f"variant.params.texts=[{','.join(map(quoted, texts))}]")
+    assert config["variant"]["params"]["texts"] == texts
+
+
+@given(st.lists(any_text, min_size=1, max_size=30))
+@example([*NASTY, *map("".join, itertools.product(MEANT_IN_QUOTES, repeat=2))])
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_quoted_text_gets_through_hydra_as_it_is(texts: list[str]) -> None:
+    expect_as_it_is(texts)
+
+
+@pytest.mark.slow
+def test_any_two_signs_get_through_hydra_side_by_side() -> None:
+    expect_as_it_is(list(map("".join, itertools.product(NASTY, repeat=2))))
+
+
+def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
+    found = compose(["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"])
+    assert found is not None
+    assert [(each.config["data"]["path"], each.config["save"], each.config["threads"]) for each in found] == [
+        ("a,b.txt", "x,y", 1),
+        ("a,b.txt", "x,y", 2),
+    ]
+    assert found[0].config["special_tokens"] == ["a,b"]
+
+
+def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "leaked")
+    assert composed("data.path=${oc.env:SECRET}")["data"]["path"] == "${oc.env:SECRET}"
+    assert composed("save=null", "pattern.regex=null")["save"] is None
+    assert quoted("${x}") == r"'\${x}'"
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens"),
+    [
+        ("[]", []),
+        ("[ ]", []),
+        ("<|endoftext|>", ["<|endoftext|>"]),
+        ("[<|a|>,<|b|>]", ["<|a|>", "<|b|>"]),
+        ("[ <|a|> , '<|b|>' ]", ["<|a|>", "<|b|>"]),
+        ("""['a,b',"it's",c"d]""", ["a,b", "it's", 'c"d']),
+        ("[[PAD],[CLS]]", ["[PAD]", "[CLS]"]),
+        ("['[']", ["["]),
+        ("[' ']", [" "]),
+        ("a,b", ["a,b"]),
+        ("", [""]),
+        ("['']", [""]),
+        ("[a,,b]", ["a", "", "b"]),
+        ("[a,]", ["a", ""]),
+        ("[a\nb]", ["a\nb"]),
+    ],
+)
+def test_special_tokens_as_people_write_them(said: str, tokens: list[str]) -> None:
+    assert listed(said) == tokens
+
+
+@pytest.mark.parametrize("said", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
+def test_special_tokens_that_cannot_be_told_apart_are_refused(said: str) -> None:
+    assert "write [A,B]" in refusal_of(f"special_tokens={said}")
+
+
+def test_null_is_not_taken_for_a_special_token() -> None:
+    assert "special_tokens=[] for no special tokens" in refusal_of("special_tokens=null")
+
+
+# ---- data.path without data
+
+
+def test_a_path_alone_is_a_file_of_its_own(book: str) -> None:
+    assert composed(f"+{book}")["data"]["name"] == "file"
+    assert composed("data=owt", book)["data"]["name"] == "owt"
+
+
+@pytest.mark.slow
+def test_a_path_goes_with_an_experiment_that_chooses_no_data(book: str) -> None:
+    assert composed("experiment=ladder", book)["data"]["name"] == "file"
+    assert composed("experiment=issue_1400", book)["data"]["name"] == "big_txt"
+    assert composed("experiment=issue_1400", "data=file", book)["data"]["name"] == "file"
+
+
+# ---- options, sweeps, names
+
+
+@pytest.mark.slow
+def test_options_may_stand_anywhere(book: str) -> None:
+    for arguments in ([book, "-m", "threads=1,2"], ["threads=1,2", book, "--multirun"]):
+        found = compose(arguments)
+        assert found is not None
+        assert [each.config["threads"] for each in found] == [1, 2]
+
+
+def test_experiments_can_be_swept(book: str) -> None:
+    found = compose(["-m", "experiment=ladder,race", "data=file", book])
+    assert found is not None
+    assert [each.config["variants"] for each in found] == [
+        registry.cards("experiment")[name]["variants"] for name in ("ladder", "race")
+    ]
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Undo what Hydra sets up when it is asked for information; a process of its own would not notice."""
+    before = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:], logging.root.level = before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--cfg", "job"], ["--cfg", "job", "-p", "data"], ["--info"], ["--info", "searchpath"]]
+)
+@pytest.mark.usefixtures("logging_as_before")
+def test_hydra_still_answers_what_only_it_knows(
+    arguments: list[str], book: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose([*arguments, book]) is None
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["variants=naive,heap"], ["variants=[naive,heap]"], ["variants=[naive, heap]"], ["variants=[naive,", "heap]"]],
+)
+def test_a_list_of_variants_needs_no_brackets(arguments: list[str]) -> None:
+    assert composed(*arguments)["variants"] == ["naive", "heap"]
+
+
+@pytest.mark.parametrize("size", ["10k", "1e4", "10_000", "0.01M"])
+def test_a_vocabulary_size_is_read_as_people_write_it(size: str) -> None:
+    assert composed(f"vocab_size={size}")["vocab_size"] == 10_000
+
+
+@pytest.mark.slow
+def test_globs_and_choices_enumerate_variants(book: str) -> None:
+    found = compose(["-m", book, "variant=glob(heap*)", "tie_break=choice(greatest_bytes,raw_bytes)"])
+    assert found is not None
+    listed_names = sorted(name for name in registry.cards("variant") if name.startswith("heap"))
+    assert sorted({each.config["variant"]["name"] for each in found}) == listed_names
+    assert len(found) == 2 * len(listed_names)
+
+
+@pytest.mark.parametrize("group", ["variant", "data", "counting", "pattern"])
+def test_every_card_fits_the_schema_and_is_named_as_its_file(group: str) -> None:
+    schema = OmegaConf.structured(HarnessConfig)[group]
+    for name, card in registry.cards(group).items():
+        assert OmegaConf.merge(schema, card).name == name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", first_fast(sorted(registry.cards("experiment"), key="ladder".__ne__)))
+def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
+    assert cells(f"experiment={name}", "data=file", book)
+
+
+@pytest.mark.parametrize("group", ["data", "counting", "pattern", "experiment"])
+def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
+    for arguments in ([f"{group}=nonesuch"], [f"{group}='nonesuch'"]):
+        sentence = refusal_of(*arguments)
+        assert sentence.startswith(f"unknown {group} 'nonesuch';")
+        assert all(name in sentence for name in registry.cards(group))
+
+
+def test_a_likely_name_is_suggested() -> None:
+    assert "did you mean incremental?" in refusal_of("variant=incremetal")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nonsense"], "'nonsense' is not of the form NAME=VALUE"),
+        (["heap"], "'heap' is not of the form NAME=VALUE; did you mean variant=heap?"),
+        (["sotu"], "did you mean data=sotu?"),
+        (["variant", "=", "naive"], "'variant' is not of the form NAME=VALUE"),
+        (["book.txt", "vocab_size=300"], "did you mean data.path=book.txt?"),
+        (["+vocab_sise=3"], "unknown override 'vocab_sise'; did you mean vocab_size?"),
+        (["++data.nonesuch=3"], "unknown override 'data.nonesuch'"),
+        (["variants=" + "[" * 500 + "a" + "]" * 500], "nested too deeply"),
+        (["--variant=naive"], "unknown option --variant=naive; did you mean variant=VALUE?"),
+        (["-x"], "unknown option -x; see"),
+        (["-m=1"], "-m"),
+        (["--multirun=true"], "--multirun"),
+        (["-c"], "expected one argument"),
+        (["-c", "everything"], "invalid choice"),
+        (["nonesuch=1"], "unknown override 'nonesuch'; there are: variant, "),
+        (["data.nonesuch=1"], "unknown override 'data.nonesuch'; "),
+        (["data.source.nonesuch=1"], "unknown override 'data.source.nonesuch'; there are: none"),
+        (["data=ties", "data.source.lettres=1"], "did you mean data.source.letters? there are: data.source.seed, "),
+        (["data=big_txt", "data.facts.wrods=1"], "did you mean data.facts.words? there are: data.facts.bytes, "),
+        (["variant.mpa=1"], "unknown override 'variant.mpa'; did you mean variant.part? there are: "),
+        (["threads=two"], "threads=two"),
+        (["threads=1.5"], "threads=1.5 must be a whole number, or all"),
+        (["plan=perhaps"], "plan=perhaps"),
+        (["limits.wall=soon"], "limits.wall=soon"),
+        (["threads=1,2"], "-m for a sweep"),
+        (["variant=null"], "unknown variant 'null'"),
+        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours say variants=mine:train"),
+        (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help all has all "),
+        (["data=book.txt"], "there is no data set 'book.txt'; for a file say data.path=book.txt"),
+        (["vocab_size=1.0001k"], "vocab_size=1.0001k must be a whole number; "),
+        (["vocab_size=few"], "vocab_size=few must be a whole number; "),
+        (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes"),
+        (["variant=[naive,heap]"], "variants=A,B"),
+        (["data=[owt,stdlib]"], "-m data=A,B"),
+        (["-m", "variant=glob(nonesuch*)"], "there is nothing to measure"),
+        (["~variant"], "nothing can be taken away"),
+        (["~seed"], "nothing can be taken away"),
+        (["variant.params={push: grown}"], "variant.params.NAME=VALUE"),
+        (["counting.params={a: 1}"], "counting.params.NAME=VALUE"),
+        (["variant.name=nonesuch"], "unknown variant 'nonesuch'"),
+        (["variants=3"], "variants=3 names none"),
+        (["variants=[]"], "variants=[] names none"),
+        (["variants=[[naive]]"], "names none"),
+        (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
+        (["variant._target_=null"], "variant._target_=null"),
+        (["results=null"], "results=null"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_sentence(arguments: list[str], told: str) -> None:
+    assert told in refusal_of(*arguments)
+
+
+def test_parsers_and_arguments_are_left_as_they_were() -> None:
+    before = sys.argv, argparse.ArgumentParser.error
+    refusal_of("-c")
+    composed("threads=2")
+    assert (sys.argv, argparse.ArgumentParser.error) == before
+
+
+# ---- the whole command
+
+
+@pytest.mark.slow
+def test_an_experiment_may_be_a_sweep_by_itself() -> None:
+    swept = cells("experiment=frontier")
+    assert {cell.tie_break for cell in swept} == {"huggingface", "raw_bytes"}
+    assert {cell.tie_break for cell in cells("experiment=frontier", "tie_break=huggingface")} == {"huggingface"}
+
+
+@pytest.mark.slow
+def test_an_ablation_switches_one_idea_off_at_a_time() -> None:
+    params = [dict(cell.variant.params) for cell in cells("experiment=flat_ablation")]
+    off = [[name for name, value in each.items() if value is False] for each in params]
+    assert off == [[], *([name] for name, value in params[0].items() if value is True)]
+
+
+def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["variant=naive", "--help"]) == 0
+    page = capsys.readouterr().out.splitlines()
+    assert len(page) <= 20
+    assert sum(line.startswith("  python -m harness ") for line in page) == 3
+    assert __main__.main(["--help", "all"]) == 0
+    everything = capsys.readouterr().out
+    assert everything.strip() == usage()
+    assert max(map(len, [*page, *everything.splitlines()])) <= 88
+    for group in ("data", "counting", "pattern", "experiment"):
+        assert all(name in everything for name in registry.cards(group))
+    for name in registry.variants():
+        assert name in everything or f"{name.partition('_')[0]}_... (" in everything
+
+
+@pytest.mark.parametrize("name", __main__.COMMANDS)
+def test_each_command_is_one_of_bpe_harness_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (CHECKOUT / "harness" / f"{name}.py").exists() or (CHECKOUT / "harness" / name / "__main__.py").exists()
+    with contextlib.suppress(SystemExit):
+        __main__.main([name, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: python -m harness.{name} ")
+
+
+def test_the_command_answers_with_a_sentence_and_a_number(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "harness", "variant=nonesuch"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY), "BPE_HARNESS_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert len(ran.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_plan_writes_nothing_where_it_runs(
+    book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert __main__.main(["-m", book, "plan=true", "threads=1,2"]) == 0
+    assert capsys.readouterr().out.count("hello") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["book.txt"]
+
+
+@pytest.mark.slow
+def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:
+    sweep = cells("-m", book, "variant=naive,heap,flat")
+    listed = cells(book, "variants=[naive,heap,flat]")
+    assert {each.key() for each in sweep} == {each.key() for each in listed}
+    assert len(cells(book, "variants=all")) == len(registry.variants())
+
+
+@pytest.mark.slow
+def test_a_glob_over_everything_is_all_there_is(book: str) -> None:
+    cython = cells("-m", book, "variant=glob(cython_*)")
+    assert {each.key() for each in cython} == {each.key() for each in cells(book, "variants=cython")}
+    everything = cells(book, "variants=all")
+    assert {each.key() for each in cells("-m", book, "variant=glob(*)")} == {each.key() for each in everything}
+
+
+# ---- trainers of other packages
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A trainer that another package announces by an entry point."""
+    theirs = importlib.metadata.EntryPoint("theirs", "their_package.bpe:train", registry.ENTRY_POINTS)
+    entry_points = importlib.metadata.entry_points
+
+    def with_theirs(**selection: str) -> Any:
+        return [theirs] if selection == {"group": registry.ENTRY_POINTS} else entry_points(**selection)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", with_theirs)
+    monkeypatch.setattr(ConfigStore.instance(), "repo", copy.deepcopy(ConfigStore.instance().repo))
+    registry.variants.cache_clear()
+    yield "theirs"
+    registry.variants.cache_clear()
+
+
+def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str) -> None:
+    assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
+    found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*])"])
+    assert found is not None
+    assert {each.config["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
+    assert announced in usage()
+    assert f"did you mean {announced}?" in refusal_of(f"variant={announced}x")
+    (cell,) = cells(book, f"variant={announced}", "variant.params.depth=3")
+    assert (cell.variant.name, cell.variant.target, dict(cell.variant.params)) == (
+        "theirs",
+        "their_package.bpe:train",
+        {"depth": 3},
+    )
+
+
+# ---- Python 3.14
+
+
+def examine_as_3_14_does(parser: argparse.ArgumentParser, action: argparse.Action) -> None:
+    """What argparse does with every help text from Python 3.14 on."""
+    if action.help:
+        formatter = parser._get_formatter()
+        try:
+            formatter._expand_help(action)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError("badly formed help string") from error
+
+
+def test_hydra_composes_where_argparse_examines_help_texts(monkeypatch: pytest.MonkeyPatch, book: str) -> None:
+    add = argparse.ArgumentParser.add_argument
+
+    def examining_add(parser: Any, *names: Any, **settings: Any) -> argparse.Action:
+        action = add(parser, *names, **settings)
+        if isinstance(parser, argparse.ArgumentParser):
+            parser._check_help(action)  # type: ignore[attr-defined]
+        return action
+
+    monkeypatch.setattr(argparse.ArgumentParser, "_check_help", examine_as_3_14_does, raising=False)
+    monkeypatch.setattr(argparse.ArgumentParser, "add_argument", examining_add)
+    with pytest.raises(ValueError, match="badly formed help string"):
+        get_args_parser()
+    with lenient_help():
+        get_args_parser()
+        with pytest.raises(ValueError, match="badly formed help string"):
+            argparse.ArgumentParser().add_argument("--wrong", help="100 % of it")
+    assert composed(book)["data"]["name"] == "file"
+    assert argparse.ArgumentParser._check_help is examine_as_3_14_does  # type: ignore[attr-defined]

@@ -1,0 +1,211 @@
+"""What limits.wall stops has its total estimated from runs on parts of its input, and never a time."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exploring import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import BRIEF, SUPPORT, cell_of, cells, reading_of, settings_for, unruly
+
+from harness.common import registry
+from harness.common.registry import VariantCard
+from harness.measure.process import Answer, Limits, measure
+from harness.records.file import Splitter
+from harness.runs import estimate
+from harness.runs.cells import TrainCell, train_job
+from harness.runs.estimate import Estimate, estimate_total, make_part, power_law, write_beginning
+from harness.runs.running import exit_code
+from harness.runs.schedule import Run
+from harness.worker import word_store
+from variants.contract import WordCounts
+
+pytestmark = pytest.mark.usefixtures("measured_once")
+
+MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
+
+
+@pytest.fixture(autouse=True)
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+
+
+def run_of(folder: Path, trained: Sequence[TrainCell], **settings: Any) -> Run:
+    run = Run(trained, settings_for(folder, **settings), folder / "jobs")
+    run.measure_all()
+    return run
+
+
+class Growing:
+    """A cell that takes a power of its input's size, without being run."""
+
+    def __init__(self, whole: int, seconds: float, power: float) -> None:
+        self.whole, self.seconds, self.power = whole, seconds, power
+        self.spent: list[float] = []
+        self.merges: list[int] = []
+
+    def __call__(self, part: Path, num_merges: int, seconds: float) -> Answer:
+        took = self.seconds * (part.stat().st_size / self.whole) ** self.power
+        self.spent.append(min(took, seconds))
+        self.merges.append(num_merges)
+        return {"status": "ok" if took < seconds else "timeout", "total": self.spent[-1], "merges_done": num_merges}
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, power: float) -> None:
+    text = tmp_path / "text"
+    text.write_text(MANY_WORDS)
+    growing = Growing(len(MANY_WORDS), 40.0, power)
+    found = estimate_total(text, 1000, 10.0, growing)
+    assert found is not None
+    assert sum(growing.spent) <= 10.0
+    assert growing.merges[:4] == [1, 3, 7, 15]  # of 1,000; a 1,024th would be none
+    assert found.exponent == pytest.approx(power, abs=0.05)
+    assert found.low < 40 < found.high
+
+
+def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text(MANY_WORDS)
+    failing: Answer = {"status": "error", "reason": "it raised"}
+    assert estimate_total(text, 1000, 10.0, lambda *_: failing) is None
+    exhausted: Answer = {"status": "ok", "total": 1.0, "merges_done": 0}
+    assert estimate_total(text, 1000, 10.0, lambda *_: exhausted) is None
+    assert power_law([(0.25, 1.0)]) is None
+    assert power_law([(0.25, 0.0), (0.5, 1.0)]) is None
+
+
+def test_an_interval_is_as_wide_as_what_was_seen_is_small() -> None:
+    near, far = (power_law([(share / 4, 1.0), (share / 2, 2.0), (share, 4.0)]) for share in (1 / 2, 1 / 64))
+    assert near is not None
+    assert far is not None
+    assert near.high / near.low < far.high / far.low
+    assert near.seconds == pytest.approx(8.0)
+    assert far.seconds == pytest.approx(256.0)
+
+
+def test_what_has_passed_already_is_the_least() -> None:
+    assert Estimate(5.0, 2.0, 8.0, 1.0).beyond(6.0) == Estimate(6.0, 6.0, 8.0, 1.0)
+
+
+# Parts.
+
+
+def test_a_part_of_words_is_their_first_bytes_with_their_counts(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    word_store.write(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"defgh", 3), (b"ij", 4)]))
+    assert dict(word_store.read(make_part(words, 2, tmp_path / "half"))[0]) == {b"a": 1, b"bc": 2, b"de": 3}
+    one_word = tmp_path / "one_word"
+    word_store.write(one_word, WordCounts.from_items([(b"abcdefgh", 7)]))
+    assert dict(word_store.read(make_part(one_word, 2, tmp_path / "its_half"))[0]) == {b"abcd": 7}
+
+
+@examples(60)
+@given(st.text("ab\u00e9\u8a9e\U0001f600\n", max_size=12), st.integers(0, 40))
+def test_a_beginning_ends_with_a_whole_character(text: str, size: int) -> None:
+    content = text.encode()
+    size = min(size, len(content))
+    with tempfile.TemporaryDirectory() as folder:
+        whole, part = Path(folder) / "whole", Path(folder) / "part"
+        whole.write_bytes(content)
+        write_beginning(whole, size, part)
+        written = part.read_bytes()
+    assert content.startswith(written)
+    assert size - 3 <= len(written) <= size
+    assert written.decode() == content[:size].decode(errors="ignore")
+
+
+def test_of_bytes_that_are_no_characters_hardly_any_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(b"\x80" * 100)
+    write_beginning(tmp_path / "whole", 50, tmp_path / "part")
+    assert (tmp_path / "part").read_bytes() == b"\x80" * 47
+
+
+# Runs.
+
+
+@pytest.mark.slow
+def test_a_trainer_that_is_stopped_is_extrapolated_and_its_merges_are_proved(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, MANY_WORDS)
+    seconds = 2000 * 0.02
+    slow = cell_of(reading, unruly("merges_slowly"), 2000, limits=Limits(wall_seconds=seconds / 8))
+    run = run_of(tmp_path, [slow, cell_of(reading, num_merges=2000)], repeat=2)
+    (record,) = [each for each in run.records() if each["variant"] == "merges_slowly"]  # and not once in each block
+    assert (record["status"], record["merges"], record["seconds"]["total"]) == ("extrapolated", None, None)
+    assert record["identity"]["kind"] == "identical"
+    told = record["extrapolated"]
+    assert told["merges_done"] == record["merges_done"] < 2000
+    assert told["low_seconds"] <= seconds * 1.2
+    assert told["high_seconds"] >= seconds
+    assert Splitter().lines(record)
+    assert exit_code(run.records(), []) == 0
+    assert exit_code([record], []) == 22
+
+
+def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=BRIEF)
+    (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
+    assert (record["status"], record["extrapolated"]) == ("timeout", None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tags"), [("reads_slowly", ()), ("reads_slowly_without_letting_go", ("from_file",))])
+def test_a_trainer_that_reads_the_file_is_run_on_beginnings_of_it(
+    tmp_path: Path, name: str, tags: tuple[str, ...]
+) -> None:
+    card = VariantCard(name, f"unruly:{name}", family=name, tags=tags)
+    reading = reading_of(tmp_path, MANY_WORDS)
+    seconds = reading.file.bytes / 4000
+    cell = cell_of(reading, card, num_merges=100, limits=Limits(wall_seconds=seconds / 2))
+    run = run_of(tmp_path, [cell, cell_of(reading, num_merges=100)], repeat=2)
+    (record,) = [each for each in run.records() if each["variant"] == name]
+    assert record["status"] == "extrapolated"
+    assert record["extrapolated"]["low_seconds"] <= seconds + 0.5
+    assert record["extrapolated"]["high_seconds"] >= seconds
+    assert Splitter().lines(record)
+
+
+LEAST_LIMIT = 0.02
+"""Seconds; what takes less is the start of a process."""
+STAGES = ("naive", "incremental", "fine_grained", "heap", "seg_status", "cpp_updater", "cpp_fine_grained")
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_measured_total_nine_times_in_ten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stages that do end, by their CPU time, as if limits.wall had stopped them at a half down to a 32nd of it."""
+    monkeypatch.setattr(estimate, "SECONDS_TO_START", 0.0)
+    numbers = itertools.count()
+    held = []
+    for stage, data in itertools.product(STAGES, ("stdlib data.bytes=250kB", "one_word data.source.bytes=20000")):
+        (cell,) = cells(f"variant={stage}", *f"data={data}".split(), f"vocab_size={1257 if 'stdlib' in data else 357}")
+        words = tmp_path / f"words{next(numbers)}"
+        counter = registry.resolve(cell.count.counter.target)
+        word_store.write(words, counter(cell.reading.corpus, **cell.count.counter.params))
+
+        def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
+            job = train_job(cell, cell.variant, num_merges, part, None)
+            return measure(job, tmp_path / f"job{next(numbers)}", Limits())
+
+        whole = run(words, cell.num_merges)["cpu_seconds"]
+        parts: dict[int, Answer] = {}
+
+        def run_part(part: Path, num_merges: int, seconds: float, known: dict[int, Answer] = parts) -> Answer:
+            answer = known.get(num_merges) or known.setdefault(num_merges, run(part, num_merges))
+            took = answer["cpu_seconds"]
+            return {**answer, "total": took, "status": answer["status"] if took < seconds else "timeout"}
+
+        for divisor in (2, 4, 8, 16, 32):
+            found = estimate_total(words, cell.num_merges, whole / divisor, run_part)
+            if found is not None and whole / divisor > LEAST_LIMIT:
+                found = found.beyond(whole / divisor)
+                held.append(found.low <= whole <= found.high)
+    assert len(held) > 30
+    assert sum(held) / len(held) >= 0.9, f"{sum(held)} of {len(held)}"

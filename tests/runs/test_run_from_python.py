@@ -1,0 +1,144 @@
+"""`from harness import run`: keywords beside strings, and a list of records that is a frame and a table as well."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured import measured
+
+from harness import run
+from harness.common.errors import Refusal
+from harness.results.run_records import Records
+from harness.runs.command_line import compose
+from harness.runs.keywords import overrides_of
+
+pytestmark = pytest.mark.usefixtures("measured_once")
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def composed(**settings: Any) -> dict[str, Any]:
+    (one,) = compose(overrides_of(settings)) or []
+    return one.config
+
+
+@pytest.mark.parametrize(
+    ("settings", "override"),
+    [
+        ({"variants": ["heap", "flat"]}, "variants=[heap,flat]"),
+        ({"data_path": Path("a b.txt")}, "data.path=a b.txt"),
+        ({"data.path": "x"}, "data.path=x"),
+        ({"vocab_size": 10_000}, "vocab_size=10000"),
+        ({"rerun": True}, "rerun=true"),
+        ({"save": None}, "save=null"),
+        ({"limits_memory": "2GB"}, "limits.memory=2GB"),
+        ({"variant_params_push": "grown"}, "variant.params.push=grown"),
+        ({"variant_target": "mine:train"}, "variant._target_=mine:train"),
+        ({"pattern_regex": "a|b"}, "pattern.regex=a|b"),
+        ({"special_tokens": ("<|a,b|>", "it's", "c")}, """special_tokens=['<|a,b|>',"it's",c]"""),
+        ({"special_tokens": []}, "special_tokens=[]"),
+        ({"experiment": "ladder"}, "experiment=ladder"),
+        ({"interpreter": "/a b/python"}, "interpreter='/a b/python'"),
+    ],
+)
+def test_a_keyword_is_an_override_with_an_underscore_for_each_dot(settings: dict[str, Any], override: str) -> None:
+    assert overrides_of(settings) == [override]
+
+
+def test_values_arrive_as_they_were_given() -> None:
+    special_tokens = ["<|a,b|>", "it's", 'say "x"', "[", "${HOME}", "ö"]
+    config = composed(special_tokens=special_tokens, data_path=["a, b.txt", "c.txt"], pattern_regex="'a'|(?:b,c)=[d]")
+    assert config["special_tokens"] == special_tokens
+    assert config["data"]["path"] == "['a, b.txt',c.txt]"
+    assert config["pattern"]["regex"] == "'a'|(?:b,c)=[d]"
+    config = composed(variants=["heap", "naive"], affinity=[0, 1], limits_wall=1.5, interpreter="/a b/it's", seed=-1)
+    assert (config["variants"], config["affinity"], config["seed"]) == (["heap", "naive"], [0, 1], -1)
+    assert (config["limits"]["wall"], config["interpreter"]) == (1.5, "/a b/it's")
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        ({"vocab_sise": 3}, "unknown setting 'vocab_sise'; did you mean vocab_size?"),
+        ({"limits_wal": 3}, "unknown setting 'limits_wal'; did you mean limits_wall?"),
+        ({"special_tokens": ["'\""]}, "holds quotes of both kinds"),
+        ({"tie_break": object()}, "give text, a number"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -> None:
+    with pytest.raises(Refusal, match=re.escape(answer)):
+        overrides_of(settings)
+
+
+def test_records_print_as_the_table_and_not_as_what_they_hold() -> None:
+    caption, _, table = str(Records([measured("heap", 1.5)])).partition("variant")
+    assert "stdlib: 1,000,000 bytes" in caption
+    assert "1.50 s" in table
+    assert "run_key" not in table
+    assert str(Records()) == "no records"
+
+
+def test_the_counters_records_stand_apart() -> None:
+    counter, trainer = measured("serial", 1.0, cell="count", variant=None), measured("heap", 1.0)
+    records = Records([counter, trainer])
+    assert isinstance(records, list)
+    assert (records, records.counters, records.everything) == ([trainer], [counter], [counter, trainer])
+
+
+def test_every_column_of_the_frame_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "records.md").read_text().partition("## As a data frame")[2]
+    documented = {
+        name for row in re.findall(r"^\|([^|]*)\|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    frame = Records([measured("heap", {"read": 1.0, "update": 2.0}, tallies={"own": 5})]).frame()
+    unsaid = {name for name in frame.columns if name not in documented and frame[name].dtype != "Int64"}
+    assert unsaid == set()
+    assert documented <= set(frame.columns)
+    assert frame["own"].tolist() == [5]
+
+
+def test_a_run_by_keywords_is_a_frame_and_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a text").write_text("the cat sat on the mat, the cat sat on the hat. " * 9)
+    records = run("variants=[heap,naive]", data_path="a text", vocab_size=264, repeat=2, special_tokens=[])
+    frame = records.frame()
+    assert len(frame) == len(records) == 4
+    assert sorted(zip(frame["variant"], frame["block"], strict=True)) == [
+        ("heap", 0),
+        ("heap", 1),
+        ("naive", 0),
+        ("naive", 1),
+    ]
+    phases = [
+        name
+        for name in frame.columns
+        if name.endswith("_seconds")
+        and name.split("_")[0] in ("read", "count", "convert", "init", "copy", "max", "update", "other")
+    ]
+    assert frame[phases].sum(axis=1).to_numpy() == pytest.approx(frame["total_seconds"].to_numpy())
+    shown = records._repr_html_()
+    assert shown.startswith("<style>")
+    assert "<body" not in shown
+    assert all(name in shown for name in ("heap", "naive", "update"))
+
+
+def test_a_tokenizer_that_lies_there_is_left_alone_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.txt").write_text("the cat sat on the mat. " * 9)
+    asked: dict[str, Any] = {"variants": ["heap", "naive"], "data_path": "book.txt", "vocab_size": 262, "save": "kept"}
+    run(**asked)
+    kept = {path: path.read_bytes() for path in (tmp_path / "kept").rglob("*.*") if path.is_file()}
+    stored = (tmp_path / "results" / "local" / "records.jsonl").read_bytes()
+    with pytest.raises(
+        Refusal, match=r"kept/heap has a tokenizer already .262 tokens of book\.txt by heap: .*overwrite=true"
+    ):
+        run(**asked)
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert (tmp_path / "results" / "local" / "records.jsonl").read_bytes() == stored
+    run(**{**asked, "vocab_size": 260, "overwrite": True})
+    assert kept[tmp_path / "kept" / "heap" / "vocab.json"] != (tmp_path / "kept" / "heap" / "vocab.json").read_bytes()

@@ -1,0 +1,32 @@
+"""Random pieces, and lists of merges to go on from."""
+
+from __future__ import annotations
+
+import random
+
+from variants import naive_extending
+from variants.contract import Merge, WordCounts
+
+
+def random_pieces(dice: random.Random) -> dict[bytes, int]:
+    """Some pieces over few letters; some are long runs, and some characters have three bytes."""
+    letters = dice.sample(["a", "b", " ", ":", "\n", "é", "法", "律"], dice.randint(1, 5))
+    pieces = {}
+    for _ in range(dice.randint(1, 25)):
+        piece = "".join(dice.choices(letters, k=dice.choice((3, 12, 12, 90))))
+        if dice.random() < 0.1:
+            piece += letters[0] * dice.randint(2, 120)
+        pieces[piece.encode()] = dice.choice((1, 1, 2, 3, 2**33))
+    return pieces
+
+
+def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Merge], str]:
+    """Merges learned from these pieces or others; under `met` some are missing, out of order or there twice."""
+    learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
+    inherited = naive_extending.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
+    if dice.random() < 0.5:
+        return inherited, "kept"
+    inherited = [merge for merge in inherited if dice.random() < 0.9]
+    if dice.random() < 0.3:
+        inherited = dice.sample(inherited, len(inherited)) + inherited[:2]
+    return inherited, "met"

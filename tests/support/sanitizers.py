@@ -1,0 +1,73 @@
+"""Drivers in C++, compiled with sanitizers and run over cases, and what they print read back as merges."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from variants.contract import Merge, Veto
+from variants.vetoes import limits_of
+
+HERE = Path(__file__).parent
+OF_FLAT = [
+    pytest.param(sanitizers, marks=pytest.mark.xdist_group(f"flat_driver.cpp, {sanitizers}"))
+    for sanitizers in ("address,undefined", "thread")
+]
+"""Sanitizers for flat_driver.cpp: it takes longer to compile than to run, and all its tests are for one program."""
+
+
+def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
+    """A case as the drivers read it: a line of numbers, the number of words first, then a line for each word."""
+    lines = [
+        " ".join(map(str, [len(table), *numbers])),
+        *(f"{weight} {word.hex()}" for word, weight in table.items()),
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def veto_numbers(veto: Veto | None) -> list[object]:
+    """The rules of a veto as the drivers read them."""
+    limits = limits_of(veto)
+    tokens = [part for token in limits.protected for part in (1, token.hex())]
+    return [*map(int, limits[:4]), len(limits.protected), *tokens]
+
+
+@functools.cache
+def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
+    """Compile tests/support/`driver` and return the program; skips the test where this machine cannot.
+
+    It is compiled once in a folder: that of the fixture `programs` is the same for all tests of a process.
+    """
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler; set CXX or install g++")
+    program = folder / f"{Path(driver).stem}-{sanitizers}"
+    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g1", "-pthread", *flags]
+    source = [str(HERE / driver), f"-I{HERE.parents[1] / 'variants' / 'native'}", "-o", str(program)]
+    built = subprocess.run([compiler, *options, *source], capture_output=True, text=True)
+    if "cannot find" in built.stderr:
+        pytest.skip(f"this compiler has no library for -fsanitize={sanitizers}")
+    assert built.returncode == 0, built.stderr
+    return program
+
+
+def printed_merges(program: Path, *arguments: str | Path, first_byte: int = 0) -> list[list[Merge]]:
+    """Run a driver, see that no sanitizer says anything, and read a line of token ids for each case."""
+    ended = subprocess.run([program, *arguments], capture_output=True, text=True)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    answers = []
+    for line in ended.stdout.splitlines():
+        numbers = list(map(int, line.split()))
+        tokens = [b""] * first_byte + [bytes((byte,)) for byte in range(256)]
+        merges = []
+        for left, right in zip(numbers[::2], numbers[1::2], strict=True):
+            merges.append((tokens[left], tokens[right]))
+            tokens.append(tokens[left] + tokens[right])
+        answers.append(merges)
+    return answers

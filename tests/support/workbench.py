@@ -1,0 +1,173 @@
+"""What tests of the measuring half build their cases from: a corpus, a cell of it, settings, a look at processes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.common.registry import CounterCard, VariantCard
+from harness.corpora import CorpusFile
+from harness.measure.process import Limits, OnProgress, Supervision
+from harness.runs import running
+from harness.runs.cells import CountCell, Reading, TrainCell, cells_of
+from harness.runs.command_line import compose
+from harness.runs.schedule import Run
+from harness.runs.settings import Preset, Settings
+from variants.contract import Corpus
+
+SUPPORT = Path(__file__).resolve().parent
+CHECKOUT = SUPPORT.parents[1]
+TEXT = "the cat sat on the mat. the cat sat on the hat. low lower lowest newest widest\n" * 3
+SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
+HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
+QUICK = Preset("quick")
+NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
+SECONDS_TO_BE_GONE = 60.0
+BRIEF = Limits(wall_seconds=0.3)
+
+
+def cells(*arguments: str) -> list[TrainCell]:
+    """The cells that `python -m harness` would measure with these arguments."""
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
+
+
+def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:
+    """The cases of a test: the first of them run always, the others with the slow tests.
+
+    `of_one` says that a case is the value of one parameter, even if it is a tuple.
+    """
+    marked = []
+    for number, case in enumerate(cases):
+        values = (case,) if of_one or not isinstance(case, tuple) else case
+        marked.append(pytest.param(*values, marks=pytest.mark.slow if number >= fast else ()))
+    return marked
+
+
+def unruly(name: str, family: str = "") -> VariantCard:
+    """A trainer of unruly.py, by default of a family of its own."""
+    return VariantCard(name, f"unruly:{name}", family=family or name)
+
+
+def unruly_counter(name: str) -> CounterCard:
+    return CounterCard(name, f"unruly:{name}")
+
+
+def reading_of(folder: Path, text: str | bytes = TEXT, name: str = "text.txt") -> Reading:
+    content = text if isinstance(text, bytes) else text.encode()
+    path = folder / name
+    path.write_bytes(content)
+    file = CorpusFile(name, path, len(content), hashlib.sha256(content).hexdigest())
+    return Reading(file, "gpt2", Corpus(str(path)))
+
+
+def cell_of(
+    reading: Reading,
+    variant: VariantCard = HEAP,
+    num_merges: int = 10,
+    counter: CounterCard = SERIAL,
+    *,
+    limits: Limits | None = None,
+    threads: int = 1,
+    tie_break: str = "greatest_bytes",
+    min_count: int = 1,
+) -> TrainCell:
+    count = CountCell(reading, counter, threads, limits or Limits())
+    return TrainCell(variant, count, False, 257 + num_merges, tie_break, min_count)
+
+
+def settings_for(folder: Path, **others: Any) -> Settings:
+    known = {
+        "results": folder / "results",
+        "save": None,
+        "repeat": 1,
+        "seed": 0,
+        "plan_only": False,
+        "measure": QUICK,
+    }
+    return Settings(**{**known, **others})
+
+
+@contextlib.contextmanager
+def measuring(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
+    """One task, measured and proved as a command does it, and recorded."""
+    with running.recording(running.Plan(list(cells), settings)) as log:
+        run = Run(cells, settings, folder, log)
+        run.measure_all()
+        yield run
+        log.finish()
+
+
+class LimitsInWaiting:
+    """Limits of which that on time holds from when something was seen: a slow machine gets as far as a fast one."""
+
+    def __init__(self, limits: Limits, until: Callable[[int], bool]) -> None:
+        self.limits = limits
+        self.until = until
+        self.merges = 0
+        self.memory_bytes = limits.memory_bytes
+
+    @property
+    def wall_seconds(self) -> float | None:
+        return self.limits.wall_seconds if self.until(self.merges) else None
+
+
+def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
+    """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
+    attend = Supervision.attend
+
+    def patiently(supervision: Supervision, limits: Limits, on_progress: OnProgress) -> None:
+        waiting: Any = LimitsInWaiting(limits, until)
+
+        def seen(done: int) -> None:
+            waiting.merges = done
+            on_progress(done)
+
+        attend(supervision, waiting, seen)
+
+    monkeypatch.setattr(Supervision, "attend", patiently)
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    """Return as soon as it is true; fail if it does not come true in good time."""
+    until = time.monotonic() + SECONDS_TO_BE_GONE
+    while not true():
+        if time.monotonic() > until:
+            pytest.fail(f"waited {SECONDS_TO_BE_GONE:g} s for: {what}")
+        time.sleep(0.02)
+
+
+def heed_signals() -> None:
+    """For a process that is to be interrupted: in the background or under nohup, what is ignored there is inherited."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != b"Z"
+
+
+def processes_that_mention(text: str) -> list[int]:
+    """The running processes that have `text` in their environment: a folder that only one test uses, for instance."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in environment and is_running(int(entry.name)):
+                found.append(int(entry.name))
+    return found

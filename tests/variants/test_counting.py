@@ -1,0 +1,430 @@
+"""The word counters where the conformance suite does not reach: streaming, cutting, processes that fail, tallies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from exploring import examples
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter
+from variants.counting import pretokenize, processes
+from variants.counting.native import native
+from variants.counting.pretokenize import serial, split_documents
+
+REPOSITORY = Path(__file__).parents[2]
+SPECIALS: list[tuple[str, ...]] = [
+    (),
+    ("<|e|>",),
+    ("<|e|>", "<|e|>x", "x<|e|>"),
+    ("aa",),
+    ("ab", "bc"),
+    ("aba", "bab", "<e>"),
+    ("\ufffd",),
+    ("\ufffd<", "<e>", "a\ufffd"),
+    ("é", "\n\n", " "),
+    ("<e>", "\ufffd", "b\ufffd\ufffd"),
+]
+PIECES = [
+    *(b"a", b"b", b"c", b"x", b" ", b"  ", b"\n", b"\r\n", b"'ll", b"12", b"<", b"<|e|>", b"<|e", b"|>", b"<e>", b"e>"),
+    *("é".encode(), "一".encode(), "😀".encode(), "\ufffd".encode(), "\u3000".encode(), "\u0301".encode()),
+]
+BROKEN = [
+    b"\xff",
+    b"\xe4\xb8",
+    b"\xf0\x9f\x98",
+    b"\xed\xa0\x80",
+    b"\xc0\x80",
+    b"\x80",
+    b"\xef\xbf",
+    b"\xf4\x90\x80\x80",
+]
+
+any_files = st.lists(st.sampled_from(PIECES + BROKEN), max_size=40).map(b"".join)
+one_call = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def file_of(folder: Path, content: bytes) -> str:
+    path = folder / "corpus.txt"
+    path.write_bytes(content)
+    return str(path)
+
+
+def special_expression(special_tokens: tuple[str, ...]) -> str:
+    return "|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True)))
+
+
+def words_by_definition(content: bytes, special_tokens: tuple[str, ...], errors: str) -> list[tuple[bytes, int]]:
+    """Semantics 1 to 4 on the whole text at once; the words in the order in which they first occur."""
+    text = content.decode("utf-8", errors)
+    documents = regex.split(special_expression(special_tokens), text) if special_tokens else [text]
+    words = Counter(match.group().encode() for part in documents for match in regex.finditer(GPT2_PATTERN, part))
+    return list(words.items())
+
+
+def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, int]], int]:
+    """What `processes` does with the ranges it cuts, in this process: words in order, and documents."""
+    size = Path(corpus.path).stat().st_size
+    ranges = processes.cut(corpus, size, number) or [(0, size)]
+    assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
+    assert (ranges[0][0], ranges[-1][1]) == (0, size)
+    processes.share([0] * (len(ranges) + 1))
+    summed: dict[bytes, int] = {}
+    documents = 0
+    for place, (start, stop) in enumerate(ranges):
+        documents += processes.add_table(summed, processes.count_range(corpus, place, start, stop))
+    return list(summed.items()), documents
+
+
+# ---- streaming
+
+
+@given(any_files, st.sampled_from(SPECIALS), st.lists(st.integers(0, 80), max_size=8))
+@one_call
+def test_documents_do_not_depend_on_where_the_chunks_end(
+    content: bytes, special_tokens: tuple[str, ...], cuts: list[int]
+) -> None:
+    bounds = [0, *sorted(min(place, len(content)) for place in cuts), len(content)]
+    chunks = [content[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    whole = [
+        (part.encode("utf-8", "surrogateescape"), content_offset)
+        for part, content_offset in documents_with_offsets(content, special_tokens)
+    ]
+    # An empty chunk would say that no more will come; a file never gives one before its end.
+    assert list(split_documents([chunk for chunk in chunks if chunk], special_tokens)) == whole
+
+
+def documents_with_offsets(content: bytes, special_tokens: tuple[str, ...]) -> list[tuple[str, int]]:
+    text = content.decode("utf-8", "surrogateescape")
+    found = []
+    start = 0
+    ends = [(match.start(), match.end()) for match in regex.finditer(special_expression(special_tokens), text)]
+    for begin, end in [*(ends if special_tokens else []), (len(text), len(text))]:
+        if begin > start:
+            found.append((text[start:begin], len(text[:start].encode("utf-8", "surrogateescape"))))
+        start = end
+    return found
+
+
+@given(any_files, st.sampled_from(SPECIALS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
+@one_call
+def test_serial_is_the_definition_at_any_chunk_size(
+    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int, errors: str
+) -> None:
+    corpus = Corpus(file_of(tmp_path, content), special_tokens, errors=errors)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
+        try:
+            want = words_by_definition(content, special_tokens, errors)
+        except UnicodeDecodeError as error:
+            with pytest.raises(InvalidText) as raised:
+                serial(corpus)
+            assert raised.value.offset == error.start  # noqa: PT017
+        else:
+            assert list(serial(corpus).items()) == want
+
+
+def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretokenize, "CHUNK_BYTES", 1 << 14)
+    largest = b"some words " * 2000
+    document = largest + b"<|endoftext|>"
+    serial(Corpus(file_of(tmp_path, document)))  # so that what is made on first use is not taken for the counter's
+    corpus = Corpus(file_of(tmp_path, document * 30))
+    tracemalloc.start()
+    word_counts = serial(corpus)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert word_counts[b" words"] == 60_000
+    # The buffer, the document cut out of it, its text and a chunk; the file is thirty documents.
+    assert peak < 8 * len(largest)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"(\w)(\w*)|(\s)", [(b"ab", 2), (b" ", 2), (b"c", 1)]),
+        (r"\w*", [(b"ab", 2), (b"c", 1)]),
+        (r"(?=a)|c", [(b"c", 1)]),
+        (r"\w+", [(b"ab", 2), (b"c", 1)]),
+        (r"a\Kb", [(b"b", 2)]),
+        (r"(?r)\w", [(b"c", 1), (b"b", 2), (b"a", 2)]),
+        (r"^", []),
+        (None, [(b"ab ab c", 1)]),
+    ],
+)
+def test_whole_matches_that_are_not_empty_are_the_words(
+    tmp_path: Path, pattern: str | None, words: list[tuple[bytes, int]]
+) -> None:
+    corpus = Corpus(file_of(tmp_path, b"ab ab c"), (), pattern, partial=True)
+    assert list(serial(corpus).items()) == words
+
+
+@pytest.mark.parametrize("content", [b"ab cd<|e|>ab<|e|>", b"<|e|> \n <|e|>a", b"", b"<|e|>", b"a\xff<|e|>b\xe4\xb8"])
+def test_tallies_are_of_the_file_as_it_lies_there(tmp_path: Path, content: bytes) -> None:
+    meter = Meter()
+    serial(Corpus(file_of(tmp_path, content), ("<|e|>",), errors="replace"), meter)
+    assert meter.tallies["bytes_scanned"] == len(content)
+    assert meter.tallies["documents"] == sum(bool(part.strip()) for part in content.split(b"<|e|>"))
+
+
+# ---- patterns that leave text out
+
+
+@given(
+    any_files, st.sampled_from(SPECIALS), st.sampled_from([r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"])
+)
+@one_call
+def test_the_first_text_that_a_pattern_leaves_out_is_named(
+    tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str
+) -> None:
+    text = content.decode(errors="replace")
+    path = file_of(tmp_path, text.encode())
+    expected = first_left_out(text, special_tokens, pattern)
+    for count in (serial, native):
+        if expected is None:
+            assert count(Corpus(path, special_tokens, pattern)) == count(
+                Corpus(path, special_tokens, pattern, partial=True)
+            )
+            continue
+        with pytest.raises(LeftOut) as raised:
+            count(Corpus(path, special_tokens, pattern))
+        assert (raised.value.offset, raised.value.text) == expected
+        words = [word.decode() for word in count(Corpus(path, special_tokens, pattern, partial=True))]
+        assert all(regex.search(pattern, word) for word in words)
+
+
+def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> tuple[int, str] | None:
+    """By definition: the first character between two special tokens that no match covers, and what follows it."""
+    for document, offset in documents_with_offsets(text.encode(), special_tokens):
+        covered = {place for match in regex.finditer(pattern, document) for place in range(*match.span())}
+        missing = [place for place in range(len(document)) if place not in covered]
+        if missing:
+            stop = next(place for place in range(missing[0], len(document) + 1) if place not in missing)
+            return offset + len(document[: missing[0]].encode()), document[missing[0] : min(stop, missing[0] + 40)]
+    return None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path, threads: int) -> None:
+    content = b"ab cd <|e|>" * 2000 + "é!<|e|>".encode() + b"ab cd!<|e|>" * 2000
+    corpus = Corpus(file_of(tmp_path, content), ("<|e|>",), r"[\w ]+")
+    with pytest.raises(LeftOut, match=r"leaves out text, first '!' at byte 22002; .* pattern\.partial=true"):
+        processes.processes(corpus, threads=threads, smallest_range=1)
+
+
+def test_a_pattern_that_matches_nothing_is_noticed_before_all_is_counted(tmp_path: Path) -> None:
+    corpus = Corpus(file_of(tmp_path, b"ab " * 100_000), (), "Q+")
+    meter = Meter()
+    with pytest.raises(LeftOut, match="first 'ab ab ab"):
+        serial(corpus, meter)
+    assert meter.done == 0
+
+
+# ---- cutting
+
+
+@given(
+    any_files,
+    st.sampled_from(SPECIALS),
+    st.integers(2, 9),
+    st.integers(1, 9),
+    st.sampled_from(["strict", "replace"]),
+    st.sampled_from([GPT2_PATTERN, None]),
+)
+@examples(500, parent=one_call)
+def test_ranges_have_the_words_of_the_whole_file(
+    tmp_path: Path,
+    content: bytes,
+    special_tokens: tuple[str, ...],
+    number: int,
+    chunk_bytes: int,
+    errors: str,
+    pattern: str | None,
+) -> None:
+    corpus = Corpus(file_of(tmp_path, content), special_tokens, pattern, errors)
+    meter = Meter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
+        patch.setattr(processes, "CHUNK_BYTES", chunk_bytes)
+        patch.setattr(processes, "_scanned", None)
+        try:
+            want = list(serial(corpus, meter).items()), meter.tallies["documents"]
+        except InvalidText as error:
+            with pytest.raises(InvalidText) as raised:
+                counted_by_ranges(corpus, number)
+            assert raised.value.offset == error.offset  # noqa: PT017
+        else:
+            assert counted_by_ranges(corpus, number) == want
+
+
+def test_overlapping_special_tokens_are_no_place_to_cut(tmp_path: Path) -> None:
+    path = file_of(tmp_path, b"qabcq" * 20)
+    assert processes.cut(Corpus(path, ("ab", "bc")), 100, 4) == []
+    assert len(processes.cut(Corpus(path, ("ab", "cq")), 100, 4)) == 4
+
+
+def test_looking_for_cuts_reads_no_byte_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    find = processes.find
+
+    def counting_find(special: Any, file: Any, position: int, overlap: int) -> int | None:
+        looked.append(position)
+        return find(special, file, position, overlap)
+
+    monkeypatch.setattr(processes, "find", counting_find)
+    assert processes.cut(Corpus(file_of(tmp_path, b"x" * 1000), ("<|e|>",)), 1000, 8) == [(0, 1000)]
+    assert looked == [125]
+    looked.clear()
+    corpus = Corpus(file_of(tmp_path, b"x" * 800 + b"<|e|>" + b"x" * 195), ("<|e|>",))
+    assert processes.cut(corpus, 1000, 8) == [(0, 800), (800, 1000)]
+    assert looked == [125, 875]
+
+
+# ---- processes
+
+CONTENT = "".join(f"word{number % 7} 一{number}\r\n <|e|>" for number in range(40)).encode() + b"tail"
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_processes_count_the_same_words_in_the_same_order(tmp_path: Path, threads: int) -> None:
+    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
+    want_meter, meter = Meter(), Meter()
+    want = serial(corpus, want_meter)
+    got = processes.processes(corpus, meter, threads=threads, smallest_range=1)
+    assert list(got.items()) == list(want.items())
+    assert meter.tallies == want_meter.tallies
+    assert meter.done <= len(CONTENT)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_of_several_bad_places_the_first_is_named(tmp_path: Path, threads: int) -> None:
+    content = CONTENT + b"<|e|>ok \xe4\xb8<|e|>" + CONTENT * 3 + b"<|e|>\xff"
+    corpus = Corpus(file_of(tmp_path, content), ("<|e|>",))
+    with pytest.raises(InvalidText) as raised:
+        processes.processes(corpus, threads=threads, smallest_range=1)
+    assert raised.value.offset == len(CONTENT) + 8
+    assert str(raised.value).startswith(f"{corpus.path}: invalid UTF-8 at byte {len(CONTENT) + 8};")
+
+
+def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(processes, "ProcessPoolExecutor")
+    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
+    assert processes.processes(corpus, threads=16) == serial(corpus)
+    for threads, smallest_range in ((0, 1), (1, 0), (2, -1)):
+        with pytest.raises(ValueError, match="is a number of 1 or more"):
+            processes.processes(corpus, threads=threads, smallest_range=smallest_range)
+
+
+def test_a_pool_that_breaks_before_it_has_all_ranges_is_a_dead_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Future[Any]:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
+    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
+    with pytest.raises(ChildProcessError, match=f"bytes 0 to {len(CONTENT)} were not counted"):
+        processes.processes(corpus, threads=2, smallest_range=1)
+
+
+def test_a_time_out_of_the_file_system_is_passed_on() -> None:
+    future: Future[processes.Table] = Future()
+    future.set_exception(TimeoutError("the file server does not answer"))
+    with pytest.raises(TimeoutError, match="file server"):
+        processes.result_of(future, [0, 0], Meter())
+
+
+# The pattern takes for ever on the long run of letters, so a process is certainly at work when it is killed.
+COUNT_FOR_EVER = r"""
+import sys
+from variants.contract import Corpus
+from variants.counting.processes import processes
+
+if __name__ == "__main__":
+    try:
+        processes(Corpus(sys.argv[1], ("<|e|>",), r"(?:\w|\w\w)+[cd]", partial=True), threads=2, smallest_range=1)
+    except ChildProcessError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds the processes in /proc")
+def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path) -> None:
+    content = b"ab " * 40 + b"<|e|>" + b"a" * 60 + b"!<|e|>" + b"a" * 60 + b"!"
+    script = tmp_path / "count.py"
+    script.write_text(COUNT_FOR_EVER)
+    counting = subprocess.Popen(
+        [sys.executable, str(script), file_of(tmp_path, content)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        workers = children_at_work(counting)
+        os.kill(workers[0], signal.SIGKILL)
+        output, noise = counting.communicate(timeout=60)
+    finally:
+        counting.kill()
+    assert counting.returncode == 0
+    assert f"a counting process died, bytes 120 to {len(content)} were not counted" in output.decode()
+    assert noise == b""
+    assert not [worker for worker in workers if is_running(worker)]
+
+
+def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text(COUNT_FOR_EVER.replace('if __name__ == "__main__":', "if True:"))
+    counting = [sys.executable, str(script), file_of(tmp_path, CONTENT)]
+    done = subprocess.run(counting, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"RuntimeError: counting in processes starts {script} again in each of them; put what it does under "
+        'if __name__ == "__main__":'
+    )
+
+
+def children_at_work(parent: subprocess.Popen[bytes]) -> list[int]:
+    """The counting processes, once both have used some time: the first range is then done, and they are in the rest."""
+    while parent.poll() is None:
+        listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        workers = [int(child) for child in listed if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        if len(workers) == 2 and all(2 * cpu_ticks(worker) >= os.sysconf("SC_CLK_TCK") for worker in workers):
+            return workers
+        time.sleep(0.05)
+    raise AssertionError(parent.communicate())
+
+
+def cpu_ticks(worker: int) -> int:
+    return int(Path(f"/proc/{worker}/stat").read_bytes().rpartition(b")")[2].split()[11])
+
+
+def is_running(worker: int) -> bool:
+    try:
+        return Path(f"/proc/{worker}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_raw_bytes_are_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(b"a\xff<|e|>\xfe\xfe" * 3)
+    corpus = Corpus(str(path), ("<|e|>",), None, "replace")
+    expected = {b"a\xff": 1, b"\xfe\xfea\xff": 2, b"\xfe\xfe": 1}
+    assert dict(serial(corpus)) == expected
+    assert dict(processes.processes(corpus, threads=3, smallest_range=1)) == expected
+    assert dict(native(corpus)) == expected

@@ -1,0 +1,279 @@
+"""A program in any language as a trainer: the page's own examples, and every way in which a program can fail."""
+
+from __future__ import annotations
+
+import functools
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from workbench import cell_of, limits_wait, processes_that_mention, reading_of, settings_for, wait_until
+
+from harness import run
+from harness.common.registry import VariantCard
+from harness.conformance import check_trainer
+from harness.measure.process import Limits
+from harness.measure.source_digest import source_sha256
+from harness.runs.command_line import compose
+from harness.runs.schedule import Run
+from variants import naive
+from variants.contract import Meter, TieBreak, Unavailable, WordCounts
+from variants.executable import Lines, read_merges, train, write_words
+
+pytestmark = pytest.mark.usefixtures("measured_once")
+
+EXAMPLES = Path(__file__).parents[1] / "fixtures" / "example_programs"
+WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"\x00\xff", 3)])
+GREATEST = [TieBreak.GREATEST_BYTES]
+# Numbers in awk have 53 bits.
+BEYOND_AWK = {"check_worked_example[past_2_to_53]", "check_worked_example[near_2_to_63]"}
+
+
+def program(folder: Path, source: str, name: str = "program") -> str:
+    """A program of this text, made to be run."""
+    path = folder / name
+    path.write_text(source)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def python(folder: Path, source: str) -> str:
+    """A program in Python of which `source` has the words in `words`, writes to `merges`, and is asked for `number`."""
+    head = f"#!{sys.executable}\nimport sys\nwords, merges, number = open(sys.argv[1]), sys.argv[2], int(sys.argv[3])\n"
+    return program(folder, head + source)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> str:
+    return program(tmp_path, (EXAMPLES / "train.sh").read_text(), "train.sh")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("compiled")
+    command = ["g++", "-O2", "-std=c++17", "-o", "train", str(EXAMPLES / "train.cpp")]
+    subprocess.run([*command, "-Wall", "-Wextra", "-Werror"], cwd=folder, check=True)
+    return str(folder / "train")
+
+
+# The examples
+
+
+def test_the_example_shell_program_gives_the_definition_s_merges(shell: str) -> None:
+    assert train(WORDS, 3, command=shell) == naive.train(WORDS, 3)
+    assert train(WORDS, 99, command=f"{shell} {{words}} {{merges}} {{num_merges}}") == naive.train(WORDS, 99)
+    assert train(WordCounts.from_items([]), 5, command=shell) == []
+
+
+@pytest.mark.slow
+def test_the_example_shell_program_conforms_up_to_the_numbers_of_awk(shell: str) -> None:
+    outcomes = check_trainer(train, "collect", parameters={"command": shell}, tie_breaks=GREATEST)
+    assert {outcome.check for outcome in outcomes if outcome.status == "failed"} <= BEYOND_AWK
+
+
+@pytest.mark.slow
+def test_the_example_program_in_cpp_conforms(compiled: str) -> None:
+    check_trainer(train, parameters={"command": compiled}, tie_breaks=GREATEST)
+
+
+def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path: Path) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("the cat sat on the mat. the cat sat on the hat.\n")
+    overrides = ["variants=[heap,executable]", f"variant.params.command={shell}", f"data.path={book}"]
+    records = run(*overrides, "vocab_size=270", f"results={tmp_path}", "concurrent=true")
+    heap, executable = records
+    assert (executable["variant"], executable["status"]) == ("executable", "ok")
+    assert executable["merges_sha256"] == heap["merges_sha256"]
+    assert executable["identity"]["kind"] == "identical"
+    assert executable["seconds"]["convert"] > 0
+    assert executable["seconds"]["max"] is None
+    assert executable["seconds"]["other"] > 0
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith("executable-")]
+
+
+# The two files
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=some.dictionaries(some.binary(min_size=1, max_size=9), some.integers(1, 2**40), max_size=5))
+def test_words_are_written_as_a_table_of_words_is_read(tmp_path: Path, words: dict[bytes, int]) -> None:
+    from harness.corpora.word_tables import from_text
+
+    write_words(tmp_path / "words", WordCounts.from_items(words.items()))
+    read = {}
+    for block in from_text(tmp_path / "words"):
+        ends = block.lengths.cumsum().tolist()
+        for end, length, count in zip(ends, block.lengths.tolist(), block.counts.tolist(), strict=True):
+            read[bytes(block.data[end - length : end])] = count
+    assert read == words
+
+
+@pytest.mark.parametrize("content", [b"61 62\n6162 63\n", b"61 62\n6162 63", b"61 62\r\n6162 63\r\n"])
+def test_merges_are_read_with_and_without_the_last_line_s_end(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "merges").write_bytes(content)
+    assert read_merges(tmp_path / "merges", whole=True) == [(b"a", b"b"), (b"ab", b"c")]
+    assert len(read_merges(tmp_path / "merges", whole=False)) == content.count(b"\n")
+
+
+def test_lines_of_a_file_that_grows_are_counted(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "merges")
+    assert lines.count() == 0
+    with (tmp_path / "merges").open("w", buffering=1) as file:
+        for number in range(1, 4):
+            file.write("61 62\n")
+            assert lines.count() == number
+        file.write("61")
+        file.flush()
+        assert lines.count() == 3
+
+
+# Commands
+
+
+def test_every_place_is_filled(tmp_path: Path) -> None:
+    source = "open(merges, 'w').write(''.join(f'{word.encode().hex()} 61\\n' for word in sys.argv[3:]))"
+    places = "{words} {merges} {num_merges} {tie_break} {min_count} {threads} 'a b'"
+    command = f"{python(tmp_path, source)} {places}"
+    learned = train(WORDS, 7, tie_break=TieBreak.RAW_BYTES, min_count=2, threads=3, command=command)
+    assert [left for left, _ in learned] == [b"7", b"raw_bytes", b"2", b"3", b"a b"]
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "told"),
+    [
+        ("", Unavailable, r"say variant.params.command='./train \{words\} \{merges\} \{num_merges\}'"),
+        (
+            "./no_such_program",
+            ValueError,
+            r"cannot start ./no_such_program \(No such file or directory\); a program in",
+        ),
+        ("./train '{words}", ValueError, "cannot be read: No closing quotation"),
+        ("./train {word} {merges}", ValueError, r"has a place for \{word\}; there are: words, merges, num_merges, tie"),
+        ("./train {words}", ValueError, r"has no place for \{merges\}; use all of them, or none"),
+    ],
+)
+def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        train(WORDS, 3, command=command)
+
+
+@pytest.mark.parametrize("asked", [{"tie_break": TieBreak.RAW_BYTES}, {"min_count": 2}])
+def test_what_a_command_has_no_place_for_is_not_run_with_something_else(asked: dict[str, Any]) -> None:
+    (name,) = asked
+    with pytest.raises(Unavailable, match=rf"takes no {{{name}}}, so it runs with the default only"):
+        train(WORDS, 3, command="./train", **asked)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "variant.params.command=./t {words} {merges} {num_merges}",
+        "variant.params.command='./t {words} {merges} {num_merges}'",
+        "++variant.params.command='./t {words} {merges} {num_merges}'",
+    ],
+)
+def test_places_in_braces_come_through_hydra(said: str) -> None:
+    (composed,) = compose(["variant=executable", said]) or []
+    assert composed.config["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
+
+
+def test_several_commands_are_a_sweep() -> None:
+    composed = compose(["-m", "variant=executable", "variant.params.command=./a,./b --fast"]) or []
+    assert [each.config["variant"]["params"]["command"] for each in composed] == ["./a", "./b --fast"]
+
+
+# Programs that fail
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("sys.exit(3)", "ended with exit status 3; "),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
+        ("pass", "ended well and wrote no merges; it is to write them to the file {merges}"),
+        (
+            "open(merges, 'w').write('61 62\\nlow er\\n')",
+            "line 2 of its merges is not two tokens in hexadecimal digits: 'l",
+        ),
+        ("open(merges, 'w').write('61 62 63\\n')", "line 1 of its merges is not two tokens in hexadecimal digits"),
+        ("open(merges, 'w').write('61 6\\n')", "line 1 of its merges is not two tokens in hexadecimal digits"),
+        (
+            "open(merges, 'wb').write(b'\\xff\\x00' * 99)",
+            "line 1 of its merges is not two tokens in hexadecimal digits",
+        ),
+        ("open(merges, 'w').write('61 62\\n\\n')", "line 2 of its merges is not two tokens in hexadecimal digits: ''"),
+    ],
+)
+def test_a_program_that_fails_is_an_error_that_says_how(tmp_path: Path, source: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        train(WORDS, 3, command=python(tmp_path, source))
+
+
+def test_a_failure_is_a_row_with_its_reason_and_what_was_printed(tmp_path: Path) -> None:
+    trained = trained_by(tmp_path, python(tmp_path, "print('no room', file=sys.stderr); sys.exit(3)"))
+    assert trained.answer["status"] == "error"
+    assert "ended with exit status 3" in trained.answer["reason"]
+    assert "no room" in trained.answer["stderr_tail"]
+
+
+def test_wrong_merges_are_a_mismatch(tmp_path: Path) -> None:
+    trained = trained_by(tmp_path, python(tmp_path, "open(merges, 'w').write('74 68\\n6c 6f\\n')"))
+    assert trained.identity.kind == "wrong"
+
+
+def test_a_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"""
+import subprocess, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)", "{tmp_path}"])
+with open(merges, "w") as file:
+    file.write("74 68\\n")
+time.sleep(3600)
+"""
+    limits_wait(monkeypatch, lambda merges: merges >= 1)
+    trained = trained_by(tmp_path, python(tmp_path, source), limits=Limits(wall_seconds=0.1))
+    assert trained.answer["status"] in ("timeout", "extrapolated")
+    assert trained.answer["merges_done"] == 1
+    wait_until(lambda: not processes_that_mention(str(tmp_path / "job")), "the program's own child to be gone")
+    assert not list((tmp_path / "job").rglob("executable-*"))
+
+
+def test_a_meter_that_says_stop_is_heard(tmp_path: Path) -> None:
+    class Stopping(Meter):
+        def progress(self, done: int) -> bool:
+            super().progress(done)
+            return done < 1
+
+    source = "import time\nwith open(merges, 'w') as file:\n    file.write('74 68\\n74')\ntime.sleep(3600)"
+    assert train(WORDS, 3, Stopping(), command=python(tmp_path, source)) == [(b"t", b"h")]
+
+
+def test_a_changed_program_is_another_one(tmp_path: Path) -> None:
+    digest = functools.partial(source_sha256, "variants.executable:train")
+    first, without = digest({"command": f"{program(tmp_path, 'a')} x"}), digest({"command": "awk x"})
+    assert digest({"command": f"{program(tmp_path, 'b')} x"}) != first
+    assert without == digest() != first
+
+
+def test_no_file_is_read_for_parameters_that_name_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c").write_text("a file that is called like a parameter")
+    assert source_sha256("variants.heap:train", {"heap": "c", "push": "'"}) == source_sha256("variants.heap:train")
+
+
+def trained_by(folder: Path, command: str, **limits: Any) -> Any:
+    """What comes of running a command as a trainer of a run, proved."""
+    card = VariantCard("executable", "variants.executable:train", params={"command": command})
+    with_job = folder / "job"
+    with_job.mkdir()
+    run = Run([cell_of(reading_of(folder), card, **limits)], settings_for(folder), with_job)
+    run.measure_all()
+    (trained,) = run.trained
+    return trained

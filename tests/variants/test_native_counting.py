@@ -1,0 +1,525 @@
+"""The compiled counter gives the definition's words, on every path, at every width, wherever a buffer ends.
+
+The slow tests fuzz for longer (`NATIVE_FUZZ_BYTES` and `NATIVE_FUZZ_SEED` say how long and from where) and run the
+scanner under the compiler's sanitizers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from workbench import first_fast
+
+from harness.__main__ import main
+from harness.records.load import read_records
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from variants.counting import character_classes, native
+from variants.counting.patterns import FAMILY, GPT2, SUPERBPE, slots_of
+from variants.counting.pretokenize import serial
+
+_scanner = pytest.importorskip("variants.native._scanner")
+
+from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
+    BAD,
+    COMPILED,
+    PATHS,
+    WIDTHS,
+    counted,
+    expect_definition,
+    random_content,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+ACROSS = ("'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028", "é", "中", "😀", "<|e|>", "1a")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        yield tmp_path_factory.mktemp("native") / "corpus.txt"
+        return
+    path = memory / f"native-counting-{os.getpid()}-{threading.get_ident()}"
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def expect_definition_of_random_content(file: Path, seed: int) -> int:
+    """One random text in every compiled pattern, whole, in small buffers and in several ranges; returns the bytes."""
+    chance = random.Random(seed)
+    content, special_tokens = random_content(chance)
+    errors = chance.choice(("strict", "strict", "strict", "replace"))
+    for pattern in COMPILED:
+        path = chance.choice(PATHS)
+        ways: tuple[dict[str, Any], ...] = (
+            {},
+            {"buffer": chance.choice((8, 16, 64, 65, 100, 256))},
+            {"threads": chance.choice(WIDTHS), "smallest_range": 1, "buffer": chance.choice((8, 64, 300))},
+        )
+        for how in ways:
+            expect_definition(file, content, special_tokens, pattern, errors=errors, instructions=path, **how)
+    return len(content) * len(COMPILED) * 3
+
+
+@pytest.mark.parametrize("block", first_fast(range(8)))
+def test_random_texts_are_counted_as_the_definition_counts_them(file: Path, block: int) -> None:
+    for seed in range(40 * block, 40 * block + 40):
+        expect_definition_of_random_content(file, seed)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("piece", ACROSS)
+def test_a_piece_may_lie_anywhere_across_a_block(file: Path, path: str, piece: str) -> None:
+    for offset in range(62, 66):
+        for filler in ("a", " ", "1", "!", "'"):
+            content = (filler * offset + piece + filler * 3).encode()
+            expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, instructions=path)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("sequence", BAD)
+@pytest.mark.parametrize("places", [(62, 63, 64, 127), pytest.param(range(50, 140), marks=pytest.mark.slow)], ids=str)
+def test_the_first_bad_byte_is_found_anywhere_in_a_block(
+    file: Path, path: str, sequence: bytes, places: Sequence[int]
+) -> None:
+    for before, behind in itertools.product(places, ("x", "é", "中", "😀")):
+        file.write_bytes(
+            "é".encode() * (before // 2) + b"x" * (before % 2) + sequence + behind.encode() * 200 + b"\xff"
+        )
+        with pytest.raises(InvalidText) as raised:
+            native.native(Corpus(str(file)), instructions=path)
+        assert raised.value.offset == before, behind
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_files_of_every_small_length_are_counted(file: Path, path: str) -> None:
+    text = ("It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8).encode()
+    for length in range(200):
+        content = text[:length].decode(errors="ignore").encode()
+        expect_definition(file, content, (), GPT2_PATTERN, instructions=path)
+
+
+def test_every_code_point_has_the_classes_that_regex_gives_it() -> None:
+    numbers, pages = character_classes.character_classes()
+    page_of = memoryview(numbers).cast("H")
+    got = b"".join(pages[page * 128 : page * 128 + 128] for page in page_of)
+    surrogates = range(0xD800, 0xE000)
+    every = "".join(chr(number) for number in range(sys.maxunicode + 1) if number not in surrogates)
+    for bit, expression in enumerate((r"\p{L}", r"\p{N}", r"\s")):
+        want = set(map(ord, regex.findall(expression, every)))
+        assert {number for number, classes in enumerate(got) if classes >> bit & 1} == want
+
+
+NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
+EXPRESSIONS = [pattern for pattern in COMPILED if pattern and slots_of(pattern).split in (FAMILY, SUPERBPE)]
+
+
+@pytest.mark.parametrize("last", [0x3100, pytest.param(sys.maxunicode + 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pattern", EXPRESSIONS)
+def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pattern: str, last: int) -> None:
+    for number, (before, after) in enumerate(NEIGHBOURS):
+        texts = (before + chr(code) + after for code in range(last) if not 0xD800 <= code < 0xE000)
+        path = PATHS[number % len(PATHS)]
+        expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
+
+
+def test_damaged_or_missing_class_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = character_classes.character_classes.__wrapped__
+    monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "cache"))
+    tables = fresh()
+    (kept,) = (tmp_path / "cache").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert fresh() == tables
+    kept.write_bytes(kept.read_bytes()[:-1] + b"\xff")
+    assert fresh() == tables
+    assert fresh() == tables  # from the file that was mended
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "file"))
+    assert fresh() == tables
+
+
+@pytest.mark.slow
+def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
+    chance = random.Random(0)
+    words = [f" {chance.getrandbits(24):x}" for _ in range(40_000)]
+    words += [f" {chance.getrandbits(90):030x}" for _ in range(9_000)]
+    content = "<|e|>".join(" ".join(chance.choices(words, k=500)) for _ in range(120)).encode()
+    for threads in WIDTHS:
+        expect_definition(file, content, ("<|e|>",), r"[^\n]*\n|[^\n]+", threads=threads, smallest_range=1 << 10)
+        expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, threads=threads, smallest_range=1 << 10)
+
+
+@pytest.mark.slow
+def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
+    # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under `superbpe`.
+    content = b"a " + b"x" * 1_000_000 + b" b " + b"x" * 1_000_000
+    for pattern in COMPILED:
+        expect_definition(file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10)
+
+
+CONTENT = ("It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 " * 40).encode()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("pattern", first_fast([GPT2_PATTERN, r"[^\n]*\n|[^\n]+", r"(?s:.+)"]))
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_byte_is_found_at_ends_at_cuts_and_in_special_tokens(
+    file: Path, path: str, pattern: str, bad: bytes
+) -> None:
+    text, special = "low lower 中文 é ".encode() * 5, ("<|e|>", "¿é?")
+    contents = (bad, text + bad, bad + text, text + b"<|e" + bad + b"|>", text + "¿".encode() + bad + b"?" + text)
+    for content in (*contents, *(before + bad + text for before in (text[:at] for at in range(40, 60, 3)))):
+        file.write_bytes(content)
+        want = counted(serial, Corpus(str(file), special, pattern))
+        for buffer, threads in ((8, 1), (64, 3), (1 << 16, 7)):
+            how = {"buffer": buffer, "threads": threads, "smallest_range": 1, "instructions": path}
+            assert counted(native.native, Corpus(str(file), special, pattern), **how) == want, (content, how)
+
+
+def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    file.write_bytes(CONTENT * 50)
+    want = counted(serial, Corpus(str(file), ("<|e|>",)))
+    for path, errors, threads in itertools.product(PATHS, ("strict", "replace"), (1, 2)):
+        writer = threading.Thread(target=pipe.write_bytes, args=(CONTENT * 50,))
+        writer.start()
+        how = {"buffer": 999, "instructions": path, "threads": threads, "smallest_range": 1}
+        assert counted(native.native, Corpus(str(pipe), ("<|e|>",), errors=errors), **how) == want
+        writer.join()
+
+
+def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[bytes] = []
+    drawn = os.urandom
+
+    def remembered(size: int) -> bytes:
+        seeds.append(drawn(size))
+        return seeds[-1]
+
+    file.write_bytes(CONTENT)
+    monkeypatch.setattr(os, "urandom", remembered)
+    assert native.native(Corpus(str(file))) == native.native(Corpus(str(file)))
+    assert [len(seed) for seed in seeds] == [32, 32]
+    assert seeds[0] != seeds[1]
+
+
+def test_unknown_pattern_is_counted_by_regex_with_a_tally(file: Path) -> None:
+    file.write_bytes(b"one two  three")
+    meter = Meter()
+    words = native.native(Corpus(str(file), (), r"\S+|\s+"), meter)
+    assert dict(words) == {b"one": 1, b" ": 1, b"two": 1, b"  ": 1, b"three": 1}
+    assert meter.tallies["fell_back_to_regex"] == 1
+    meter = Meter()
+    native.native(Corpus(str(file)), meter)
+    assert "fell_back_to_regex" not in meter.tallies
+
+
+def test_run_with_an_unknown_pattern_names_its_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_bytes(b"low lower lowest " * 20)
+    corpus = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}"]
+    output = "counting=native has no compiled form of this pattern: text.txt was counted by `regex`"
+    assert main([*corpus, "counting=native", r"pattern.regex=\w+|\W+"]) == 0
+    assert output in capsys.readouterr().out
+    (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
+    assert counted["tallies"]["fell_back_to_regex"] == 1
+    assert main([*corpus, "counting=native"]) == 0
+    assert output not in capsys.readouterr().out
+
+
+class Impatient(Meter):
+    def progress(self, done: int) -> bool:
+        return done < 0
+
+
+def test_the_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    keep_open = os.open(pipe, os.O_RDWR)
+    try:
+        os.write(keep_open, b"low low")
+        with pytest.raises(RuntimeError, match="stopped"):
+            native.native(Corpus(str(pipe)), Impatient())
+    finally:
+        os.close(keep_open)
+
+
+def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(b"low low" * 100)
+
+    class Changing:
+        """The scanner, with a file that is cut off after its scan."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(_scanner, name)
+
+        def scan(self, *arguments: Any) -> Any:
+            result = _scanner.scan(*arguments)
+            file.write_bytes(b"low")
+            return result
+
+    monkeypatch.setattr(native, "_scanner", Changing())
+    with pytest.raises(OSError, match="changed while it was being counted"):
+        native.native(Corpus(str(file)))
+
+
+def test_a_file_cut_off_below_a_range_is_not_counted(file: Path) -> None:
+    file.write_bytes(b"low low")
+    with file.open("rb") as opened:
+        tables = character_classes.character_classes()
+        scanned = _scanner.scan(
+            opened.fileno(), (0, 4, 100), bytes(GPT2), [], tables, PATHS[0], 64, NULL_METER.progress
+        )
+    assert scanned[0] is None
+    assert scanned[5]
+
+
+class Summing:
+    """Takes words in parts, and keeps their sum."""
+
+    def __init__(self, *taken: Callable[[], object]) -> None:
+        self.counts: Counter[bytes] = Counter()
+        self.parts: set[int] = set()
+        self.taken = taken
+
+    def begin(self, parts: int) -> None:
+        self.counts.clear()
+        self.parts = set(range(parts))
+
+    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
+        assert part in self.parts
+        for happens in self.taken:
+            happens()
+        for word, count in WordCounts(data, offsets, counts).items():
+            self.counts[word] += count
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
+        monkeypatch.setattr(native, name, value)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"low lower the end the end lowest\n" * 40], ids=["empty", "one", "many"]
+)
+def test_words_in_parts_have_the_same_sum(file: Path, content: bytes, threads: int) -> None:
+    file.write_bytes(content)
+    summing = Summing()
+    native.in_parts(Corpus(str(file)), summing, threads=threads)
+    assert summing.counts == dict(native.native(Corpus(str(file))).items())
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_words_in_parts_begin_anew_where_a_text_is_read_again(file: Path) -> None:
+    file.write_bytes(b"low lower " * 40 + b"\xff")
+    corpus, summing = Corpus(str(file), errors="replace"), Summing()
+    native.in_parts(corpus, summing)
+    assert summing.counts == dict(native.native(corpus).items())
+    with pytest.raises(InvalidText, match="400"):
+        native.in_parts(Corpus(str(file)), summing)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_receiver_of_parts_may_raise_and_meter_may_stop(file: Path, threads: int) -> None:
+    def fails() -> None:
+        raise LookupError("no more")
+
+    file.write_bytes(b"low lower " * 400)
+    with pytest.raises(LookupError, match="no more"):
+        native.in_parts(Corpus(str(file)), Summing(fails), threads=threads)
+    with pytest.raises(RuntimeError, match="stopped"):
+        native.in_parts(Corpus(str(file)), Summing(lambda: time.sleep(0.15)), Impatient(), threads=threads)
+
+
+def test_without_the_compiled_module_the_counter_says_how_to_build_it() -> None:
+    program = """
+import sys
+sys.modules["variants.native._scanner"] = None
+from variants.contract import Corpus, Unavailable
+from variants.counting.native import native
+try:
+    native(Corpus("corpus.txt"))
+except Unavailable as error:
+    assert "pip install -e ." in str(error), error
+else:
+    raise AssertionError("counted without the compiled module")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"low")
+    widths: tuple[dict[str, Any], ...] = ({"threads": 0}, {"smallest_range": 0}, {"buffer": -1})
+    for how in widths:
+        with pytest.raises(ValueError, match="it is a number of 1 or more"):
+            native.native(Corpus(str(tmp_path / "text")), **how)
+    with pytest.raises(Unavailable, match="no instructions 'mmx'; it has fastest, portable"):
+        native.native(Corpus(str(tmp_path / "text")), instructions="mmx")
+    with pytest.raises(FileNotFoundError):
+        native.native(Corpus(str(tmp_path / "missing")))
+    with pytest.raises(IsADirectoryError):
+        native.native(Corpus(str(tmp_path)))
+    with pytest.raises(ValueError, match="special token of no bytes"):
+        native.native(Corpus(str(tmp_path / "text"), ("",)))
+
+
+def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
+    file.write_bytes(b"<|e|>low low er<|e|>")
+    words = native.native(Corpus(str(file), ("<|e|>",)))
+    data, offsets, counts = words.data, words.offsets, words.counts
+    del words
+    assert (bytes(data), list(offsets), list(counts)) == (b"low low er", [0, 3, 7, 10], [1, 1, 1])
+    assert data.readonly
+    with pytest.raises(TypeError, match="read-only"):
+        data[0] = 0
+
+
+@pytest.mark.slow
+def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
+    seed = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
+    remaining = int(os.environ.get("NATIVE_FUZZ_BYTES", "20000000"))
+    while remaining > 0:
+        remaining -= expect_definition_of_random_content(file, seed)
+        seed += 1
+
+
+# --------------------
+# The scanner as a program of its own: tests/support/scanner_driver.cpp, compiled in other ways and for another machine.
+
+
+def contents() -> list[bytes]:
+    """What is scanned on every path with every pattern, buffer and width."""
+    random_ones = [random_content(random.Random(seed))[0] for seed in range(60)]
+    return [*random_ones, b"", b"x" * 100_000, b"a b" * 50_000]
+
+
+def contents_in_one_piece() -> Iterator[bytes]:
+    """What the tests of the paths above scan in one piece, with many a code point between neighbours."""
+    for piece in ACROSS:
+        for offset in range(60, 70):
+            yield from ((filler * offset + piece + filler * 3).encode() for filler in ("a", " ", "1", "!", "'"))
+    for sequence in BAD:
+        for length in range(50, 140):
+            behind = ("x", "é", "中", "😀")[length % 4].encode()
+            yield "é".encode() * (length // 2) + b"x" * (length % 2) + sequence + behind * 50 + b"\xff"
+    text = ("It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8).encode()
+    yield from (text[:length] for length in range(200))
+    for before, after in NEIGHBOURS:
+        codes = [*range(0x3100), *range(0x3100, sys.maxunicode + 1, 13)]
+        characters = (chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+        yield "\n".join(before + character + after for character in characters).encode()
+
+
+def driver(folder: Path, *flags: str, compiler: str = "g++") -> Path:
+    """The compiled tests/support/scanner_driver.cpp; skips the test where the compiler is not there."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}: apt-get install g++-aarch64-linux-gnu or g++")
+    program = folder / f"scanner-{compiler}{''.join(flags).replace('/', '')}"
+    build = ["-std=c++17", "-g1", "-pthread", *flags, f"-I{ROOT / 'variants' / 'native'}"]
+    subprocess.run([compiler, *build, str(ROOT / "tests/support/scanner_driver.cpp"), "-o", str(program)], check=True)
+    return program
+
+
+def scanned(program: Path, texts: Iterable[tuple[bytes, bool]], *before: str, path: str = "") -> tuple[list[str], str]:
+    """The digests that the driver prints, one for each text, and what is said beside. True: scanned in one piece."""
+    tables, listed = program.parent / "classes", program.parent / "contents"
+    tables.write_bytes(b"".join(character_classes.character_classes()))
+    with listed.open("wb") as file:
+        file.writelines(struct.pack("<Q?", len(text), plain) + text for text, plain in texts)
+    paths = [str(("portable", "avx2", "avx512", "neon").index(path))] if path else []
+    command = [*before, str(program), str(tables), str(listed), *paths]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines(), ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_report_nothing(tmp_path: Path, sanitizers: str) -> None:
+    texts = [(content, False) for content in contents()]
+    digests, output = scanned(driver(tmp_path, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1"), texts)
+    assert (len(digests), output) == (len(texts), "")
+
+
+@pytest.mark.slow
+def test_a_build_without_vectors_counts_the_same(tmp_path: Path) -> None:
+    texts = [(content, False) for content in contents()]
+    portable, _ = scanned(driver(tmp_path, "-O1", "-DSCANNER_PORTABLE"), texts)
+    assert scanned(driver(tmp_path, "-O1"), texts) == (portable, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("avx2" not in PATHS, reason="this processor is not x86-64 with AVX2")
+@pytest.mark.parametrize("lacking", ["abm", "bmi2", "popcnt", "aes"])
+def test_a_processor_that_lacks_one_instruction_set_does_not_take_avx2(tmp_path: Path, lacking: str) -> None:
+    program = driver(tmp_path, "-O1", "-static")
+    with pytest.raises(AssertionError, match="no such path"):
+        scanned(program, [(CONTENT, True)], emulator("x86_64"), "-cpu", f"Haswell,-{lacking}", path="avx2")
+
+
+def test_warnings_are_silenced_for_the_vectors_only(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++: apt-get install g++")
+    source = tmp_path / "behind.cpp"
+    source.write_text('#include "scanner_paths.hpp"\nint behind() { int value; return value; }\n')
+    options = ["-std=c++17", "-Wuninitialized", "-c", "-o", "/dev/null", f"-I{ROOT / 'variants' / 'native'}"]
+    compiled = subprocess.run(["g++", *options, str(source)], capture_output=True, text=True, check=True)
+    assert "uninitialized" in compiled.stderr
+
+
+def emulator(machine: str = "aarch64") -> str:
+    if shutil.which(f"qemu-{machine}") is None:
+        pytest.skip(f"there is no qemu-{machine} to run programs for it: apt-get install qemu-user")
+    return f"qemu-{machine}"
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver for 64-bit Arm."""
+    emulator()
+    return driver(tmp_path_factory.mktemp("arm"), "-O2", "-static", compiler="aarch64-linux-gnu-g++")
+
+
+@pytest.mark.slow
+def test_on_arm64_every_path_counts_what_is_counted_here(tmp_path: Path, arm: Path) -> None:
+    texts = [(content, False) for content in contents()] + [(content, True) for content in contents_in_one_piece()]
+    here, _ = scanned(driver(tmp_path, "-O2"), texts)
+    assert len(here) == len(texts)
+    assert scanned(arm, texts, emulator()) == (here, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("avx512" not in PATHS, reason="this processor has no VAES")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("last_bytes = 0x8000800080008000u", "last_bytes = 0x8000800080000000u"),
+        ("longest = _mm_set1_epi32(longest_short)", "longest = _mm_set1_epi32(longest_short + 1)"),
+        ("lows = _mm512_setr_epi64(0, 2, 4, 6", "lows = _mm512_setr_epi64(0, 2, 6, 4"),
+    ],
+)
+def test_keys_hashed_wrongly_by_fours_are_found(tmp_path: Path, right: str, wrong: str) -> None:
+    headers = tmp_path / "native"
+    shutil.copytree(ROOT / "variants" / "native", headers, ignore=shutil.ignore_patterns("*.so", "_*"))
+    text = (headers / "scanner_vectors.hpp").read_text()
+    assert text.count(right) == 1
+    (headers / "scanner_vectors.hpp").write_text(text.replace(right, wrong))
+    with pytest.raises(AssertionError, match="other homes than one word at a time"):
+        scanned(driver(tmp_path, "-O1", f"-I{headers}"), [(CONTENT, True)])

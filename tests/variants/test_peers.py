@@ -1,0 +1,361 @@
+"""Outside trainers: identical merges wherever they answer, a sentence wherever they have no answer, known defects."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exploring import examples
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from workbench import wait_until
+
+from harness.common import registry
+from harness.proof import IDENTICAL, UP_TO_TIES
+from harness.proof.file_cases import FILE_CASES, FileCase
+from harness.proof.prove import identity_of
+from harness.proof.true_counts import replay
+from variants import heap, minbpe, peers
+from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
+from variants.counting.pretokenize import serial
+from variants.feeding import Feeding
+from variants.peers import (
+    any_other_computes,
+    bpeasy,
+    fast_bpe_rs,
+    ffbpe,
+    gigabpe,
+    gigatoken,
+    huggingface,
+    installed,
+    rustbpe,
+    sentencepiece,
+    tiktoken,
+    turbobpe,
+    wait_for_other_threads,
+)
+from variants.peers.parts import merges_of
+
+REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
+PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
+RULES = {
+    "flat_file": list(TieBreak),
+    "minbpe": list(TieBreak),
+    "peer_huggingface": [TieBreak.HUGGINGFACE],
+    "peer_gigatoken": [TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES],
+    "peer_rustbpe": [TieBreak.RAW_BYTES],
+    "peer_bpeasy": [TieBreak.RAW_BYTES],
+    "peer_ffbpe": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE, TieBreak.GREATEST_BYTES],
+}
+FIRST_MET: dict[str, dict[str, Any]] = {"minbpe": {}, "peer_tiktoken": {}, "peer_turbobpe": {"batch_size": 1}}
+"""Those that take the first of several equally frequent pairs, with the parameters under which they do."""
+MODULES: dict[Any, str] = {
+    huggingface: "tokenizers",
+    gigatoken: "gigatoken",
+    rustbpe: "rustbpe",
+    bpeasy: "bpeasy",
+    fast_bpe_rs: "fast_bpe_rs",
+    ffbpe: "ffbpe",
+    gigabpe: "gigabpe",
+    tiktoken: "educational",
+    turbobpe: "turbobpe",
+    sentencepiece: "sentencepiece",
+}
+"""The modules of peers, and what each calls the package that it finds."""
+FAMILIES = [
+    "bpeasy",
+    "fast_bpe_rs",
+    "ffbpe",
+    "gigabpe",
+    "gigatoken",
+    "huggingface",
+    "rustbpe",
+    "sentencepiece",
+    "tiktoken",
+    "turbobpe",
+]
+UNDER_EACH = [pytest.param(name, rule, id=f"{name}-{rule.value}") for name, rules in RULES.items() for rule in rules]
+
+
+def trainer(name: str) -> Callable[..., list[Merge]]:
+    """The variant, if it is here; whoever sets up a machine may say that it must be."""
+    if reason := why_not_here(name):
+        if {name, *registry.variants()[name].tags} & REQUIRED:
+            pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
+        pytest.skip(reason)
+    return registry.resolve(registry.variants()[name].target)
+
+
+@functools.cache
+def why_not_here(name: str) -> str:
+    try:
+        registry.resolve(registry.variants()[name].target)(Corpus(str(Path(__file__))), 100)
+    except Unavailable as reason:
+        return str(reason)
+    return ""
+
+
+def expected(corpus: Corpus, num_merges: int, rule: TieBreak) -> list[Merge]:
+    return heap.train(serial(corpus), num_merges, tie_break=rule)
+
+
+def agree(train: Callable[..., list[Merge]], corpus: Corpus, rule: TieBreak, num_merges: int = 30) -> None:
+    """Hold a trainer against ours, for as many merges as there are: what a peer does beyond is another test's."""
+    want = expected(corpus, num_merges, rule)
+    assert train(corpus, len(want), tie_break=rule) == want
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [UNDER_EACH[0], *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in UNDER_EACH[1:])],
+)
+def test_merges_of_the_worked_files_are_identical(name: str, rule: TieBreak, tmp_path: Path) -> None:
+    train = trainer(name)
+    path = tmp_path / "text.txt"
+    cases = [case for case in FILE_CASES if case.invalid_at is None]
+    for case in cases:
+        path.write_bytes(case.content)
+        corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
+        with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
+            agree(train, corpus, rule)
+            cases = [other for other in cases if other is not case]
+    assert len(cases) < len([case for case in FILE_CASES if case.invalid_at is None])
+
+
+@pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8))
+def test_merges_of_random_documents_are_identical(
+    name: str, rule: TieBreak, tmp_path: Path, documents: list[str]
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes("<|e|>".join(documents).encode())
+    agree(trainer(name), Corpus(str(path), ("<|e|>",)), rule)
+
+
+@pytest.mark.parametrize("pattern", ["gpt4", "o200k", "line", "document"])
+@pytest.mark.parametrize(
+    "name", ["flat_file", "minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"]
+)
+def test_a_peer_that_takes_patterns_splits_as_they_say(name: str, pattern: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "I'LL don't 12345  \u4e00\u4e00 the\tthe\r\n\n the The the<|e|> \u00e9t\u00e9 the!!\n" * 2, "utf-8", newline=""
+    )
+    agree(trainer(name), Corpus(str(path), ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
+
+
+@pytest.mark.parametrize("name", ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"])
+def test_what_cannot_be_decoded_is_replaced_as_for_everybody(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"bad \xff bad \xe4\xb8 bad")
+    agree(trainer(name), Corpus(str(path), (), errors="replace"), RULES[name][0])
+
+
+def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("low lower lowest low low newest newest widest")
+    corpus = Corpus(str(path))
+    want = heap.train(serial(corpus), 30, tie_break=TieBreak.HUGGINGFACE, min_count=3)
+    assert 0 < len(want) < len(expected(corpus, 30, TieBreak.HUGGINGFACE))
+    assert trainer("peer_huggingface")(corpus, 30, min_count=3) == want
+
+
+# Ties broken by no rule of ours: every choice is held against the true counts.
+
+
+def replayed_class(name: str, corpus: Corpus, num_merges: int = 6, **parameters: Any) -> str:
+    """The class of a trainer's merges on a corpus, for as many as there are."""
+    words = serial(corpus)
+    most = len(heap.train(words, num_merges))
+    merges = trainer(name)(corpus, most, **parameters) if most else []
+    return identity_of(replay(words, merges), most).kind
+
+
+@pytest.mark.parametrize("name", FIRST_MET)
+@pytest.mark.parametrize("case", [case for case in FILE_CASES if case.invalid_at is None], ids=lambda case: case.name)
+def test_what_takes_the_first_pair_is_right_up_to_ties_on_the_worked_files(
+    name: str, case: FileCase, tmp_path: Path
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(case.content)
+    corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
+    try:
+        assert replayed_class(name, corpus, **FIRST_MET[name]) in (IDENTICAL, UP_TO_TIES)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("name", FIRST_MET)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents=st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8))
+def test_what_takes_the_first_pair_is_right_up_to_ties_on_random_documents(
+    name: str, tmp_path: Path, documents: list[str]
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes("<|e|>".join(documents).encode())
+    assert replayed_class(name, Corpus(str(path), ("<|e|>",)), **FIRST_MET[name]) in (IDENTICAL, UP_TO_TIES)
+
+
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents=st.lists(st.text("ab 1\n'", max_size=12), max_size=4))
+def test_the_baseline_takes_the_pairs_that_tiktoken_takes(tmp_path: Path, documents: list[str]) -> None:
+    train, path = trainer("peer_tiktoken"), tmp_path / "text.txt"
+    path.write_bytes("<|e|>".join(documents).encode())
+    corpus = Corpus(str(path), ("<|e|>",))
+    want = minbpe.train(corpus, 20)
+    assert not want or train(corpus, len(want)) == want
+
+
+def test_the_first_of_equals_is_the_one_that_stands_first_in_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("zbacab")
+    assert minbpe.train(Corpus(str(path)), 2) == [(b"z", b"b"), (b"zb", b"a")]
+    assert minbpe.train(Corpus(str(path)), 2, tie_break=TieBreak.RAW_BYTES) == [(b"a", b"b"), (b"a", b"c")]
+
+
+def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("\u4e00\u4e8c \u4e00\u4e8c \u4e00\u4e8c\nlow low lower\n" * 5, "utf-8")
+    merges = trainer("peer_sentencepiece")(Corpus(str(path)), 100)
+    assert ("\u4e00".encode(), "\u4e8c".encode()) in merges
+    assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
+
+
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text("ab 1\n\r'st\u00e9\u4e00\u3000\x00", max_size=60))
+def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(text, "utf-8", newline="")
+    corpus = Corpus(str(path), (), PATTERNS["gpt2_lines"])
+    want = expected(corpus, 30, TieBreak.HUGGINGFACE)
+    assert trainer("peer_gigabpe")(corpus, len(want)) == want
+
+
+def test_gigabpe_makes_other_merges_of_the_whole_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a  \n\n" * 5)
+    corpus = Corpus(str(path), ())
+    assert trainer("peer_gigabpe")(corpus, 3) != expected(corpus, 3, TieBreak.HUGGINGFACE)
+    assert gigabpe.feeding(corpus).by_design
+    assert not gigabpe.feeding(Corpus(str(path), (), PATTERNS["gpt2_lines"])).by_design
+
+
+# What has no answer.
+
+
+@pytest.mark.parametrize(
+    ("train", "corpus", "asked", "said"),
+    [
+        (huggingface.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
+        (rustbpe.train, {}, {"tie_break": TieBreak.HUGGINGFACE}, "set tie_break=raw_bytes"),
+        (
+            gigatoken.train,
+            {},
+            {"tie_break": TieBreak.GREATEST_BYTES},
+            "set tie_break=huggingface or raw_bytes or smallest_bytes",
+        ),
+        (rustbpe.train, {}, {"min_count": 2}, "leave out min_count=2"),
+        (gigatoken.train, {}, {"min_count": 2}, "leave out min_count=2"),
+        (huggingface.train, {"pattern": None}, {}, "choose another pattern than bytes"),
+        (rustbpe.train, {"pattern": None}, {}, "choose another pattern than bytes"),
+        (gigatoken.train, {"pattern": r"\S+"}, {}, "GPT-2's pattern only"),
+        (gigatoken.train, {"errors": "replace"}, {}, "leave out errors=replace"),
+        (gigatoken.train, {"special_tokens": ("<a>", "<b>")}, {}, "not 2"),
+        (tiktoken.train, {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
+        (turbobpe.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=own"),
+        (sentencepiece.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=own"),
+        (sentencepiece.train, {"errors": "replace"}, {}, "leave out errors=replace"),
+        (bpeasy.train, {}, {"tie_break": TieBreak.HUGGINGFACE}, "set tie_break=raw_bytes"),
+        (fast_bpe_rs.train, {}, {"min_count": 2}, "leave out min_count=2"),
+        (ffbpe.train, {}, {"tie_break": TieBreak.SMALLEST_BYTES}, "set tie_break=raw_bytes or huggingface or greatest"),
+        (gigabpe.train, {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
+        (gigabpe.train, {"pattern": None}, {}, "set pattern=gpt2_lines"),
+        (gigabpe.train, {"errors": "replace"}, {}, "leave out errors=replace"),
+    ],
+)
+def test_what_a_peer_cannot_be_asked_is_told(
+    train: Callable[..., Any], corpus: dict[str, Any], asked: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in MODULES.items():
+        monkeypatch.setattr(module, name, object())  # refused before the package is looked at
+    with pytest.raises(Unavailable, match=said):
+        train(Corpus(__file__, **corpus), 5, **asked)
+
+
+@pytest.mark.parametrize(("module", "name"), MODULES.items(), ids=MODULES.values())
+def test_an_absent_package_is_named_with_the_command_that_installs_it(
+    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, None)
+    with pytest.raises(Unavailable, match=r"is not installed; python -m pip install -e '\.\[peers\]' installs it"):
+        module.train(Corpus(__file__), 5)
+
+
+def test_what_is_not_installed_is_nothing_and_no_error() -> None:
+    assert installed("there_is_no_such_package") is None
+    assert installed("json") is not None
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads do")
+def test_a_thread_that_computes_is_seen_until_it_has_ended() -> None:
+    stop = threading.Event()
+
+    def compute() -> None:
+        while not stop.is_set():
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 100_000)  # without the interpreter's lock
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        wait_until(any_other_computes, "the thread that computes")
+    finally:
+        stop.set()
+        thread.join()
+    wait_until(lambda: not any_other_computes(), "the end of all computing")
+
+
+def test_what_a_package_leaves_to_other_threads_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([True, True, False])
+    monkeypatch.setattr(peers, "any_other_computes", lambda: next(looks))
+    wait_for_other_threads()
+    assert list(looks) == []
+
+
+# Its own words for its merges.
+
+
+@examples(50)
+@given(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 9)), min_size=1, max_size=8))
+def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> None:
+    merges = heap.train(WordCounts.from_items(words), 40, tie_break=TieBreak.RAW_BYTES)
+    tokens = [bytes((byte,)) for byte in range(256)] + [left + right for left, right in merges]
+    assert merges_of(tokens) == merges
+
+
+def test_each_peer_has_a_card_that_only_it_answers_to() -> None:
+    cards = registry.select(["peer"])
+    assert [card.name for card in cards] == [f"peer_{family}" for family in FAMILIES]
+    assert [card.family for card in cards] == FAMILIES
+
+
+@pytest.mark.parametrize(
+    "card", [*registry.select(["peer"]), registry.variants()["minbpe"]], ids=lambda card: card.name
+)
+def test_each_peer_says_how_it_is_fed(card: registry.VariantCard) -> None:
+    module = sys.modules[registry.resolve(card.target).__module__]
+    said = module.feeding(Corpus(__file__), **card.params)
+    assert all(said[: Feeding._fields.index("by_design")]), "only what need not be said of each may be left out"
+
+
+def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:
+    assert PATTERNS["gpt2_lines"] == GPT2_LINES_PATTERN
+    assert PATTERNS["gpt2"] == GPT2_PATTERN
