@@ -19,7 +19,7 @@ import harness
 from harness.common import registry
 from harness.common.configuration import keys_beside
 from harness.gate.workflow import PACKAGE, workflow
-from harness.proof import cases, file_cases
+from harness.proof import cases, counter_checks
 from harness.results.scaling import KINDS
 from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
@@ -249,7 +249,7 @@ def merge_cases() -> str:
 
 def file_word_cases() -> str:
     rows = []
-    for case in file_cases.FILE_CASES:
+    for case in counter_checks.FILE_CASES:
         found = f"an error at byte {case.invalid_at}" if case.invalid_at is not None else shown(case.words)
         specials = " ".join(map(code, case.special_tokens)) or "none"
         rows.append((case.name, code(short(case.content)) or "empty", specials, found, case.why))

@@ -1,24 +1,25 @@
 """Worked examples for trainers: word counts, the merges they must give, and why each is here.
 
 Every case was worked out by hand from the definition and shows a mistake that somebody made or nearly made. The
-reason is part of the case, because it is printed when the case fails. To add one: add an entry, and say what it
-catches. The examples for word counters are in file_cases.py.
+reason is part of the case, because it is printed when the case fails. To add one, add it to the table below. The
+examples of extending are in extension.py, those for word counters in counter_checks.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from variants.contract import GREATEST_BYTES, Merge, TieBreak
 
 
 @dataclass(frozen=True)
 class MergeCase:
-    """Word counts and the merges that training on them must give, in order.
+    """Word counts with what is inherited and the veto, and the merges that training must give, in order.
 
-    A complete case is trained past its last merge, so that a trainer which does not stop is caught; of the others only
-    the merges shown are asked for.
+    A complete case is trained past its last merge, so that a trainer which does not stop is caught.
     """
 
     name: str
@@ -28,25 +29,95 @@ class MergeCase:
     tie_break: TieBreak = GREATEST_BYTES
     min_count: int = 1
     complete: bool = True
+    inherited: tuple[Merge, ...] = ()
+    inheriting: str = "kept"
+    veto: str = "none"
 
     @property
     def num_merges(self) -> int:
-        return len(self.merges) + (20 if self.complete else 0)
+        return max(len(self.merges), len(self.inherited)) + (20 if self.complete else 0)
 
 
-def merges_from(shorthand: bytes) -> tuple[Merge, ...]:
-    """Read merges as they are written in this file.
+def token_from(text: str) -> bytes:
+    r"""Read bytes as the tables write them: `_` is a blank, escapes are Python's, other characters are UTF-8.
 
-    >>> merges_from(b"a+b, ab+c")
+    >>> token_from(r"a_\xffé")
+    b'a \xff\xc3\xa9'
+    """
+    return text.replace("_", " ").encode().decode("unicode_escape").encode("latin-1")
+
+
+def merges_from(text: str, separator: str | None = None) -> tuple[Merge, ...]:
+    """Read merges as the tables write them.
+
+    >>> merges_from("a+b ab+c")
     ((b'a', b'b'), (b'ab', b'c'))
     """
-    return tuple((left, right) for left, right in (merge.split(b"+") for merge in shorthand.split(b", ") if merge))
+    pairs = (merge.partition("+") for merge in text.split(separator) if merge)
+    return tuple((token_from(left), token_from(right)) for left, _, right in pairs)
+
+
+def words_from(text: str) -> dict[bytes, int]:
+    """Read words, each with its count if it is not 1.
+
+    >>> words_from("low*5 er")
+    {b'low': 5, b'er': 1}
+    """
+    items = (word.partition("*") for word in text.split())
+    return {token_from(word): int(count or 1) for word, _, count in items}
+
+
+class Row(NamedTuple):
+    """An entry of a table: `NAME: INPUT -> RESULT | OPTION=VALUE  # WHY`; lines that continue it are indented."""
+
+    name: str
+    input: str
+    result: str
+    options: Mapping[str, str]
+    why: str
+
+
+def rows(table: str) -> Iterator[Row]:
+    """Read a table of cases.
+
+    >>> next(rows("one: ab*2 -> a+b | min_count=2  # reached"))
+    Row(name='one', input='ab*2', result='a+b', options={'min_count': '2'}, why='reached')
+    """
+    for line in re.sub(r"\n +", " ", table).splitlines():
+        if line and not line.startswith("#"):
+            row, _, why = line.partition(" # ")
+            name, _, training = row.partition(": ")
+            given, _, rest = training.partition("->")
+            result, _, options = f"{rest} ".partition(" | ")
+            pairs = (option.partition("=") for option in options.split())
+            yield Row(name, given.strip(), result.strip(), {key: value for key, _, value in pairs}, why)
+
+
+def read_cases(table: str) -> tuple[MergeCase, ...]:
+    return tuple(
+        MergeCase(
+            row.name,
+            words_from(row.input),
+            merges_from(row.result),
+            row.why,
+            **{key: OPTIONS.get(key, str)(value) for key, value in row.options.items()},
+        )
+        for row in rows(table)
+    )
+
+
+OPTIONS: dict[str, Callable[[str], Any]] = {
+    "tie_break": TieBreak,
+    "min_count": int,
+    "complete": lambda value: value != "no",
+    "inherited": lambda value: merges_from(value, ","),
+}
 
 
 def merges_of_run(byte: bytes, length: int) -> tuple[Merge, ...]:
     """The merges of one byte repeated: halve the run while two of the longest token are left, then fold in the rest.
 
-    Left to right the odd one out stays at the end, so the tokens always stand in order of length, and of the pairs
+    Left to right the odd one out stays at the end, so the tokens are always in order of length, and of the pairs
     that occur once the one with the longest tokens is the greatest.
 
     >>> merges_of_run(b"a", 5)
@@ -64,312 +135,135 @@ def merges_of_run(byte: bytes, length: int) -> tuple[Merge, ...]:
     return tuple(merges)
 
 
-def distinct_pairs(weights: list[int]) -> dict[bytes, int]:
-    """Two-byte words that share no pair, with these weights: every merge leaves exactly one pair fewer."""
-    return {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
+def case_of_run(length: int, why: str) -> MergeCase:
+    return MergeCase(f"run_of_{length}", {b"a" * length: 1}, merges_of_run(b"a", length), why)
 
 
-def merges_of_distinct_pairs(weights: list[int]) -> tuple[Merge, ...]:
-    """The merges of `distinct_pairs(weights)`, where no two weights are equal: the heaviest word first."""
-    words = distinct_pairs(weights)
-    return tuple((word[:1], word[1:]) for word in sorted(words, key=lambda word: -words[word]))
+def case_of_distinct_pairs(name: str, weights: range, why: str) -> MergeCase:
+    """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
+    words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
+    heaviest_first = sorted(words, key=lambda word: -words[word])
+    return MergeCase(name, words, tuple((word[:1], word[1:]) for word in heaviest_first), why)
 
 
-MERGE_CASES: tuple[MergeCase, ...] = (
-    MergeCase(
-        "C01",
-        {b"aaa": 2, b"xy": 3},
-        merges_from(b"a+a, x+y, aa+a"),
-        "aaa holds (a, a) twice: overlapping occurrences count, so (a, a) has 4 and goes before (x, y)",
-    ),
-    MergeCase(
-        "C02",
-        {b"aaaa": 3, b"bc": 4},
-        merges_from(b"a+a, b+c, aa+aa"),
-        "two occurrences side by side leave (aa, aa) only; old neighbours give pairs with a token that is gone",
-    ),
-    MergeCase("C03", {b"aaaaa": 1}, merges_from(b"a+a, aa+aa, aaaa+a"), "a run is replaced from the left"),
-    MergeCase(
-        "C04",
-        {b"baaab": 1},
-        merges_from(b"a+a, b+aa, baa+a, baaa+b"),
-        "a run is replaced from the left, and a neighbour on each side shows which end the odd one is at",
-    ),
-    MergeCase(
-        "C05", {b"abab": 1}, merges_from(b"a+b, ab+ab"), "the right neighbour is itself replaced by the same merge"
-    ),
-    MergeCase(
-        "C06",
-        {b"ababab": 1},
-        merges_from(b"a+b, ab+ab, abab+ab"),
-        "three occurrences in a row: the middle one loses both of its old neighbours",
-    ),
-    MergeCase(
-        "C07",
-        {b"abcststefstbbef": 1},
-        merges_from(
-            b"s+t, e+f, st+st, stst+ef, ststef+st, ststefst+b, ststefstb+b, ststefstbb+ef, c+ststefstbbef, "
-            b"b+cststefstbbef, a+bcststefstbbef"
-        ),
-        "a pair lost at one place of a word may stand at another: the word must stay in that pair's index",
-    ),
-    MergeCase(
-        "C08",
-        {b"\x00\x01\x00\x01": 1},
-        merges_from(b"\x00+\x01, \x00\x01+\x00\x01"),
-        "the byte NUL is token 0, which code that asks 'is there a token?' takes for none",
-    ),
-    MergeCase(
-        "C09",
-        {b"\x00!?!?": 1},
-        merges_from(b"!+?, !?+!?, \x00+!?!?"),
-        "a NUL at the head of a word, where the last of two occurrences gets lost if token 0 counts as false",
-    ),
-    MergeCase(
-        "C10", {b"ab": 1}, merges_from(b"a+b"), "training stops when no pair is left, however many are requested"
-    ),
-    MergeCase("C11", {b"a": 5, b"b": 1}, (), "words of one byte hold no pair"),
-    MergeCase("C12", {}, (), "no words, no merges, and no error"),
-    MergeCase(
-        "C13",
-        {b"ab": 1, b"ac": 1, b"bz": 1},
-        merges_from(b"b+z, a+c, a+b"),
-        "of equally frequent pairs the greatest goes first, by its left token and then by its right one",
-    ),
-    MergeCase(
-        "C14",
-        {b" a": 1, b"zb": 1},
-        merges_from(b"z+b,  +a"),
-        "a blank is byte 32 and smaller than z; GPT-2 shows it as a letter with a dot, which is greater",
-    ),
-    MergeCase(
-        "C15",
-        {b"\xc3\xa9": 1, b"zz": 1},
-        merges_from(b"\xc3+\xa9, z+z"),
-        "bytes are unsigned: 0xC3 is greater than z, while a signed char holds it as a negative number",
-    ),
-    MergeCase(
-        "C16",
-        {b"usz": 1, b"usbz": 1},
-        merges_from(b"u+s, us+z, us+b, usb+z"),
-        "longer tokens compare by their bytes: (us, z), (us, b) and (b, z) all occur once",
-    ),
-    MergeCase(
-        "C17",
-        {b"ab": 3_000_000_000, b"cd": 5},
-        merges_from(b"a+b, c+d"),
-        "a weight above 2**31 - 1 is negative in a 32-bit integer",
-    ),
-    MergeCase(
-        "C18",
-        {b"low": 5, b"lower": 2, b"widest": 3, b"newest": 6},
-        merges_from(b"s+t, e+st, o+w, l+ow, w+est, n+e, ne+west, w+i, wi+d, wid+est, low+e, lowe+r"),
-        "the example of the CS336 handout, to its end",
-    ),
-    MergeCase(
-        "C19",
-        {b"low": 5, b"lower": 2, b"widest": 3, b"newest": 6, b"es": 2, b"st": 2},
-        merges_from(b"s+t, e+st, o+w, l+ow, w+est, n+e"),
-        "the example of the series' first part",
-        complete=False,
-    ),
-    MergeCase(
-        "C20",
-        {b"ab": 5, b"abc": 4, b"bc": 3},
-        merges_from(b"a+b, ab+c, b+c"),
-        "(b, c) falls from 7 to 3 when (a, b) is merged: a heap entry that still says 7 is out of date",
-    ),
-    # What published code got wrong, each reduced to its smallest input.
-    MergeCase("caca", {b"caca": 1}, merges_from(b"c+a, ca+ca"), "neighbours taken from the sequence before the merge"),
-    MergeCase("aaaa", {b"aaaa": 1}, merges_from(b"a+a, aa+aa"), "four bytes are the least that show a phantom (aa, a)"),
-    MergeCase("aaa", {b"aaa": 1}, merges_from(b"a+a, aa+a"), "the merged pair, made again with a negative count"),
-    MergeCase(
-        "stands_twice",
-        {b"ab": 5, b"bc": 3, b"abcxbc": 1},
-        merges_from(b"a+b, b+c, x+bc, c+xbc, ab+cxbc"),
-        "the merge of (a, b) takes (b, c) away at one place of abcxbc and leaves it at another",
-    ),
-    MergeCase(
-        "byte_after_token",
-        {b"ab": 1, b"abx": 1, b"zw": 1},
-        merges_from(b"a+b, z+w, ab+x"),
-        "z is greater than ab by its bytes, though its id is smaller",
-    ),
-    MergeCase(
-        "bbc", {b"bbc": 1}, merges_from(b"b+c, b+bc"), "(b, b) is gone once (b, c) is merged, and must not be used"
-    ),
-    MergeCase(
-        "left_prefix",
-        {b"bc": 2, b"bcx": 1, b"bz": 1},
-        merges_from(b"b+c, bc+x, b+z"),
-        "b is smaller than bc, so (bc, x) beats (b, z); joined, or inverted without an end mark, the order turns round",
-    ),
-    MergeCase(
-        "right_prefix",
-        {b"bc": 2, b"xbc": 1, b"xb": 1},
-        merges_from(b"b+c, x+bc, x+b"),
-        "the same among right tokens: bc is greater than its prefix b",
-    ),
+COMPUTED_CASES = (
     MergeCase(
         "sum_above_32_bits",
         {b"ab": 2**30, b"xab": 2**30, b"yab": 2**30, b"cd": 2**31 - 1},
-        merges_from(b"a+b, c+d, y+ab, x+ab"),
+        merges_from("a+b c+d y+ab x+ab"),
         "each weight fits 32 bits and their sum does not",
     ),
-    MergeCase(
-        "past_2_to_32", {b"ab": 2**32 + 1, b"cd": 2}, merges_from(b"a+b, c+d"), "unsigned 32 bits leave (a, b) 1"
+    *(
+        MergeCase(name, {b"ab": first, b"cd": second}, merges_from("a+b c+d"), why)
+        for name, first, second, why in (
+            ("past_2_to_32", 2**32 + 1, 2, "unsigned 32 bits leave (a, b) 1"),
+            ("past_2_to_53", 2**53 + 1, 2**53, "as floats the two are equal"),
+            ("near_2_to_63", 2**62, 2**62 - 1, "the largest weights allowed: their sum is 2**63 - 1"),
+        )
     ),
-    MergeCase(
-        "past_2_to_53", {b"ab": 2**53 + 1, b"cd": 2**53}, merges_from(b"a+b, c+d"), "as floats the two are equal"
-    ),
-    MergeCase(
-        "near_2_to_63",
-        {b"ab": 2**62, b"cd": 2**62 - 1},
-        merges_from(b"a+b, c+d"),
-        "the largest weights the contract allows: their sum is 2**63 - 1",
-    ),
-    MergeCase(
+    case_of_distinct_pairs(
         "eleven_pairs",
-        distinct_pairs(list(range(1, 12))),
-        merges_of_distinct_pairs(list(range(1, 12))),
+        range(1, 12),
         "eleven pairs in four slices: a parallel maximum that cuts even slices forgets the last ones",
     ),
-    MergeCase(
+    case_of_distinct_pairs(
         "last_pair_greatest",
-        distinct_pairs(list(range(1, 56))),
-        merges_of_distinct_pairs(list(range(1, 56))),
+        range(1, 56),
         "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
     ),
-    MergeCase(
-        "first_pair_greatest",
-        distinct_pairs(list(range(55, 0, -1))),
-        merges_of_distinct_pairs(list(range(55, 0, -1))),
-        "the same with the greatest always first",
-    ),
-    MergeCase(
-        "run_of_600",
-        {b"a" * 600: 1},
-        merges_of_run(b"a", 600),
-        "tokens of 256 bytes and more: lengths stored in one byte",
-    ),
-    MergeCase(
-        "run_of_70000",
-        {b"a" * 70_000: 1},
-        merges_of_run(b"a", 70_000),
-        "tokens of 65,536 bytes and more: lengths stored in two bytes",
-    ),
-    # The other tie-breaks: each case gives other merges under each of them.
-    MergeCase(
-        "smallest_first",
-        {b"ab": 1, b"ac": 1, b"bz": 1},
-        merges_from(b"a+b, a+c, b+z"),
-        "smallest_bytes turns the definition round",
-        TieBreak.SMALLEST_BYTES,
-    ),
-    MergeCase(
-        "smallest_prefix",
-        {b"bc": 2, b"bcx": 1, b"by": 1},
-        merges_from(b"b+c, b+y, bc+x"),
-        "a prefix is the smaller one, though bcx comes before by",
-        TieBreak.SMALLEST_BYTES,
-    ),
-    MergeCase(
-        "smallest_bytes_not_ids",
-        {b"ab": 1, b"abx": 1, b"cd": 1},
-        merges_from(b"a+b, ab+x, c+d"),
-        "ab comes before c by its bytes, whatever its id",
-        TieBreak.SMALLEST_BYTES,
-    ),
-    MergeCase(
-        "raw_ids_not_bytes",
-        {b"ab": 1, b"abx": 1, b"cd": 1},
-        merges_from(b"a+b, c+d, ab+x"),
-        "ab is token 256 and comes after every single byte",
-        TieBreak.RAW_BYTES,
-    ),
-    MergeCase(
-        "raw_ids_by_age",
-        {b"zy": 3, b"ab": 2, b"zyq": 1, b"abq": 1},
-        merges_from(b"z+y, a+b, zy+q, ab+q"),
-        "zy was learned first and has the smaller id",
-        TieBreak.RAW_BYTES,
-    ),
-    MergeCase(
-        "raw_blank",
-        {b" a": 1, b"zb": 1, b"\x80a": 1, b"\xc3a": 1},
-        merges_from(b" +a, z+b, \x80+a, \xc3+a"),
-        "bytes are their own ids: blank, z, 0x80, 0xC3",
-        TieBreak.RAW_BYTES,
-    ),
-    MergeCase(
-        "huggingface_blank",
-        {b" a": 1, b"zb": 1, b"\x80a": 1, b"\xc3a": 1},
-        merges_from(b"z+b, \xc3+a,  +a, \x80+a"),
-        "bytes are numbered by their GPT-2 characters: those shown as themselves (z, 0xC3) before blank and 0x80",
-        TieBreak.HUGGINGFACE,
-    ),
-    MergeCase(
-        "huggingface_ids_by_age",
-        {b"zy": 3, b"ab": 2, b"zyq": 1, b"abq": 1, b" c": 1},
-        merges_from(b"z+y, a+b,  +c, zy+q, ab+q"),
-        "learned tokens come after all bytes, a blank included, in the order they were learned",
-        TieBreak.HUGGINGFACE,
-    ),
-    # A newborn pair may win a tie that its parent lost: several merges at once must see it.
-    MergeCase(
-        "N1",
-        {b"zae": 6, b"za": 4, b"mn": 6},
-        merges_from(b"z+a, za+e, m+n"),
-        "(za, e) is born with the count of (m, n) and beats it, while (a, e) would have lost",
-    ),
-    MergeCase(
-        "N2",
-        {b"aze": 6, b"az": 4, b"mn": 6},
-        merges_from(b"a+z, az+e, m+n"),
-        "the same by smallest bytes: (az, e) beats (m, n), (z, e) would not",
-        TieBreak.SMALLEST_BYTES,
-    ),
-    MergeCase(
-        "N3",
-        {b"ab": 20, b"xab": 6, b"xaz": 6, b"az": 4},
-        merges_from(b"a+b, a+z, x+az, x+ab"),
-        "(x, ab) waits with 6 until (x, az) is born with 6 and goes before it",
-    ),
-    MergeCase(
-        "N4",
-        {b"ade": 6, b"ad": 4, b"bc": 6},
-        merges_from(b"a+d, ad+e, b+c"),
-        "(ad, e) beats (b, c) by smallest bytes, though (d, e) would not",
-        TieBreak.SMALLEST_BYTES,
-    ),
-    MergeCase(
-        "N5",
-        {b"ade": 6, b"ad": 4, b"bc": 6},
-        merges_from(b"a+d, b+c, ad+e"),
-        "by ids a new token is the greatest, so what is born never wins a tie",
-        TieBreak.HUGGINGFACE,
-    ),
-    # min_count: the first best pair whose count is below it ends the training.
-    MergeCase(
-        "min_count_2",
-        {b"ab": 5, b"abc": 4, b"bc": 3, b"xy": 1},
-        merges_from(b"a+b, ab+c, b+c"),
-        "(x, y) occurs once and is not learned",
-        min_count=2,
-    ),
-    MergeCase(
-        "min_count_is_reached",
-        {b"ab": 4, b"cd": 3},
-        merges_from(b"a+b"),
-        "a count of exactly min_count is enough, one less is not",
-        min_count=4,
-    ),
-    MergeCase(
-        "min_count_after_stale",
-        {b"ab": 5, b"abc": 4, b"bc": 3},
-        merges_from(b"a+b, ab+c"),
-        "(b, c) had 7 at first and has 3 when its turn comes: the true count decides",
-        min_count=4,
-    ),
-    MergeCase("min_count_none", {b"ab": 4}, (), "nothing reaches min_count, nothing is learned", min_count=5),
+    case_of_distinct_pairs("first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"),
+    case_of_run(600, "tokens of 256 bytes and more: lengths stored in one byte"),
+    case_of_run(70_000, "tokens of 65,536 bytes and more: lengths stored in two bytes"),
+)
+
+MERGE_CASES = (
+    *read_cases(r"""
+C01: aaa*2 xy*3 -> a+a x+y aa+a
+    # aaa holds (a, a) twice: overlapping occurrences count, so (a, a) has 4 and goes before (x, y)
+C02: aaaa*3 bc*4 -> a+a b+c aa+aa
+    # two occurrences side by side leave (aa, aa) only; old neighbours give pairs with a token that is gone
+C03: aaaaa -> a+a aa+aa aaaa+a  # a run is replaced from the left
+C04: baaab -> a+a b+aa baa+a baaa+b
+    # a run is replaced from the left, and a neighbour on each side shows which end the odd one is at
+C05: abab -> a+b ab+ab  # the right neighbour is itself replaced by the same merge
+C06: ababab -> a+b ab+ab abab+ab  # three occurrences in a row: the middle one loses both of its old neighbours
+C07: abcststefstbbef -> s+t e+f st+st stst+ef ststef+st ststefst+b ststefstb+b ststefstbb+ef c+ststefstbbef
+    b+cststefstbbef a+bcststefstbbef
+    # a pair lost at one place of a word may occur at another: the word must stay in that pair's index
+C08: \x00\x01\x00\x01 -> \x00+\x01 \x00\x01+\x00\x01
+    # the byte NUL is token 0, which code that asks 'is there a token?' takes for none
+C09: \x00!?!? -> !+? !?+!? \x00+!?!?
+    # a NUL at the start of a word, where the last of two occurrences gets lost if token 0 counts as false
+C10: ab -> a+b  # training stops when no pair is left, however many are requested
+C11: a*5 b ->  # words of one byte hold no pair
+C12:  ->  # no words, no merges, and no error
+C13: ab ac bz -> b+z a+c a+b
+    # of equally frequent pairs the greatest goes first, by its left token and then by its right one
+C14: _a zb -> z+b _+a
+    # a blank is byte 32 and smaller than z; GPT-2 shows it as a letter with a dot, which is greater
+C15: é zz -> \xc3+\xa9 z+z
+    # bytes are unsigned: 0xC3 is greater than z, while a signed char holds it as a negative number
+C16: usz usbz -> u+s us+z us+b usb+z
+    # longer tokens compare by their bytes: (us, z), (us, b) and (b, z) all occur once
+C17: ab*3000000000 cd*5 -> a+b c+d  # a weight above 2**31 - 1 is negative in a 32-bit integer
+C18: low*5 lower*2 widest*3 newest*6 -> s+t e+st o+w l+ow w+est n+e ne+west w+i wi+d wid+est low+e lowe+r
+    # the example of the CS336 handout, to its end
+C19: low*5 lower*2 widest*3 newest*6 es*2 st*2 -> s+t e+st o+w l+ow w+est n+e | complete=no
+    # the example of the series' first part
+C20: ab*5 abc*4 bc*3 -> a+b ab+c b+c
+    # (b, c) falls from 7 to 3 when (a, b) is merged: a heap entry that still has 7 is stale
+
+# What published code got wrong, each reduced to its smallest input.
+
+caca: caca -> c+a ca+ca  # neighbours taken from the sequence before the merge
+aaaa: aaaa -> a+a aa+aa  # four bytes are the fewest that show a phantom (aa, a)
+aaa: aaa -> a+a aa+a  # the merged pair, made again with a negative count
+occurs_twice: ab*5 bc*3 abcxbc -> a+b b+c x+bc c+xbc ab+cxbc
+    # the merge of (a, b) takes (b, c) away at one place of abcxbc and leaves it at another
+byte_after_token: ab abx zw -> a+b z+w ab+x  # z is greater than ab by its bytes, though its id is smaller
+bbc: bbc -> b+c b+bc  # (b, b) is gone once (b, c) is merged, and must not be used
+left_prefix: bc*2 bcx bz -> b+c bc+x b+z
+    # b is smaller than bc, so (bc, x) beats (b, z); joined, or inverted without an end mark, the order is inverted
+right_prefix: bc*2 xbc xb -> b+c x+bc x+b  # the same among right tokens: bc is greater than its prefix b
+
+# The other tie-breaks: each case gives other merges under each of them.
+
+smallest_first: ab ac bz -> a+b a+c b+z | tie_break=smallest_bytes  # smallest_bytes inverts the definition
+smallest_prefix: bc*2 bcx by -> b+c b+y bc+x | tie_break=smallest_bytes
+    # a prefix is the smaller one, though bcx comes before by
+smallest_bytes_not_ids: ab abx cd -> a+b ab+x c+d | tie_break=smallest_bytes
+    # ab comes before c by its bytes, whatever its id
+raw_ids_not_bytes: ab abx cd -> a+b c+d ab+x | tie_break=raw_bytes
+    # ab is token 256 and comes after every single byte
+raw_ids_by_age: zy*3 ab*2 zyq abq -> z+y a+b zy+q ab+q | tie_break=raw_bytes
+    # zy was learned first and has the smaller id
+raw_blank: _a zb \x80a \xc3a -> _+a z+b \x80+a \xc3+a | tie_break=raw_bytes
+    # bytes are their own ids: blank, z, 0x80, 0xC3
+huggingface_blank: _a zb \x80a \xc3a -> z+b \xc3+a _+a \x80+a | tie_break=huggingface
+    # bytes are numbered by their GPT-2 characters: those shown as themselves (z, 0xC3) before blank and 0x80
+huggingface_ids_by_age: zy*3 ab*2 zyq abq _c -> z+y a+b _+c zy+q ab+q | tie_break=huggingface
+    # learned tokens come after all bytes, a blank included, in the order they were learned
+
+# A newborn pair may win a tie that its parent lost: several merges at once must see it.
+
+N1: zae*6 za*4 mn*6 -> z+a za+e m+n
+    # (za, e) is born with the count of (m, n) and beats it, while (a, e) would have lost
+N2: aze*6 az*4 mn*6 -> a+z az+e m+n | tie_break=smallest_bytes
+    # the same by smallest bytes: (az, e) beats (m, n), (z, e) would not
+N3: ab*20 xab*6 xaz*6 az*4 -> a+b a+z x+az x+ab
+    # (x, ab) waits with 6 until (x, az) is born with 6 and goes before it
+N4: ade*6 ad*4 bc*6 -> a+d ad+e b+c | tie_break=smallest_bytes
+    # (ad, e) beats (b, c) by smallest bytes, though (d, e) would not
+N5: ade*6 ad*4 bc*6 -> a+d b+c ad+e | tie_break=huggingface
+    # by ids a new token is the greatest, so a newborn pair never wins a tie
+
+# The first best pair whose count is below min_count ends the training.
+
+min_count_2: ab*5 abc*4 bc*3 xy -> a+b ab+c b+c | min_count=2  # (x, y) occurs once and is not learned
+min_count_is_reached: ab*4 cd*3 -> a+b | min_count=4  # a count of exactly min_count is enough, one less is not
+min_count_after_stale: ab*5 abc*4 bc*3 -> a+b ab+c | min_count=4
+    # (b, c) had 7 at first and has 3 when its turn comes: the true count decides
+min_count_none: ab*4 -> | min_count=5  # nothing reaches min_count, nothing is learned
+"""),
+    *COMPUTED_CASES,
 )

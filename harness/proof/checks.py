@@ -16,55 +16,28 @@ from harness.worker.calling import arguments_for
 from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
-
+Subject = Callable[..., Any]
+"""A trainer or a word counter."""
 DEFAULTS = (("tie_break", GREATEST_BYTES), ("min_count", 1))
-
-
 CLOCK_ERROR = 1e-4
 """Seconds by which the clocks of a trainer and of a check may differ."""
-
 WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
-
-
-class RecordingMeter(Meter):
-    """A meter that also remembers how it was used."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.follow_calls = 0
-        self.lengths_at_update: list[int] = []
-
-    def lap(self, phase: str) -> None:
-        super().lap(phase)
-        if phase == "update":
-            self.lengths_at_update.append(len(self.followed))
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        super().follow(merges)
-        self.follow_calls += 1
-
-
-class RefusingMeter(RecordingMeter):
-    """A meter that answers every question whether to go on with no."""
-
-    def progress(self, done: int) -> bool:
-        super().progress(done)
-        return False
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 class Counterexample(Protocol):
     """An input that shows a failure; it can be made small and written as a test."""
 
-    def smallest(self, subject: Callable[..., Any]) -> Counterexample: ...
+    def smallest(self, subject: Subject) -> Counterexample: ...
 
-    def as_test(self, subject: Callable[..., Any]) -> str: ...
+    def as_test(self, subject: Subject) -> str: ...
 
 
 class CheckFailed(AssertionError):
     """The checked function differs from the definition; the message shows where, on what input, and why it matters."""
 
-    shown_by: Counterexample | None = None
+    counterexample: Counterexample | None = None
 
 
 class CheckSkipped(Exception):
@@ -77,9 +50,9 @@ class Check:
 
     name: str
     group: str
-    body: Callable[[Callable[..., Any]], None]
+    body: Callable[[Subject], None]
 
-    def __call__(self, subject: Callable[..., Any]) -> None:
+    def __call__(self, subject: Subject) -> None:
         self.body(subject)
 
 
@@ -91,21 +64,29 @@ class Outcome:
     group: str
     status: str
     message: str = ""
-    shown_by: Counterexample | None = field(default=None, compare=False)
+    counterexample: Counterexample | None = field(default=None, compare=False)
 
 
-def outcome_of(check: Check, subject: Callable[..., Any]) -> Outcome:
+def outcome_of(check: Check, subject: Subject) -> Outcome:
     """Run one check. What cannot run here is skipped, never failed."""
     try:
         check(subject)
     except CheckFailed as failure:
-        return Outcome(check.name, check.group, "failed", str(failure), failure.shown_by)
+        return Outcome(check.name, check.group, FAILED, str(failure), failure.counterexample)
     except (CheckSkipped, Unavailable) as reason:
-        return Outcome(check.name, check.group, "skipped", str(reason))
-    return Outcome(check.name, check.group, "passed")
+        return Outcome(check.name, check.group, SKIPPED, str(reason))
+    return Outcome(check.name, check.group, PASSED)
 
 
-def accepts(subject: Callable[..., Any], keyword: str) -> bool:
+def parameters_of(subject: Subject) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function; none for compiled code without a signature."""
+    try:
+        return inspect.signature(subject).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def accepts(subject: Subject, keyword: str) -> bool:
     """Whether a function takes this keyword, by name or as one of `**keywords`.
 
     A compiled function without a signature is assumed to take what the contract has.
@@ -115,15 +96,24 @@ def accepts(subject: Callable[..., Any], keyword: str) -> bool:
     >>> accepts(lambda word_counts, num_merges: [], "tie_break")
     False
     """
-    try:
-        parameters = inspect.signature(subject).parameters
-    except (TypeError, ValueError):
+    parameters = parameters_of(subject)
+    if not parameters:
         return keyword in ("meter", "tie_break", "min_count")
-    passed_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return keyword in parameters or (passed_on and keyword != "threads")
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return keyword in parameters or (takes_any and keyword != "threads")
 
 
-def learn(train: Callable[..., Any], words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
+def extends(train: Subject) -> bool:
+    """Whether a trainer can go on from inherited merges: it takes them by name."""
+    return "inherited" in parameters_of(train)
+
+
+def is_word_counter(subject: Subject) -> bool:
+    """Whether a function's first parameter is called `corpus`; a trainer's is not."""
+    return next(iter(parameters_of(subject)), "") == "corpus"
+
+
+def learn(train: Subject, words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
     """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a needed keyword.
 
     Keywords with default values are left out, so that a trainer without them can be checked too.
@@ -135,11 +125,9 @@ def learn(train: Callable[..., Any], words: Words, num_merges: int, *meter: Mete
     return learn_from(train, WordCounts.from_items(words.items()), num_merges, *meter, **keywords)
 
 
-def learn_from(
-    train: Callable[..., Any], word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any
-) -> list[Merge]:
+def learn_from(train: Subject, word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
     """Call the trainer; whatever it raises is a failure that shows its input."""
-    given = dict(word_counts)
+    words = dict(word_counts)
     positional: list[Any] = [word_counts, num_merges]
     if meter:
         positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
@@ -149,11 +137,11 @@ def learn_from(
         raise
     except (Exception, SystemExit) as error:
         options = "".join(f", {name}={value}" for name, value in keywords.items())
-        raise failure_of(error, f"called for {num_merges} merges{options}\n{shown(given)}") from error
+        raise failure_of(error, f"called for {num_merges} merges{options}\n{words_text(words)}") from error
     if isinstance(merges, Merges):
         return list(merges)
     if not isinstance(merges, list):
-        raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{shown(given)}")
+        raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{words_text(words)}")
     return merges
 
 
@@ -162,51 +150,51 @@ def failure_of(error: BaseException, call: str) -> CheckFailed:
     return CheckFailed(f"raised {type(error).__name__}: {error}\n{call}")
 
 
-def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str, given: str = "") -> None:
+def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
     """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the `wall` time there was.
 
-    `given` shows the input below the failure. Raises CheckSkipped if there are no phases at all.
+    Raises CheckSkipped if there are no phases at all.
     """
     if not meter.seconds:
         raise CheckSkipped(f"{who} reports no phases; all its time will show as other")
     for phase, seconds in meter.seconds.items():
         if phase not in phases:
-            raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}{given}")
+            raise CheckFailed(f"reported the phase {phase!r}; phases are {', '.join(phases)}")
         if not 0 <= seconds < math.inf:
-            raise CheckFailed(f"reported {seconds} seconds for {phase}{given}")
+            raise CheckFailed(f"reported {seconds} seconds for {phase}")
     reported = sum(meter.seconds.values())
     if reported > wall + CLOCK_ERROR:
-        raise CheckFailed(f"reported {reported} s in all of {wall} s there were{given}")
+        raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
 
 
-def expect_merges(got: Sequence[Merge], want: Sequence[Merge], words: Words, why: str) -> None:
+def expect_merges(merges: Sequence[Merge], want: Sequence[Merge], words: Words, why: str) -> None:
     """Raise CheckFailed with the first difference (the first merge is merge 1), the reason and the word counts."""
-    if list(got) == list(want):
+    if list(merges) == list(want):
         return
-    same = first_difference(got, want)
-    mine, theirs = (str(merges[same]) if same < len(merges) else "no more merges" for merges in (got, want))
-    raise CheckFailed(f"first difference at merge {same + 1}: got {mine}, want {theirs}\n{why}\n{shown(words)}")
+    equal = first_difference(merges, want)
+    mine, theirs = (str(side[equal]) if equal < len(side) else "no more merges" for side in (merges, want))
+    raise CheckFailed(f"first difference at merge {equal + 1}: got {mine}, want {theirs}\n{why}\n{words_text(words)}")
 
 
-def first_difference(got: Sequence[Merge], want: Sequence[Merge]) -> int:
+def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
     """How many merges are equal before the first difference."""
-    pairs = enumerate(zip(got, want, strict=False))
-    return next((place for place, (mine, other) in pairs if mine != other), min(len(got), len(want)))
+    pairs = enumerate(zip(merges, want, strict=False))
+    return next((place for place, (mine, other) in pairs if mine != other), min(len(merges), len(want)))
 
 
-def shown(words: Words) -> str:
+def words_text(words: Words) -> str:
     """The word counts as Python writes them, in one line; long words and long tables are cut short.
 
-    >>> shown({b"low": 5, b"a" * 600: 1})
+    >>> words_text({b"low": 5, b"a" * 600: 1})
     "word counts: {b'low': 5, b'aaaaaaaaaa' and 590 bytes more: 1}"
     """
-    listed = [f"{shown_bytes(word)}: {count}" for word, count in words.items()]
-    if len(listed) > 60:
-        listed[60:] = [f"and {len(listed) - 60} words more"]
-    return f"word counts: {{{', '.join(listed)}}}"
+    items = [f"{bytes_text(word)}: {count}" for word, count in words.items()]
+    if len(items) > 60:
+        items[60:] = [f"and {len(items) - 60} words more"]
+    return f"word counts: {{{', '.join(items)}}}"
 
 
-def shown_bytes(content: bytes) -> str:
+def bytes_text(content: bytes) -> str:
     return repr(content) if len(content) <= 200 else f"{content[:10]!r} and {len(content) - 10} bytes more"
 
 

@@ -1,7 +1,7 @@
 """Every variant and every word counter of the registry passes the conformance suite.
 
 What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names and
-tags, separated by commas, that may not be skipped: whoever sets up a machine knows what is to run there. The presets of
+tags, separated by commas, that may not be skipped: whoever sets up a machine knows what must run there. The presets of
 the C++ grid pass the whole suite too, in one test each, because there are so many; most of them are slow tests.
 """
 
@@ -17,28 +17,24 @@ from checked import TAKING_SECONDS, passing, quick_ones, slow_ones, together
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.conformance import check_word_counter, trainer_checks
-from harness.proof.checks import Check, CheckFailed, CheckSkipped, outcome_of
-from harness.proof.counter import counter_checks
-from harness.proof.extension import extends, extension_checks
-from harness.proof.trainer import properties
+from harness.conformance import check_word_counter, counter_checks, trainer_checks
+from harness.proof.checks import Check, extends
+from harness.proof.extension import extension_checks
+from harness.proof.trainer_checks import properties
 from variants import fine_grained, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 from variants.counting.processes import processes
 
-ASKED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
-REQUIRED = {name for name in ASKED if name in registry.counters()} | {
-    card.name for card in registry.variants().values() if {card.name, *card.tags} & set(ASKED)
-}
+CARDS: dict[str, Any] = {**registry.counters(), **registry.variants()}
+REQUESTED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
+REQUIRED = {name for name, card in CARDS.items() if {name, *getattr(card, "tags", ())} & set(REQUESTED)}
 TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = quick_ones(counter_checks()) + slow_ones(counter_checks([3]))
 # What trains from a file has no words to be checked with; tests/variants/test_peers.py has its checks.
-ON_WORDS = [card.name for card in registry.variants().values() if "from_file" not in card.tags]
-PRESETS = [card.name for card in registry.variants().values() if "cpp" in card.tags]
-VARIANTS = [name for name in ON_WORDS if name not in PRESETS]
-QUICK = {"flat", "native"}
-QUICK_CHECKS = quick_ones(TRAINER_CHECKS)
-LATE_CHECKS = slow_ones(TRAINER_CHECKS)
+TRAINERS = {name: card for name, card in registry.variants().items() if "from_file" not in card.tags}
+PRESETS = [name for name, card in TRAINERS.items() if "cpp" in card.tags]
+VARIANTS = [name for name in TRAINERS if name not in PRESETS]
+FAST = {"flat", "native"}
 CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
     "cpp_updater",
@@ -55,10 +51,10 @@ FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of pass
 }
 
 
-def bound(card: Any) -> Callable[..., Any]:
-    """The card's function with the card's parameters. Raises Unavailable where a compiled module is missing."""
+def bound(name: str) -> Callable[..., Any]:
+    """The card's function with the card's parameters. Raises Unavailable if a compiled module is missing."""
     try:
-        return functools.partial(registry.resolve(card.target), **card.params)
+        return functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)
     except Refusal as refusal:
         if isinstance(refusal.__cause__, ImportError):
             raise Unavailable(str(refusal)) from refusal
@@ -66,134 +62,100 @@ def bound(card: Any) -> Callable[..., Any]:
 
 
 @functools.cache
-def why_not_here(name: str) -> str | None:
+def missing(name: str) -> str | None:
     """Why a variant or counter cannot run on this machine, found by the smallest run there is; None if it can."""
     try:
         if name in registry.variants():
-            bound(registry.variants()[name])(WordCounts.from_items([(b"ab", 1)]), 1)
+            bound(name)(WordCounts.from_items([(b"ab", 1)]), 1)
         else:
-            bound(registry.counters()[name])(Corpus(__file__))
+            bound(name)(Corpus(__file__))
     except Unavailable as reason:
         return str(reason)
     return None
 
 
-def present(name: str) -> bool:
+def present(name: str) -> Callable[..., Any]:
+    """The function of a card; skips the test if it cannot run here, fails it if it is required."""
+    if reason := missing(name):
+        if name in REQUIRED:
+            pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
+        pytest.skip(reason)
+    return bound(name)
+
+
+def is_present(name: str) -> bool:
     """Whether a name gets its checks. One that fails to run at all gets them too, so that it fails them."""
     try:
-        return why_not_here(name) is None
+        return missing(name) is None
     except Exception:
         return True
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
-    """The checks of a group are one test: thousands of tests that take a moment each take a minute to be told of."""
-    groups = {group: [check for check in checks if check.group == group] for group in [check.group for check in checks]}
+    """The checks of a group are one test: thousands of tests that take a moment each take a minute to be reported."""
     return [
-        pytest.param(
-            name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[*marks(name, title), *together(group[0])]
-        )
+        pytest.param(name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[*slow, *together(group[0])])
         for name in names
-        if present(name)
-        for title, group in groups.items()
+        if is_present(name)
+        for title in dict.fromkeys(check.group for check in checks)
+        for group in [[check for check in checks if check.group == title]]
+        for slow in [[pytest.mark.slow] if title in TAKING_SECONDS and name not in FAST else []]
     ]
 
 
-def marks(name: str, group: str) -> list[Any]:
-    """What begins late and large files take slow trainers and counters long, each some seconds."""
-    return [pytest.mark.slow] if group in TAKING_SECONDS and name not in QUICK else []
-
-
-def skip(name: str, reason: str) -> None:
-    if name in REQUIRED:
-        pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
-    pytest.skip(reason)
-
-
-def make(checks: list[Check], name: str, card: Any) -> None:
-    """Make every check, also after one has failed; the test is skipped only if none applies."""
-    failed, skipped = [], []
-    for check in checks:
-        try:
-            check(bound(card))
-        except CheckFailed as failure:
-            failed.append(f"{check.name}: {failure}")
-        except CheckSkipped as reason:
-            skipped.append(str(reason))
-        except Unavailable as reason:
-            skip(name, str(reason))
-    assert not failed, "\n".join(failed)
-    if len(skipped) == len(checks):
-        pytest.skip(skipped[0])
-
-
-@pytest.mark.parametrize("name", [*ON_WORDS, *registry.counters()])
+@pytest.mark.parametrize("name", [*TRAINERS, *registry.counters()])
 def test_it_runs_on_this_machine(name: str) -> None:
-    if reason := why_not_here(name):
-        skip(name, reason)
+    present(name)
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_what_must_run_here_is_in_the_registry(name: str) -> None:
+@pytest.mark.parametrize("name", REQUESTED)
+def test_required_names_are_in_the_registry(name: str) -> None:
     assert name in registry.counters() or registry.select([name])
 
 
-@pytest.mark.parametrize(("name", "checks"), cases(VARIANTS, TRAINER_CHECKS))
-def test_a_variant_conforms(name: str, checks: list[Check]) -> None:
-    make(checks, name, registry.variants()[name])
+@pytest.mark.parametrize(
+    ("name", "checks"), [*cases(VARIANTS, TRAINER_CHECKS), *cases(list(registry.counters()), COUNTER_CHECKS)]
+)
+def test_variant_or_counter_conforms(name: str, checks: list[Check]) -> None:
+    skipped = passing(checks, present(name))
+    if len(skipped) == len(checks):
+        pytest.skip(f"{', '.join(skipped)} cannot run here")
 
 
-@pytest.mark.parametrize("name", [name for name in ON_WORDS if "extends" in registry.variants()[name].tags])
-def test_a_variant_that_can_extend_conforms_in_that_too(name: str) -> None:
-    if reason := why_not_here(name):
-        skip(name, reason)
-    train = bound(registry.variants()[name])
-    outcomes = [outcome_of(check, train) for check in extension_checks(list(TieBreak))]
-    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
-    assert {outcome.check for outcome in outcomes if outcome.status == "skipped"} <= {"check_extends_at_any_width"}
+@pytest.mark.parametrize("name", [name for name, card in TRAINERS.items() if "extends" in card.tags])
+def test_extending_variant_conforms(name: str) -> None:
+    skipped = passing(extension_checks(list(TieBreak)), present(name))
+    assert set(skipped) <= {"check_extends_at_any_width"}
 
 
-@pytest.mark.parametrize("name", [name for name in ON_WORDS if "external" not in registry.variants()[name].tags])
-def test_a_variant_can_extend_if_its_card_says_so(name: str) -> None:
-    if reason := why_not_here(name):
-        skip(name, reason)
-    assert extends(bound(registry.variants()[name])) == ("extends" in registry.variants()[name].tags)
+@pytest.mark.parametrize("name", [name for name, card in TRAINERS.items() if "external" not in card.tags])
+def test_variant_extends_if_its_card_says_so(name: str) -> None:
+    assert extends(present(name)) == ("extends" in TRAINERS[name].tags)
 
 
 @pytest.mark.parametrize(
+    "checks",
+    [quick_ones(TRAINER_CHECKS), pytest.param(slow_ones(TRAINER_CHECKS), marks=pytest.mark.slow)],
+    ids=["quick", "rest"],
+)
+@pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FAST_PRESETS else [pytest.mark.slow]) for name in PRESETS]
 )
-def test_a_preset_of_the_grid_conforms(name: str) -> None:
-    if reason := why_not_here(name):
-        skip(name, reason)
-    assert passing(QUICK_CHECKS, bound(registry.variants()[name])) in ([], ["check_equals_cs336"])
+def test_preset_of_the_grid_conforms(name: str, checks: list[Check]) -> None:
+    assert passing(checks, present(name)) in ([], ["check_equals_cs336"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_of_the_grid_conforms_late(name: str) -> None:
-    if reason := why_not_here(name):
-        skip(name, reason)
-    assert passing(LATE_CHECKS, bound(registry.variants()[name])) == []
-
-
-def test_the_fast_presets_are_presets() -> None:
+def test_fast_presets_are_presets() -> None:
     assert set(PRESETS) >= FAST_PRESETS
-
-
-@pytest.mark.parametrize(("name", "checks"), cases(list(registry.counters()), COUNTER_CHECKS))
-def test_a_word_counter_conforms(name: str, checks: list[Check]) -> None:
-    make(checks, name, registry.counters()[name])
 
 
 @pytest.mark.parametrize(
     "checks",
     [
-        [check for check in QUICK_CHECKS if check.group != "searched words"],
-        pytest.param([check for check in TRAINER_CHECKS if check.group == "searched words"], marks=pytest.mark.slow),
-        pytest.param(LATE_CHECKS, marks=pytest.mark.slow),
+        [check for check in quick_ones(TRAINER_CHECKS) if check.group in ("worked examples", "random words")],
+        pytest.param(TRAINER_CHECKS, marks=pytest.mark.slow),
     ],
-    ids=["", "searched", "late"],
+    ids=["quick", "all"],
 )
 @pytest.mark.parametrize(
     ("train", "parameters"),
@@ -207,36 +169,36 @@ def test_a_word_counter_conforms(name: str, checks: list[Check]) -> None:
     ],
     ids=lambda value: value.__module__ if callable(value) else "-".join(map(str, value.values())),
 )
-def test_parameters_change_the_way_and_not_the_merges(
+def test_parameters_change_no_merges(
     train: Callable[..., Any], parameters: dict[str, Any], checks: list[Check]
 ) -> None:
     passing(checks, functools.partial(train, **parameters))
 
 
 def under_other_tie_breaks(names: list[str]) -> list[Any]:
-    """All of them but the first, under which the whole suite is run; of all but `flat`, all but one are slow tests."""
+    """All of them but the first, under which the whole suite is run; most are slow tests."""
     return [
         pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] if slow else [])
         for name in names
-        if present(name)
+        if is_present(name)
         for tie_break in list(TieBreak)[1:]
-        for slow in [name not in QUICK and tie_break is not TieBreak.RAW_BYTES]
+        for slow in [name not in FAST and (name in PRESETS or tie_break is not TieBreak.RAW_BYTES)]
     ]
 
 
-@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks([*VARIANTS, *sorted(FAST_PRESETS)]))
-def test_a_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
-    passing(properties(tie_break), bound(registry.variants()[name]))
+@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks([*VARIANTS, *PRESETS]))
+def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
+    passing(properties(tie_break), bound(name))
 
 
 @pytest.mark.parametrize(("case", "slices"), [("eleven_pairs", 4), ("first_pair_greatest", 3)])
-def test_the_parallel_maximum_keeps_every_pair(case: str, slices: int) -> None:
-    check = next(check for check in TRAINER_CHECKS if check.name == f"check_worked_example[{case}]")
+def test_parallel_maximum_loses_no_pair(case: str, slices: int) -> None:
+    (check,) = [check for check in TRAINER_CHECKS if check.name == f"check_worked_example[{case}]"]
     check(functools.partial(multiprocess.train, parallel_max=slices))
 
 
 @pytest.mark.parametrize("case", CUTS)
-def test_the_smallest_ranges_change_no_count(case: str) -> None:
+def test_smallest_ranges_change_no_count(case: str) -> None:
     (check,) = [check for check in counter_checks([3]) if check.name == f"check_worked_file[{case}]"]
     check(functools.partial(processes, smallest_range=1))
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from harness.common import errors
-from harness.proof import differential
+from harness.proof import trainer_checks as differential
 from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay
 from harness.replay import main

@@ -1,4 +1,4 @@
-"""Checks of the conformance suite for tests that need not all of it, and what they come to."""
+"""Some of the checks of the conformance suite, for tests that need not all of them, and running them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ import pytest
 
 from harness.proof.checks import Check, outcome_of
 
-TAKING_SECONDS = ("what begins late", "large files")
+TAKING_SECONDS = ("large inputs", "large files")
 """The groups of checks that a slow trainer or counter spends seconds on."""
 SEEDED = ("random words", "tie-breaks")
 """Groups of checks that differ in their seed alone."""
-ONE_IN = 4
+ONE_IN = 10
 """Of so many seeds one is among the quick checks."""
-SHARING = ("what begins late", "searched words")
-"""Groups of which one process of pytest takes all tests: what is wanted takes long to work out, once in each."""
+SHARED = ("large inputs", "searched words")
+"""Groups whose wanted merges take long to compute; one process of pytest runs all of their tests."""
 
 
-def together(check: Check | None) -> list[pytest.MarkDecorator]:
+def together(check: Check) -> list[pytest.MarkDecorator]:
     """The mark of a test that makes this check."""
-    return [pytest.mark.xdist_group(check.group)] if check is not None and check.group in SHARING else []
+    return [pytest.mark.xdist_group(check.group)] if check.group in SHARED else []
 
 
 def quick_ones(checks: list[Check]) -> list[Check]:
-    """Those that take a moment, of random words a sample. Every variant of the registry gets all of these besides."""
+    """Those that take a moment, of random words a sample."""
     return [check for check in checks if is_quick(check)]
 
 
 def slow_ones(checks: list[Check]) -> list[Check]:
-    """All the others."""
     return [check for check in checks if not is_quick(check)]
 
 
@@ -41,7 +40,7 @@ def is_quick(check: Check) -> bool:
 
 
 def passing(checks: list[Check], subject: Callable[..., Any]) -> list[str]:
-    """Make every check, and fail with what fails; returns the names of those that were skipped."""
+    """Make every check, and fail with those that fail; returns the names of those that were skipped."""
     outcomes = [outcome_of(check, subject) for check in checks]
     assert not [outcome for outcome in outcomes if outcome.status == "failed"]
     return [outcome.check for outcome in outcomes if outcome.status == "skipped"]

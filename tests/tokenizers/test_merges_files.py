@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
 from harness.gate.evidence import read_evidence
-from harness.proof import differential
+from harness.proof.trainer_checks import defined_merges
 from harness.tokenizers.folder import content_of
 from harness.tokenizers.learned import spelled
 from harness.tokenizers.merges_file import merges_text, read_merges_file
@@ -97,7 +97,7 @@ def test_what_is_learned_comes_back_from_every_form(
     tmp_path_factory: pytest.TempPathFactory, words: dict[bytes, int], tie_break: TieBreak
 ) -> None:
     folder = tmp_path_factory.mktemp("forms")
-    merges = list(differential.defined_merges(tuple(words.items()), 60, tie_break, 1))
+    merges = list(defined_merges(tuple(words.items()), 60, tie_break, 1))
     pairs = [[spelled(left), spelled(right)] for left, right in merges]
     for content in (
         merges_text(merges),

@@ -20,7 +20,7 @@ from workbench import wait_until
 
 from harness.common import registry
 from harness.proof import IDENTICAL, UP_TO_TIES
-from harness.proof.file_cases import FILE_CASES, FileCase
+from harness.proof.counter_checks import FILE_CASES, FileCase
 from harness.proof.prove import identity_of
 from harness.proof.true_counts import replay
 from variants import heap, minbpe, peers

@@ -1,0 +1,471 @@
+"""The checks of a trainer: worked examples, what holds for any word counts, and comparisons with the definition.
+
+The definition is a slow, short program (the registry names it), run on the same words; merges are compared one by one.
+Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and ties, which is where trainers go wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.common import registry
+from harness.proof.cases import MERGE_CASES, MergeCase
+from harness.proof.checks import (
+    WIDTHS,
+    Check,
+    CheckFailed,
+    CheckSkipped,
+    Subject,
+    Words,
+    accepts,
+    expect_merges,
+    expect_phases,
+    learn,
+    learn_from,
+    to_exhaustion,
+    words_text,
+)
+from harness.proof.counterexamples import WrongWords
+from harness.tokenizers.learned import read_spelling
+from variants.contract import GREATEST_BYTES, PHASES, Corpus, Merge, Meter, TieBreak, WordCounts
+
+NEEDED_PHASES = ("init", "max", "update")
+SAMPLES: tuple[Words, ...] = (
+    {b"low": 5, b"lower": 2, b"widest": 3, b"newest": 6},
+    {b"abcststefstbbef": 1, b"\x00!?!?": 2, b"aaaaa": 3},
+    {b"zb": 1, b" a": 1, b"\xc3\xa9": 1, b"usz": 1, b"usbz": 1, b"ab": 1, b"ac": 1, b"caca": 1},
+)
+ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
+LONGEST_WORD = 16
+SEEDS, SEEDS_OF_OTHER_TIE_BREAKS, SEEDS_OF_MIN_COUNT = 200, 20, 10
+HYPOTHESIS_EXAMPLES = 100
+MANY_MERGES, MANY_WORDS, MANY_CALLS = 1500, 70_000, 1200
+SECONDS_FOR_CALLS = 10.0
+CS336_FOLDER = "BPE_HARNESS_CS336"
+
+
+def worked_examples(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
+    """A check for each case; those of another tie-break are compared with the definition under the first of these."""
+    own = [case for case in MERGE_CASES if case.tie_break in tie_breaks]
+    for case in own:
+        body = functools.partial(check_worked_example, case)
+        yield Check(f"check_worked_example[{case.name}]", "worked examples", body)
+    for case in MERGE_CASES:
+        if case not in own:
+            body = functools.partial(check_words_of_example, tie_breaks[0], case)
+            yield Check(f"check_words_of_example[{case.name}]", "worked examples", body)
+
+
+def properties(tie_break: TieBreak) -> list[Check]:
+    """What must hold for any word counts, checked on samples under one tie-break, cheapest first."""
+    bodies = (
+        check_returns_pairs_of_bytes,
+        check_returns_nothing_for_no_merges,
+        check_stops_at_num_merges,
+        check_prefix_property,
+        check_word_order_is_irrelevant,
+        check_counts_scale,
+        check_leaves_input_alone,
+        check_is_repeatable,
+        check_reports_phases,
+        check_tallies_are_deterministic,
+        check_follows_its_merges,
+        check_stops_when_progress_is_refused,
+        check_width_is_irrelevant,
+    )
+    return [Check(body.__name__, "properties", functools.partial(on_samples, body, tie_break)) for body in bodies]
+
+
+def differential_checks(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
+    """Comparisons with the definition, most of them under the first of `tie_breaks`."""
+    first, *others = tie_breaks
+
+    def check(group: str, name: str, body: Callable[..., None], *arguments: Any) -> Check:
+        return Check(name, group, functools.partial(body, *arguments))
+
+    for seed in range(SEEDS):
+        yield check("random words", f"check_equals_definition[{seed}]", check_seed, first, seed)
+    for tie_break in others:
+        for seed in range(SEEDS_OF_OTHER_TIE_BREAKS):
+            name = f"check_equals_definition[{tie_break.value}-{seed}]"
+            yield check("tie-breaks", name, check_seed, tie_break, seed)
+    for seed in range(SEEDS_OF_MIN_COUNT):
+        yield check("min_count", f"check_min_count[{seed}]", check_min_count, first, seed)
+    for name, word in LONG_WORDS.items():
+        yield check("long words", f"check_long_word[{name}]", check_long_word, first, word)
+    yield check("large inputs", "check_1500_merges_with_many_ties", check_many_merges, first)
+    yield check("large inputs", "check_70000_words", check_many_words, first)
+    yield check("large inputs", "check_every_byte_first_and_last", check_every_byte, first)
+    yield check("large inputs", "check_a_thousand_calls", check_many_calls, first)
+    yield check("searched words", "check_searched_words", check_searched_words, first)
+    yield check("outside result", "check_equals_cs336", check_equals_cs336, first)
+
+
+# Worked examples
+
+
+def wrong_words(case: MergeCase, num_merges: int | None = None, tie_break: TieBreak | None = None) -> WrongWords:
+    """The input of a case, by default with its own number of merges and tie-break."""
+    return WrongWords(
+        case.words,
+        case.num_merges if num_merges is None else num_merges,
+        tie_break or case.tie_break,
+        case.min_count,
+        case.inherited,
+        case.inheriting,
+        case.veto,
+    )
+
+
+def check_worked_example(case: MergeCase, train: Subject) -> None:
+    wrong_words(case).expect(train, case.merges, case.why)
+
+
+def check_words_of_example(tie_break: TieBreak, case: MergeCase, train: Subject) -> None:
+    num_merges = case.num_merges if case.complete else to_exhaustion(case.words)
+    expect_definition(train, wrong_words(case, num_merges, tie_break), f"\n{case.why}")
+
+
+# Properties
+
+
+def on_samples(body: Callable[[Subject, Words, TieBreak], None], tie_break: TieBreak, train: Subject) -> None:
+    for words in SAMPLES:
+        try:
+            body(train, words, tie_break)
+        except CheckFailed as failure:
+            if "word counts: " in str(failure):
+                raise
+            raise CheckFailed(f"{failure}\n{words_text(words)}") from failure
+
+
+def learn_all(train: Subject, words: Words, tie_break: TieBreak, *meter: Meter, **keywords: Any) -> list[Merge]:
+    return learn(train, words, to_exhaustion(words), *meter, tie_break=tie_break, **keywords)
+
+
+def check_returns_pairs_of_bytes(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    for merge in learn_all(train, words, tie_break):
+        if type(merge) is not tuple or [type(token) for token in merge] != [bytes, bytes] or not all(merge):
+            raise CheckFailed(f"a merge is a tuple of two bytes, neither empty; this is {merge!r}")
+
+
+def check_returns_nothing_for_no_merges(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    expect_merges(learn(train, words, 0, tie_break=tie_break), [], words, "num_merges=0 requests no merges")
+
+
+def check_stops_at_num_merges(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    total = len(learn_all(train, words, tie_break))
+    for num_merges in range(1, total + 2):
+        made = len(learn(train, words, num_merges, tie_break=tie_break))
+        if made != min(num_merges, total):
+            raise CheckFailed(f"called for {num_merges} merges of {total}: got {made}")
+
+
+def check_prefix_property(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    merges = learn_all(train, words, tie_break)
+    for num_merges in range(1, len(merges)):
+        fewer = learn(train, words, num_merges, tie_break=tie_break)
+        why = f"a call for {num_merges} merges gives the first of all merges"
+        expect_merges(fewer[:num_merges], merges[: len(fewer)][:num_merges], words, why)
+
+
+def check_word_order_is_irrelevant(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    want = learn_all(train, words, tie_break)
+    for order in reorderings(words):
+        why = f"the same words gave these in this order: {list(words)}"
+        expect_merges(learn_all(train, order, tie_break), want, order, why)
+
+
+def reorderings(words: Words) -> list[Words]:
+    shuffled = list(words.items())
+    random.Random(1).shuffle(shuffled)
+    return [dict(reversed(list(words.items()))), dict(shuffled)]
+
+
+def check_counts_scale(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    want = learn_all(train, words, tie_break)
+    for factor in (3, 3_000_000_019):
+        scaled = {word: count * factor for word, count in words.items()}
+        why = f"every weight times {factor} leaves the merges as they were"
+        expect_merges(learn_all(train, scaled, tie_break), want, scaled, why)
+
+
+def check_leaves_input_alone(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    """Pass columns that can be written, unlike those of a measured run, and compare them afterwards."""
+    original = WordCounts.from_items(words.items())
+    content, counts, offsets = bytearray(original.data), array("Q", original.counts), array("q", original.offsets)
+    passed = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
+    learn_from(train, passed, to_exhaustion(words), **({} if tie_break is GREATEST_BYTES else {"tie_break": tie_break}))
+    for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
+        before = getattr(original, name).tolist()
+        for after in (list(column), getattr(passed, name).tolist()):
+            if after != before:
+                raise CheckFailed(f"changed {name} of its input from {before} to {after}")
+
+
+def check_is_repeatable(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    """Train on the words twice, and again after others: no state may survive a call."""
+    first = list(learn_all(train, words, tie_break))
+    for others in ((), SAMPLES, SAMPLES[::-1]):
+        for other in others:
+            learn_all(train, other, tie_break)
+        expect_merges(learn_all(train, words, tie_break), first, words, "the same call gave other merges before")
+
+
+class RecordingMeter(Meter):
+    """A meter that also remembers how it was used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.follow_calls = 0
+        self.lengths_at_update: list[int] = []
+
+    def lap(self, phase: str) -> None:
+        super().lap(phase)
+        if phase == "update":
+            self.lengths_at_update.append(len(self.followed))
+
+    def follow(self, merges: Sequence[Merge]) -> None:
+        super().follow(merges)
+        self.follow_calls += 1
+
+
+class RefusingMeter(Meter):
+    """A meter that never lets training go on."""
+
+    def progress(self, done: int) -> bool:
+        super().progress(done)
+        return False
+
+
+def learn_metered(train: Subject, words: Words, tie_break: TieBreak, meter: Meter) -> list[Merge]:
+    if not accepts(train, "meter"):
+        raise CheckSkipped("the trainer takes no meter, so it reports no phases")
+    return learn_all(train, words, tie_break, meter)
+
+
+def check_reports_phases(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    start, meter = time.perf_counter(), Meter()
+    learn_metered(train, words, tie_break, meter)
+    expect_phases(meter, PHASES, time.perf_counter() - start, "the trainer")
+    missing = [phase for phase in NEEDED_PHASES if phase not in meter.seconds]
+    if missing == [*NEEDED_PHASES]:
+        raise CheckSkipped(f"the trainer reports no phase but {', '.join(meter.seconds)}; the rest shows as other")
+    if missing:
+        raise CheckFailed(
+            f"reported {', '.join(meter.seconds)}, but never {', '.join(missing)}: a lap is missing, and its time "
+            f"shows under another phase"
+        )
+
+
+def check_tallies_are_deterministic(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    """Counts of work are compared from machine to machine, so neither chance nor the order of words may change them."""
+    tallies = []
+    for order in (words, words, *reorderings(words)):
+        meter = Meter()
+        learn_metered(train, order, tie_break, meter)
+        tallies.append(meter.tallies)
+    if not any(tallies):
+        raise CheckSkipped("the trainer keeps no tallies")
+    for name, count in tallies[0].items():
+        if type(count) is not int or count < 0:
+            raise CheckFailed(f"tallied {count!r} for {name}; a tally is a whole number")
+    for again, how in zip(tallies[1:], ("run again", "run with the words reversed", "run with the words shuffled")):
+        if again != tallies[0]:
+            raise CheckFailed(f"tallied {tallies[0]}, and {how}, {again}")
+
+
+def check_follows_its_merges(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    """The list must be handed over once and grow as merges are made: it is all that is left of a stopped run."""
+    meter = RecordingMeter()
+    merges = learn_metered(train, words, tie_break, meter)
+    if not meter.follow_calls:
+        raise CheckSkipped("the trainer never calls follow; a native one polls progress instead")
+    if meter.follow_calls > 1:
+        raise CheckFailed(f"called follow {meter.follow_calls} times, not once")
+    expect_merges(list(meter.followed), merges, words, "the list it handed to follow must hold what it returned")
+    lengths = meter.lengths_at_update
+    if len(lengths) > 1 and not lengths[0] < lengths[-1]:
+        raise CheckFailed(f"handed a list to follow that did not grow with the merges: {lengths}")
+
+
+def check_stops_when_progress_is_refused(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    merges = learn_all(train, words, tie_break)
+    stopped = learn_metered(train, words, tie_break, RefusingMeter())
+    why = "when progress returns False, the merges so far are the first of all merges"
+    expect_merges(stopped, merges[: len(stopped)], words, why)
+
+
+def check_width_is_irrelevant(train: Subject, words: Words, tie_break: TieBreak) -> None:
+    if not accepts(train, "threads"):
+        raise CheckSkipped("the trainer takes no threads")
+    want = learn_all(train, words, tie_break)
+    for threads in WIDTHS:
+        merges = learn_all(train, words, tie_break, threads=threads)
+        expect_merges(merges, want, words, f"threads={threads} gives the merges of the default")
+
+
+# Comparisons with the definition
+
+
+@functools.lru_cache(maxsize=4096)
+def defined_merges(
+    items: tuple[tuple[bytes, int], ...], num_merges: int, tie_break: TieBreak, min_count: int
+) -> tuple[Merge, ...]:
+    """The merges of the definition; cached, because every trainer is checked on the same words."""
+    word_counts = WordCounts.from_items(items)
+    return tuple(registry.definition()(word_counts, num_merges, tie_break=tie_break, min_count=min_count))
+
+
+def expect_definition(train: Subject, call: WrongWords, advice: str = "") -> None:
+    """Raise CheckFailed unless a trainer's merges are the definition's."""
+    want = defined_merges(tuple(call.words.items()), call.num_merges, call.tie_break, call.min_count)
+    why = f"the definition gives these with tie_break={call.tie_break.value}, min_count={call.min_count}"
+    call.expect(train, want, f"{why}{advice}")
+
+
+def expect_all(train: Subject, words: Words, tie_break: TieBreak, min_count: int = 1) -> None:
+    expect_definition(train, WrongWords(words, to_exhaustion(words), tie_break, min_count))
+
+
+def random_words(seed: int) -> dict[bytes, int]:
+    """A small table of words over one to four symbols; one weight in ten is beyond 32 bits.
+
+    >>> random_words(3) == random_words(3)
+    True
+    """
+    chance = random.Random(seed)
+    alphabet = chance.sample(ALPHABET, chance.randint(1, 4))
+    words: dict[bytes, int] = {}
+    for _ in range(chance.randint(1, 8)):
+        word = bytes(chance.choices(alphabet, k=chance.randint(1, LONGEST_WORD)))
+        words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
+    return words
+
+
+def check_seed(tie_break: TieBreak, seed: int, train: Subject) -> None:
+    expect_all(train, random_words(seed), tie_break)
+
+
+def check_min_count(tie_break: TieBreak, seed: int, train: Subject) -> None:
+    words = {word: count % 2**32 for word, count in random_words(seed).items()}
+    for min_count in (2, 3, 5, 9):
+        expect_all(train, words, tie_break, min_count)
+
+
+def two_letter_word(length: int) -> bytes:
+    return bytes(random.Random(length).choices(b"ab", k=length))
+
+
+LONG_WORDS = {
+    "run_of_600": b"a" * 600,
+    "ab_300_times": b"ab" * 300,
+    "two_letters_3000_bytes": two_letter_word(3000),
+}
+
+
+def check_long_word(tie_break: TieBreak, word: bytes, train: Subject) -> None:
+    expect_definition(train, WrongWords({word: 1}, 200, tie_break))
+
+
+@functools.cache
+def words_with_many_ties() -> dict[bytes, int]:
+    """700 short words over few bytes with small weights: after some hundred merges, all are ties."""
+    chance = random.Random(1500)
+    alphabet = chance.sample(range(256), 24)
+    words: dict[bytes, int] = {}
+    while len(words) < 700:
+        words[bytes(chance.choices(alphabet, k=chance.randint(2, 7)))] = chance.randint(1, 3)
+    return words
+
+
+def check_many_merges(tie_break: TieBreak, train: Subject) -> None:
+    expect_definition(train, WrongWords(words_with_many_ties(), MANY_MERGES, tie_break))
+
+
+@functools.cache
+def very_many_words() -> dict[bytes, int]:
+    """More words than 16 bits can number, of three bytes each; the last ones have the largest counts."""
+    letters = bytes(range(65, 107))
+    numbers = random.Random(70_000).sample(range(len(letters) ** 3), MANY_WORDS)
+    words = [bytes((letters[n % 42], letters[n // 42 % 42], letters[n // 42**2])) for n in numbers]
+    return {word: 1 + 50 * (place >= 1 << 16) for place, word in enumerate(words)}
+
+
+def check_many_words(tie_break: TieBreak, train: Subject) -> None:
+    expect_definition(train, WrongWords(very_many_words(), 4, tie_break))
+
+
+def check_every_byte(tie_break: TieBreak, train: Subject) -> None:
+    """A word for each byte, which is first in one and last in another; no two counts are equal."""
+    words = {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
+    expect_definition(train, WrongWords(words, 256, tie_break))
+
+
+def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
+    """Call again and again: state that survives a call may show late. A slow trainer is called less often."""
+    give_up = time.monotonic() + SECONDS_FOR_CALLS
+    for _ in range(MANY_CALLS):
+        expect_definition(train, WrongWords(SAMPLES[0], 4, tie_break))
+        if time.monotonic() > give_up:
+            return
+
+
+def check_searched_words(tie_break: TieBreak, train: Subject) -> None:
+    for words in searched_words():
+        expect_all(train, words, tie_break)
+
+
+@functools.cache
+def searched_words() -> list[dict[bytes, int]]:
+    """The words that Hypothesis generates, the same for every trainer. Raises CheckSkipped if it is not installed."""
+    try:
+        import hypothesis
+        from hypothesis import strategies
+    except ImportError:
+        raise CheckSkipped("hypothesis is not installed; run pip install hypothesis") from None
+
+    generated: list[dict[bytes, int]] = []
+
+    @hypothesis.settings(
+        max_examples=HYPOTHESIS_EXAMPLES,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(
+        strategies.dictionaries(
+            strategies.lists(strategies.sampled_from(ALPHABET), min_size=1, max_size=LONGEST_WORD).map(bytes),
+            strategies.integers(1, 6) | strategies.integers(2**32, 2**32 + 6),
+            max_size=6,
+        )
+    )
+    def generate(words: dict[bytes, int]) -> None:
+        generated.append(words)
+
+    generate()
+    return generated
+
+
+def check_equals_cs336(tie_break: TieBreak, train: Subject) -> None:
+    """Compare with the merges that CS336's assignment 1 ships, the one result here that no program of ours made."""
+    if tie_break is not TieBreak.GREATEST_BYTES:
+        raise CheckSkipped("the merges of CS336 hold for tie_break=greatest_bytes")
+    folder = Path(os.environ.get(CS336_FOLDER, ""))
+    text, reference = folder / "corpus.en", folder / "train-bpe-reference-merges.txt"
+    if not (text.is_file() and reference.is_file()):
+        raise CheckSkipped(
+            f"needs {text.name} and {reference.name} of CS336's assignment 1; set {CS336_FOLDER} to their folder"
+        )
+    lines = reference.read_text(encoding="utf-8").splitlines()
+    want = [(read_spelling(left), read_spelling(right)) for left, right in map(str.split, lines)]
+    words = dict(registry.definition_counter()(Corpus(str(text))))
+    expect_merges(learn(train, words, len(want)), want, words, f"{reference} has these")

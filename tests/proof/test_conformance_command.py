@@ -1,0 +1,162 @@
+"""Conformance from a shell: all checks in one child process, whose crash, hang or lies the parent finds out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_counterexamples import error_of
+from workbench import first_fast
+
+from harness import conformance
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.proof import suite
+from harness.proof.suite import Request, check_fresh_inputs
+from variants.contract import TieBreak
+
+SUPPORT = Path(__file__).parents[1] / "support"
+FEW = ("--only", "check_worked_example[[]C0*")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainers are found as from a shell in the folder of support; few fresh inputs suffice to see them judged."""
+    monkeypatch.syspath_prepend(SUPPORT)
+    monkeypatch.setattr(suite, "FRESH_INPUTS", 3)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code and what is printed."""
+    code = conformance.main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "printed"),
+    [
+        (
+            "sabotaged:honest",
+            OK,
+            ["worked examples  9 passed", "judged outside   1 passed", "honest conforms: 10"],
+        ),
+        ("unruly:prints", OK, ["unruly:prints conforms: 10 passed", "it printed, at last: "]),
+        ("unruly:is_unavailable", UNMEASURED, ["  skipped check_worked_example[C01] and 8 more: ", "cannot run here"]),
+    ],
+)
+def test_exit_code_and_report(target: str, code: int, printed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code, out, err = run(capsys, target, *FEW)
+    assert exit_code == code
+    assert [text for text in printed if text not in out + err] == []
+    assert err.startswith("it printed") or err == "", "no progress unless it is a terminal"
+
+
+def test_word_counter_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "sabotaged_counters:honest", "--only", "check_worked_file[[]F0*")
+    assert (code, out[:13]) == (OK, "worked files ")
+
+
+def test_failure_and_its_test_come_first_in_at_most_25_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "sabotaged:right_to_left", "--tie-break", "greatest_bytes", "--only", "check_worked_*")
+    assert code == MISMATCH
+    assert out.startswith("FAILED check_worked_example[C01]: first difference at merge 3")
+    assert "failed: check_worked_example[C01], check_worked_example[C03], check_worked_example[C04] and " in out
+    assert "sabotaged:right_to_left does not conform: " in out.splitlines()[-1]
+    assert len(out.splitlines()) <= 25
+    assert error_of(out[out.index("def test_") : out.index("\nworked examples ")]) is AssertionError
+
+
+def test_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "meddlers:replaces_the_judge", *FEW)
+    assert code == MISMATCH
+    assert out.startswith("FAILED check_fresh_inputs: ")
+    assert "\nworked examples  9 passed\njudged outside   1 failed: check_fresh_inputs\n" in out
+    assert "it ended after 0 merges" in out
+    assert "does not conform: 9 passed, 1 failed" in out
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    first_fast(
+        [
+            ("unruly:segfaults", "its process was ended by SIGSEGV; 8 checks more were not made"),
+            ("unruly:hangs_and_will_not_be_ended", "it took over 0.3 s"),
+            ("unruly:allocates_without_end", "its processes held over "),
+            ("meddlers:says_nested_brackets", suite.NOT_AN_OUTCOME),
+            ("meddlers:says_another_status", suite.NOT_AN_OUTCOME),
+            ("meddlers:closes_its_lines", "its process ended without an answer"),
+            ("unruly:hangs_without_letting_go", "it took over 0.3 s"),
+            ("meddlers:says_nothing_of_json", suite.NOT_AN_OUTCOME),
+            ("meddlers:ends_its_process", "exit status 7"),
+        ],
+        fast=6,
+    ),
+)
+def test_breakdown_fails_the_check_that_was_being_made(
+    target: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "took" in message:
+        monkeypatch.setattr(suite, "SECONDS_FOR_A_CHECK", 0.3)
+    if "held" in message:
+        monkeypatch.setattr(suite, "MEMORY_BYTES", 1 << 28)
+    code, out, _ = run(capsys, target, *FEW)
+    assert (code, out.count("FAILED")) == (MISMATCH, 1)
+    assert out.startswith("FAILED check_worked_example[C01]: ")
+    assert message in out.splitlines()[0]
+    assert f"from {target.partition(':')[0]} import {target.partition(':')[2]}" in out, "the test to paste shows it"
+
+
+@pytest.mark.parametrize(
+    ("target", "counter", "status"),
+    [
+        ("sabotaged:honest", False, "passed"),
+        ("sabotaged:ties_to_the_smallest", False, "failed"),
+        ("unruly:segfaults", False, "failed"),
+        ("unruly:is_unavailable", False, "skipped"),
+        ("sabotaged_counters:honest", True, "passed"),
+        ("unruly:counter_that_loses_a_word", True, "failed"),
+    ],
+)
+def test_parent_judges_fresh_inputs(target: str, counter: bool, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "FRESH_INPUTS", 3 if status == "passed" else 20)
+    outcome = check_fresh_inputs(Request(target, {}, counter, (TieBreak.GREATEST_BYTES,)), counter)
+    assert (outcome.status, bool(outcome.message)) == (status, status != "passed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["variants.heap:trian"], "did you mean variants.heap:train?"),
+        (["hepa"], "did you mean heap?"),
+        (["variants.heap"], "package.module:function, such as variants.heap:train"),
+        (["ends:train"], "SystemExit: 7"),
+        (["dies:train"], "exit status 7"),
+        (["sabotaged:honest", "--only", "no_such_check"], "no check has such a name"),
+    ],
+)
+def test_bad_target_gets_one_sentence(
+    arguments: list[str],
+    answer: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "ends.py").write_text("raise SystemExit(7)\n")
+    (tmp_path / "dies.py").write_text("import os\nos._exit(7)\n")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, answer in err) == (USAGE, "", True)
+    assert len(err) < 300
+
+
+@pytest.mark.slow
+def test_module_in_the_current_folder_is_found_and_nothing_is_left_there(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def train(word_counts, num_merges):\n    return []\n")
+    command = [sys.executable, "-BP", "-m", "harness.conformance", "mine:train", "--tie-break", "greatest_bytes"]
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (MISMATCH, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
