@@ -49,8 +49,9 @@ def run(*overrides: str, **settings: Any) -> Records:
     # Imported late: the measured process imports this package too, and must stay small.
     from harness.common.files import temporary_folder
     from harness.results.run_records import Records
-    from harness.runs.keywords import overrides_of
-    from harness.runs.running import planned, records_of
+    from harness.runs.compose import overrides_of
+    from harness.runs.plan import planned
+    from harness.runs.run import records_of
 
     with temporary_folder() as folder:
         return Records(records_of(planned([*overrides, *overrides_of(settings)]), folder))

@@ -44,16 +44,15 @@ def command(arguments: Sequence[str]) -> int:
 
         print(f"bpe-harness {harness.__version__}")  # noqa: T201
         return OK
-    from harness.runs.command_line import compose
+    from harness.runs.compose import compose
 
-    composed = compose(arguments)
-    if composed is None:
+    configs = compose(arguments)
+    if configs is None:
         return OK
     from harness.common.console import terminal_text
     from harness.common.files import temporary_folder
     from harness.common.sheet import PatientConsole
-    from harness.runs.running import plan_of, run_plan
-    from harness.runs.stages import has_stages, run_stages
+    from harness.runs.run import run_command
 
     console = PatientConsole()
 
@@ -65,11 +64,7 @@ def command(arguments: Sequence[str]) -> int:
             console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 
     with temporary_folder() as folder:
-        if has_stages(composed):
-            code = run_stages(arguments, composed, folder, show, console)
-        else:
-            code = run_plan(plan_of(composed, arguments), folder, show, console)
-    return code
+        return run_command(arguments, configs, folder, show, console)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from harness.proof.explain import (
     step_described,
 )
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
-from harness.runs.asked import WordsAsked, add_words_arguments, is_variant, merges_of_variant, words_asked
+from harness.runs.words import CorpusWords, add_words_arguments, corpus_words, is_variant, merges_of_variant
 from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak
@@ -90,7 +90,7 @@ def command(asked: argparse.Namespace) -> int:
     if asked.against is not None:
         is_variant(asked.against)  # refuses a name that is neither a variant nor a file
     read = read_merges_file(asked.merges)
-    words = words_asked(asked)
+    words = corpus_words(asked)
     if words.cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
     replayed = replayed_with_bar(asked.merges.name, read.merges, words)
@@ -111,13 +111,13 @@ def command(asked: argparse.Namespace) -> int:
     return MISMATCH if found else OK
 
 
-def replayed_with_bar(name: str, merges: Sequence[Merge], words: WordsAsked) -> Replay:
+def replayed_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
     keywords = words.cell.extension.keywords()
     with bar(f"replaying {name}", len(merges), "merges") as show:
         return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=show, **keywords)
 
 
-def compare(asked: argparse.Namespace, read: MergesFile, words: WordsAsked, mine: Replay) -> int:
+def compare(asked: argparse.Namespace, read: MergesFile, words: CorpusWords, mine: Replay) -> int:
     """Say where the merges part from another list, and why."""
     if is_variant(asked.against):
         other = merges_of_variant(asked.against, words, len(read.merges))
@@ -143,16 +143,16 @@ def faults(replayed: Replay) -> list[str]:
     return [f"{some_merges(len(wrong))} not right, the first is merge {wrong[0].number}"] if wrong else []
 
 
-def objections(replayed: Replay, words: WordsAsked) -> list[str]:
+def objections(replayed: Replay, words: CorpusWords) -> list[str]:
     """A sentence for each thing that a trainer asked for this would have done otherwise; none if it is all right."""
     found = faults(replayed)
     tie_break = TieBreak(words.cell.tie_break)
-    if words.is_said("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
+    if words.sets("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
         found.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{shown(step.best.choices[tie_break])}, not {shown(step.merge)}"
         )
-    if words.is_said("vocab_size"):
+    if words.sets("vocab_size"):
         asked, made = words.cell.num_merges, len(replayed.steps)
         if replayed.stops_too_early(asked):
             found.append(
@@ -167,7 +167,7 @@ def objections(replayed: Replay, words: WordsAsked) -> list[str]:
     return found
 
 
-def described(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay, most: int) -> Iterator[str]:
+def described(path: Path, read: MergesFile, words: CorpusWords, replayed: Replay, most: int) -> Iterator[str]:
     """What the merges came to, for people."""
     yield f"{path}: {count_text(len(read.merges))} merges ({read.form})"
     yield words.described()
@@ -211,7 +211,7 @@ def verdict(replayed: Replay, found: Sequence[str]) -> str:
     return "right up to ties: none of our tie-breaks makes all these choices among equals"
 
 
-def as_json(path: Path, read: MergesFile, words: WordsAsked, replayed: Replay, found: Sequence[str]) -> dict[str, Any]:
+def as_json(path: Path, read: MergesFile, words: CorpusWords, replayed: Replay, found: Sequence[str]) -> dict[str, Any]:
     return {
         "file": path.name,
         "form": read.form,

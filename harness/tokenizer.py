@@ -431,7 +431,7 @@ def _add_data(command: argparse.ArgumentParser, about: str, *, several: bool = T
 
 def _data(data: str, overrides: Sequence[str]) -> Text:
     """The text that --data names, as python -m harness reads it."""
-    from harness.runs.asked import data_override, only_cell
+    from harness.runs.words import data_override, only_cell
 
     if wrong := [override for override in overrides if "=" not in override]:
         raise Refusal(f"{wrong[0]!r} is not of the form NAME=VALUE")

@@ -34,7 +34,7 @@ from harness.corpora.cards import (
 )
 from harness.corpora.fetch import fetch
 from harness.corpora.files import check_readable
-from harness.runs.asked import counted_words
+from harness.runs.words import counted_words
 from harness.worker import word_store
 
 EPILOG = """\

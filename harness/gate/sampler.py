@@ -20,9 +20,9 @@ from harness.measure.environment import usable_cores
 from harness.measure.instructions import measure_instructions
 from harness.measure.process import Answer, measure
 from harness.proof.prove import Identity, MergeList, prove
-from harness.runs import record_of
-from harness.runs.cells import TrainCell, read_merges, train_job
-from harness.runs.running import planned
+from harness.runs.cells import TrainCell
+from harness.runs.jobs import read_merges, train_job, without_paths
+from harness.runs.plan import planned
 from harness.worker import word_store
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
@@ -96,7 +96,7 @@ class Sampler:
         overrides = [*say, *limits, *self.overrides]
         key = " ".join(overrides)
         if key not in self.tasks:
-            cells, _ = planned(overrides)
+            cells = planned(overrides).cells
             if len(cells) != 1:
                 raise Refusal(f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key")
             self.tasks[key] = Task(name, cells[0], self._words(cells[0]))
@@ -125,7 +125,7 @@ class Sampler:
     ) -> Sampled:
         output = self.folder / "samples" / str(next(self.numbers))
         output.parent.mkdir(parents=True, exist_ok=True)
-        job = {**train_job(task.cell, arm.variant, task.cell.num_merges, task.words, arm.side.interpreter), **job}
+        job = {**train_job(task.cell, arm.variant, task.words, arm.side.interpreter), **job}
         variables = {**self._bytecode(arm.side), **variables}
         try:
             answer = run(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
@@ -165,4 +165,4 @@ def processors() -> Iterator[Executor]:
 
 def reason_of(sampled: Sampled, task: Task) -> str:
     """Why a sample failed, without this machine's paths."""
-    return record_of.without_paths(sampled.answer["reason"], task.cell.reading) or "no reason was given"
+    return without_paths(sampled.answer["reason"], task.cell.reading) or "no reason was given"

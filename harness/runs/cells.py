@@ -1,6 +1,6 @@
-"""From what was said to what is measured: one composed configuration becomes one cell for each variant in it.
+"""What is measured: a corpus as it is read, a counter on it, a trainer with that counter; and a command's settings.
 
-Everything that can be refused is refused here, before anything is measured.
+The words of a corpus are kept in the cache from one run to the next. Nothing about time is kept, and no merges.
 """
 
 from __future__ import annotations
@@ -8,42 +8,35 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 
-from harness import corpora
-from harness.common import registry
-from harness.common.errors import Refusal
-from harness.common.registry import CounterCard, VariantCard, at_least, check_type, one_of
-from harness.common.units import parse_bytes
+from harness.common import files
+from harness.common.comparison import FEWEST_BLOCKS
+from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.corpora.cards import is_table
-from harness.measure.environment import memory_bytes
-from harness.measure.process import Answer, Limits
-from harness.measure.sandbox import COLD, WARM
-from harness.runs.extension import NOTHING, Extension, extension_of, refuse_those_that_cannot
-from harness.runs.settings import affinity_of, threads_of
-from harness.worker.calling import OWN
-from harness.worker.merges_bytes import unpacked
-from variants.contract import Corpus, Merge, TieBreak
+from harness.measure.process import Limits
+from harness.measure.sandbox import WARM
+from harness.runs.extension import NOTHING, Extension
+from harness.worker import word_store
+from variants.contract import Corpus
 
-SHARE_OF_FREE_MEMORY = 0.8
-# A table of words that is spilled when it is smaller would make more files than a process may have open.
-SMALLEST_TABLE_BYTES = 16_000_000
-# What stands where the counter does when the corpus is a table of words.
-GIVEN = CounterCard("given", "", "the words came with their counts")
+
+def digest(parts: Any, length: int = 16) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:length]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file becomes words: what decides a table of word counts, whoever counts.
+    """How a file becomes words: everything that decides a table of word counts, whichever counter makes it.
 
-    Of a word table nothing but the table decides; the pattern only goes into a tokenizer that is saved.
+    A given table of words is decided by the table alone; its pattern only goes into a tokenizer that is saved.
     """
 
     file: CorpusFile
@@ -54,16 +47,49 @@ class Reading:
     @functools.cached_property
     def key(self) -> str:
         """Names the table of word counts: equal for equal bytes read the same way by the same `regex`."""
-        parts: list[Any] = [self.file.sha256]
-        if not self.file.table:
-            how = self.corpus
-            parts += [how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        how = self.corpus
+        parts = [] if self.file.table else [how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__]
+        return digest([self.file.sha256, *parts], 64)
+
+    @functools.cached_property
+    def folder(self) -> Path:
+        """The folder of its words: a given table, or a place in the cache."""
+        return self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
+
+    def words(self) -> Words | None:
+        """The words in that folder; None if there are none. Broken ones are removed, to be counted again."""
+        files.hold(self.folder)
+        if not word_store.is_whole(self.folder):
+            return None
+        try:
+            return Words(self.folder, word_store.read(self.folder)[1])
+        except word_store.BrokenWords:
+            return None
+
+    def keep(self, counted: Words) -> Words:
+        """Copy freshly counted words into the cache, unless it has the same; returns those in the cache."""
+        cached = self.words()
+        if cached is None or cached.sha256 != counted.sha256:
+            files.remove_tree(self.folder)
+            with files.placing(self.folder) as temporary:
+                shutil.copytree(counted.folder, temporary)
+        return counted._replace(folder=self.folder)
+
+
+class Words(NamedTuple):
+    """A folder of words, and what its manifest says, which outlives a cache that is emptied during the run."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @property
+    def sha256(self) -> str:
+        return str(self.manifest["sha256"])
 
 
 @dataclass(frozen=True)
 class CountCell:
-    """One word counter on one corpus, at one width."""
+    """One word counter on one corpus, with one number of threads."""
 
     reading: Reading
     counter: CounterCard
@@ -73,16 +99,11 @@ class CountCell:
     """The cores that it is kept to, in order; None for all that this process may use."""
     page_cache: str = WARM
 
+    @functools.cached_property
     def key(self) -> str:
-        """Names the measurement: the counter, its parameters and its width."""
+        """Names the measurement on whichever corpus: the counter, its parameters and its threads."""
         parts = [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
-        parts += [] if self.page_cache == WARM else [self.page_cache]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def count_key(cell: CountCell) -> tuple[str, str]:
-    """Names a counter's measurement on its corpus."""
-    return cell.reading.key, cell.key()
+        return digest(parts + ([] if self.page_cache == WARM else [self.page_cache]))
 
 
 @dataclass(frozen=True)
@@ -96,13 +117,9 @@ class TrainCell:
     tie_break: str
     min_count: int
     interpreter: str | None = None
-    memory_said: str | None = None
-    """limits.memory as it was said: without it the limit follows what is free, and is no choice."""
+    memory_limit: str | None = None
+    """limits.memory as it was given; otherwise the limit follows from what is free, and is not part of the plan."""
     extension: Extension = NOTHING
-
-    @property
-    def threads(self) -> int:
-        return self.count.threads
 
     @property
     def reading(self) -> Reading:
@@ -113,289 +130,135 @@ class TrainCell:
         return self.count.limits
 
     @property
-    def num_merges(self) -> int:
-        return self.vocab_size - 256 - len(self.reading.corpus.special_tokens)
-
-    def key(self) -> str:
-        """Names the measurement, so that two records of the same work can be found."""
-        return self._key
+    def threads(self) -> int:
+        return self.count.threads
 
     @functools.cached_property
-    def _key(self) -> str:
-        limits = [self.limits.wall_seconds, self.limits.memory_bytes]
+    def num_merges(self) -> int:
+        return self.vocab_size - 256 - len(self.count.reading.corpus.special_tokens)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Names the measurement, so that two records of the same work can be found."""
         work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter, *self.extension.key()]
         variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
-        parts = [variant, self.reading.key, self.count.key(), work, limits[:1]]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return digest([variant, self.reading.key, self.count.key, work, [self.limits.wall_seconds]])
 
 
-def task_key(cell: TrainCell) -> str:
-    """Names the task of a cell: cells of one task are measured in the same blocks and compared with each other."""
-    asked = [cell.vocab_size, cell.tie_break, cell.min_count, *cell.extension.key()]
-    return hashlib.sha256(json.dumps([cell.reading.key, *asked]).encode()).hexdigest()[:16]
+def unique(cells: Iterable[TrainCell]) -> list[TrainCell]:
+    return list({cell.key: cell for cell in cells}.values())
 
 
-def distinct(cells: Iterable[TrainCell]) -> list[TrainCell]:
-    return list({cell.key(): cell for cell in cells}.values())
+def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
+    """The counters that cells of a task need, each once."""
+    return list({cell.count.key: cell.count for cell in cells}.values())
 
 
-def tasks_of(cells: Iterable[TrainCell]) -> list[list[TrainCell]]:
-    """The cells of each task, in the order of their first appearance."""
-    tasks: dict[str, list[TrainCell]] = {}
-    for cell in distinct(cells):
-        tasks.setdefault(task_key(cell), []).append(cell)
-    return list(tasks.values())
+def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
+    """A folder's name for each cell: the variant and what distinguishes it from the others, or else its key."""
+    facts: tuple[Callable[[TrainCell], str], ...] = (
+        lambda cell: cell.reading.file.name,
+        lambda cell: str(cell.vocab_size),
+        lambda cell: f"threads{cell.threads}",
+        lambda cell: cell.tie_break,
+    )
+    differing = [fact for fact in facts if len(set(map(fact, cells))) > 1]
+    names = {
+        cell.key: folder_name("-".join([cell.variant.name, *(fact(cell) for fact in differing)])) for cell in cells
+    }
+    taken = list(names.values())
+    return {key: name if taken.count(name) == 1 else f"{name}-{key[:8]}" for key, name in names.items()}
 
 
-def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
-    """The cells of one composed configuration; `keys` are the keys that the command line set.
+def folder_name(text: str) -> str:
+    """The name of one folder: names of variants and corpora may hold anything.
 
-    Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
+    >>> folder_name("my.package:train-owt"), folder_name("../../etc"), folder_name("..")
+    ('my.package.train-owt', '.._.._etc', '_')
     """
-    threads = threads_of(config["threads"])
-    at_least("min_count", config["min_count"])
-    one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
-    one_of("errors", config["errors"], ["strict", "replace"])
-    one_of("page_cache", config["page_cache"], [WARM, COLD])
-    special_tokens = checked_special_tokens(of_card_unless_said(config, "special_tokens"))
-    vocab_size = of_card_unless_said(config, "vocab_size")
-    vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
-    smallest = 256 + len(special_tokens)
-    if vocab_size < smallest:
-        raise Refusal(
-            f"vocab_size={vocab_size} is too small: the 256 bytes and the special tokens alone are {smallest}"
-        )
-    pattern_name, pattern = pattern_of(config["pattern"])
-    variants = variants_of(config, keys)
-    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
-    refuse_those_that_cannot(variants, extension)
-    limits = limits_of(config["limits"])
-    corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
-    if config["counting"].get("engine") is not None:
-        file = counted_by_an_engine(config, corpus, pattern_name)
-    else:
-        file = corpora.prepare(config["data"], special_tokens)
-        if file.table:
-            refuse_what_counting_takes(file.name, config, keys)
-    corpus = replace(corpus, path=str(file.path))
-    reading, affinity = Reading(file, pattern_name, corpus), affinity_of(config["affinity"])
-    chosen, usual = config["counting"]["_target_"] is not None, registry.default_counter().name
-    cells = []
-    for variant in variants:
-        counter = GIVEN if file.table else counter_of(config["counting"], None if chosen else variant.counting or usual)
-        count = CountCell(reading, counter, threads, limits, affinity, config["page_cache"])
-        cells.append(
-            TrainCell(
-                variant,
-                count,
-                chosen,
-                vocab_size,
-                config["tie_break"],
-                config["min_count"],
-                config["interpreter"],
-                config["limits"]["memory"],
-                extension,
-            )
-        )
-    return cells
+    name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
+    return name if name.strip(".") else "_"
 
 
-def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
-    """The table of a text's words, counted in parts where the text is: what is measured then begins with it."""
-    from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
+@dataclass(frozen=True)
+class Rule:
+    """The wanted precision of ratios, as a share of them, and the minimum and maximum number of blocks."""
 
-    counting, card = config["counting"], config["data"]
-    known = registry.cards("counting")[counting["name"]]["params"]
-    for name in counting["params"]:
-        if name not in known:
-            raise Refusal(f"counting={counting['name']} takes no parameter {name!r}; there are: {', '.join(known)}")
-    memory = None if counting["memory"] is None else table_bytes(counting["memory"])
-    settings = settings_of(counting["params"], memory)
-    sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
-    file = None
-    if card["path"] is None or sliced or is_table(card):
-        file = corpora.prepare(card, reading.special_tokens)
-        if file.table:
-            raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")
-    return counted_table(card, reading, pattern_name, settings, file, config["plan"])
+    within: float
+    fewest: int = FEWEST_BLOCKS
+    most: int = 20
 
 
-def of_card_unless_said(config: Mapping[str, Any], key: str) -> Any:
-    """What the command says, else what the data set's card says."""
-    return config["data"][key] if config[key] is None else config[key]
+@dataclass(frozen=True)
+class Preset:
+    """A way to measure, conf/measure/NAME.yaml: what is measured, and how carefully."""
+
+    name: str
+    kind: str = "time"
+    warm_up: int = 0
+    quiet_seconds: float = 0.0
+    """The longest wait for a quiet machine before each cell."""
+    precision: Rule | None = None
+    """None: a fixed number of blocks."""
+
+    @property
+    def timed(self) -> bool:
+        return self.kind == "time"
 
 
-def refuse_what_counting_takes(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
-    """A word table is counted already: what decides how text is counted would be silently ignored."""
-    chosen = config["counting"]["_target_"] is not None
-    of_counting = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
-    if not chosen and "counting" in of_counting:
-        of_counting.remove("counting")  # counting=own takes back what an experiment chose
-    if chosen or of_counting:
-        raise Refusal(
-            f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
-        )
-    of_pattern = [key for key in keys if key.partition(".")[0] == "pattern"]
-    if of_pattern and config["save"] is None:
-        raise Refusal(
-            f"data={name} is a table of words, so nothing is split; leave out {of_pattern[0]}, which says how a "
-            "tokenizer splits only together with save=FOLDER"
-        )
+@dataclass(frozen=True)
+class Settings:
+    """The settings that all cells of a command share."""
+
+    results: Path
+    save: Path | None
+    repeat: int
+    seed: int
+    plan_only: bool
+    measure: Preset
+    rerun: bool = False
+    overwrite: bool = False
+    concurrent: bool = False
+    affinity: tuple[int, ...] | None = None
+    tokens: bool = False
+    """Whether to count the tokens that are left of the text."""
+    overrides: tuple[str, ...] = ()
+    """The command's overrides as typed; of a path only the last name."""
+
+    @functools.cached_property
+    def blocks(self) -> list[Block]:
+        """The blocks of a task in their order, warm-up first; with a precision as many as there may be."""
+        rule = self.measure.precision
+        warm_up = [Block(number, warm_up=True) for number in range(self.measure.warm_up)]
+        return warm_up + [Block(number) for number in range(self.repeat if rule is None else rule.most)]
 
 
-def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
-    """The variants a configuration selects, each with those of the given parameters that it takes."""
-    composed, names = config["variant"], config["variants"]
-    listed = registry.variant(composed["name"])
-    if listed is None:
-        raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
-    given = {
-        name: value
-        for name, value in composed["params"].items()
-        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in keys)
-        or listed.params.get(name, not value) != value
-    }
-    if composed["_target_"] != listed.target and names is None:
-        return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
-    selected = [listed] if names is None else registry.select(names_in(names))
-    for name, value in given.items():
-        takers = [card for card in selected if name in card.params]
-        if not takers and not any("external" in card.tags for card in selected):
-            known = sorted({parameter for card in selected for parameter in card.params})
-            raise Refusal(
-                f"{'variant ' + listed.name if names is None else 'none of these variants'} takes no parameter "
-                f"{name!r}; there are: {', '.join(known) or 'none'}"
-            )
-        for card in takers:
-            check_type(f"variant.params.{name}", value, card.params[name])
-    return [
-        replace(card, params={**card.params, **{name: given[name] for name in given if name in card.params}})
-        if "external" not in card.tags
-        else replace(card, params=given)
-        for card in selected
-    ]
+class Block(NamedTuple):
+    """A pass over the cells of a task."""
+
+    number: int
+    warm_up: bool = False
 
 
-def names_in(variants: Any) -> list[str]:
-    """The names that `variants` holds, which may be one or a list of them."""
-    names = variants if isinstance(variants, list) else [variants]
-    if not names or not all(isinstance(name, str) for name in names):
-        raise Refusal(f"variants={variants} names none; it is a list of names, all, or a tag")
-    return names
+class Task(NamedTuple):
+    """Cells that are measured in the same blocks and compared with each other."""
+
+    number: int
+    cells: list[TrainCell]
 
 
-def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
-    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
-    counters = registry.counters()
-    if own is not None and own not in counters:
-        raise Refusal(registry.unknown("counting", own, counters))
-    listed = counters.get(composed["name"] if own is None else own)
-    given = dict(composed["params"])
-    if composed.get("memory") is not None:
-        given["memory"] = composed["memory"]
-        if listed is not None and "memory" not in listed.params:
-            spilling = ", ".join(name for name, card in counters.items() if "memory" in card.params)
-            raise Refusal(f"counting={listed.name} keeps its words in memory; counting.memory is for: {spilling}")
-    if given.get("memory") is not None:
-        given["memory"] = table_bytes(given["memory"])
-    if listed is None or (own is None and listed.target != composed["_target_"]):
-        return CounterCard(composed["_target_"], composed["_target_"], params=given)
-    for name, value in given.items():
-        if name not in listed.params:
-            known = ", ".join(listed.params) or "none"
-            raise Refusal(f"counting={listed.name} takes no parameter {name!r}; there are: {known}")
-        check_type(f"counting.params.{name}", value, listed.params[name])
-    return replace(listed, params={**listed.params, **given})
+@dataclass(frozen=True)
+class Plan:
+    """What one command measures: its cells, each once, and the settings that they share."""
 
+    cells: list[TrainCell]
+    settings: Settings
 
-def table_bytes(size: str | int) -> int:
-    number = parse_bytes(size, "counting.memory")
-    if number < SMALLEST_TABLE_BYTES:
-        raise Refusal(f"counting.memory={size} is too small; the least is 16MB")
-    return number
-
-
-def pattern_of(composed: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The pattern's name and expression; one of the user's own is its own name."""
-    name, expression = composed["name"], composed["regex"]
-    if expression is not None:
-        check_expression(expression)
-    listed = registry.cards("pattern")
-    card = listed.get(name)
-    if card is not None and card["regex"] != expression:
-        name = next((name for name, other in listed.items() if other["regex"] == expression), expression)
-    return name, expression
-
-
-def check_expression(expression: str) -> None:
-    if expression == "":
-        raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
-    try:
-        expression.encode()
-        regex.compile(expression)
-    except UnicodeEncodeError as error:
-        raise Refusal(f"pattern.regex={expression!r} is not UTF-8; write it in a UTF-8 terminal") from error
-    except (regex.error, ValueError, RecursionError) as error:
-        raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
-
-
-def limits_of(composed: Mapping[str, Any]) -> Limits:
-    wall, memory = composed["wall"], composed["memory"]
-    if wall is not None and not 0 < wall < math.inf:
-        raise Refusal(f"limits.wall={wall:g} is not a time; it is in seconds, above 0")
-    if memory is not None:
-        return Limits(wall, parse_bytes(memory, "limits.memory"))
-    free = memory_bytes("MemAvailable")
-    # Rounded, so that runs of one afternoon have equal limits in their records.
-    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None if free is not None else None)
-
-
-def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
-    for number, token in enumerate(tokens):
-        if not token:
-            raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
-        if token in tokens[:number]:
-            raise Refusal(f"special_tokens holds {token!r} twice; name each once")
-        try:
-            token.encode()
-        except UnicodeEncodeError as error:
-            raise Refusal(f"special token {token!r} is not UTF-8; write it in a UTF-8 terminal") from error
-    return tuple(tokens)
-
-
-def count_job(cell: CountCell) -> dict[str, Any]:
-    """What the process that counts is told."""
-    return _job("count", cell.counter, cell)
-
-
-def train_job(
-    cell: TrainCell, variant: VariantCard, num_merges: int, words: Path, interpreter: str | None
-) -> dict[str, Any]:
-    """What the process that trains is told: where the words with their counts are, and what is wanted."""
-    return {
-        **_job("train", variant, cell.count),
-        "interpreter": interpreter,
-        "words": str(words),
-        "num_merges": num_merges,
-        "tie_break": cell.tie_break,
-        "min_count": cell.min_count,
-        "extending": cell.extension.job(),
-    }
-
-
-def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[str, Any]:
-    """The corpus is for whoever reads by himself; there is none where the words came with their counts."""
-    return {
-        "kind": kind,
-        "target": card.target,
-        "params": dict(card.params),
-        "threads": cell.threads,
-        "affinity": None if cell.affinity is None else list(cell.affinity),
-        "page_cache": cell.page_cache,
-        "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
-    }
-
-
-def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
-    """The merges that a process left; without an answer that names them, half of them may be there, which are none."""
-    return unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None
+    @functools.cached_property
+    def tasks(self) -> list[Task]:
+        """The tasks in the order of their first cells: cells of one task have to come to the same merges."""
+        tasks: dict[str, list[TrainCell]] = {}
+        for cell in self.cells:
+            work = [cell.vocab_size, cell.tie_break, cell.min_count, *cell.extension.key()]
+            tasks.setdefault(digest([cell.reading.key, *work]), []).append(cell)
+        return [Task(number, cells) for number, cells in enumerate(tasks.values())]

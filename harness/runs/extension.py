@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -50,12 +49,8 @@ class Extension:
         return None if self.name is None else merges_sha256(self.merges)
 
     def key(self) -> list[Any]:
-        """Names what is asked; nothing where nothing is."""
+        """What decides the merges; nothing by default."""
         return [self.sha256, self.inheriting, self.veto] if self.is_asked else []
-
-    def digest(self) -> str:
-        """The same in a few letters, for the name of a file."""
-        return hashlib.sha256(json.dumps(self.key()).encode()).hexdigest()[:16] if self.is_asked else ""
 
     def keywords(self) -> dict[str, Any]:
         """What a replay is told."""
@@ -195,13 +190,13 @@ def tokenizer_at(path: Path) -> Learned | None:
     return read_tokenizer(path).learned if whole or path.suffix == ".json" else None
 
 
-def refuse_those_that_cannot(variants: Sequence[VariantCard], extension: Extension) -> None:
-    """Refuse variants of the registry that cannot extend; what is named by its target says so itself."""
+def require_extending(variants: Sequence[VariantCard], extension: Extension) -> None:
+    """Refuse variants of the registry that cannot extend; a trainer named by its target reports that itself."""
     if not extension.is_asked:
         return
-    listed = registry.variants()
-    able = [name for name, card in listed.items() if EXTENDS in card.tags]
-    unable = [card.name for card in variants if card.name in listed and EXTENDS not in card.tags]
+    cards = registry.variants()
+    unable = [card.name for card in variants if card.name in cards and EXTENDS not in card.tags]
     if unable:
+        able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
         setting = "seeds" if extension.seeds else "extend" if extension.name is not None else "veto"
-        raise Refusal(f"variant={unable[0]} does not support {setting}=; these do: {', '.join(able)}")
+        raise Refusal(f"variant={unable[0]} does not support {setting}=; these do: {able}")

@@ -1,8 +1,13 @@
 """What a run has measured, in `records.jsonl` as soon as it is measured; the same command continues from there.
 
-A run is continued if it has the same plan, no end, and nobody is at it. With a single block the cells that have a
-measurement are done. With several, a block is done if one attempt measured all of it; an interrupted one is measured
-again as a whole, since its cells are compared with each other.
+A run is continued if it has the same plan, no end, and no process is working on it. With a single block the cells that
+have a measurement are done. With several, a block is done if one attempt measured all of it; an interrupted one is
+measured again as a whole, since its cells are compared with each other.
+
+With measure.precision, the spread of the first six blocks says how many are needed; so many are measured and no more.
+Each cell is compared with the first of its task that has as many threads, which is measured as often as any other needs
+it. The number is computed once, from how far the ratios lie apart and never from where they lie, so it moves no ratio.
+A cell that takes over 20 times as long as its reference is measured three times, and has no interval.
 """
 
 from __future__ import annotations
@@ -10,73 +15,30 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
+import math
 import os
-import re
+import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness import worker
+from harness.common.comparison import Sample, clock_of, compare, interval, sample_of
 from harness.common.console import say
 from harness.measure.source_digest import source_sha256
 from harness.records.file import Record, RecordFile, Splitter, read_lines, unwritable
 from harness.records.load import Joined
 from harness.records.schema import Block as BlockLine
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import TrainCell
-from harness.runs.precision import wanted
-from harness.runs.settings import Settings
+from harness.runs.cells import Block, Plan, Rule, Settings, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")
-"""The statuses of what was stopped at limits.wall."""
+"""The statuses of cells that were stopped at limits.wall."""
 WORKER_FOLDER = Path(worker.__file__).parent
 """The measured process's own half of `harness`: with other clocks around them, times are others."""
 RUNNING = ".running-"
-FILES = ("seeds", "protected")
-"""A path, or tokens in brackets."""
-PATHS = (*FILES, "data.path", "extend", "save", "results", "interpreter", "variant.params", "counting.params")
-"""Overrides whose values may hold paths."""
-FOLDERS = re.compile(r"[^][{}(),'\"=\s]*/")
-ABSOLUTE = re.compile(r"(?<![\w.])/(?:[^\s/'\",]+/)+")
-
-
-class Block(NamedTuple):
-    """A pass over the cells of a task."""
-
-    number: int
-    warm_up: bool = False
-
-
-def blocks_of(settings: Settings) -> list[Block]:
-    """The blocks of a task in their order, warm-up first."""
-    preset = settings.measure
-    warm_up = [Block(number, warm_up=True) for number in range(preset.warm_up)]
-    return warm_up + [Block(number) for number in range(preset.blocks(settings.repeat))]
-
-
-def pending(
-    cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record], missing: Collection[str] = ()
-) -> tuple[Block, list[TrainCell]] | None:
-    """The next block of a task and the cells that it still has to measure; None if the task is done.
-
-    `records` are those of this task; `missing` are the keys of cells whose saved tokenizer is gone.
-    """
-    blocks = blocks_of(settings)
-    trained = [record for record in records if record["cell"] == "train"]
-    stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
-    for block in blocks:
-        there = [record for record in trained if (record["block"], record["warm_up"]) == block]
-        due = wanted(cells, block.number, settings.measure.precision, trained, warm_up=block.warm_up) - stopped
-        lost = set(missing) if block == Block(0) else set()
-        if len(blocks) == 1:
-            due -= {record["run_key"] for record in there} - lost
-        elif any(record["block_whole"] for record in there) and not lost:
-            continue
-        if due:
-            return block, [cell for cell in cells if cell.key() in due]
-    return None
+FAR, BLOCKS_OF_THE_FAR = 20, 3
 
 
 class RunLog:
@@ -95,11 +57,10 @@ class RunLog:
         for line in lines:
             self.splitter.note(line)
             self.joined.add(line)
-        attempts = [record["attempt"] for record in self.joined.records]
-        self.attempt = 1 + max(attempts, default=0)
+        self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
 
-    def add(self, record: Mapping[str, Any], closes: Block | None = None) -> Record:
-        """Put a measurement on disk with its proof; it may close its block. Returns it as it is read."""
+    def add(self, record: Mapping[str, Any], closes: Block | None = None) -> None:
+        """Put a measurement on disk with its proof; it may close its block."""
         lines = self.splitter.lines({**record, **self.about, "attempt": self.attempt})
         if closes is not None:
             number, warm_up = closes
@@ -109,10 +70,9 @@ class RunLog:
             self.joined.add(line)
         if self.store is not None:
             self.store.append_lines(lines)
-        return self.joined.records[-1]
 
     def records(self, task: int | None = None) -> list[Record]:
-        """The records of the run, or of one of its tasks, in order."""
+        """The records of the run, or of one of its tasks: counters first, then trainers in the order of their cells."""
         return self.joined.whole(task)
 
     def finish(self) -> None:
@@ -122,14 +82,17 @@ class RunLog:
 
 
 @contextlib.contextmanager
-def open_log(store: RecordFile, plan: str, overrides: Sequence[str], now: str, *, rerun: bool) -> Iterator[RunLog]:
-    """The log of the unfinished run of this plan that nobody is at, or of a new one; nobody else can have it."""
-    clear_abandoned(store.path.parent)
+def open_log(plan: Plan, machine: str, now: str) -> Iterator[RunLog]:
+    """The log of the unfinished run of this plan that no process is working on, or of a new one; held meanwhile."""
+    key, overrides = plan_key(plan, machine), plan.settings.overrides
+    store = RecordFile(plan.settings.results)
+    folder = store.path.parent
+    clear_abandoned(folder)
     with contextlib.ExitStack() as stack:
-        for lines in [] if rerun else unfinished(store.path, plan):
+        for lines in [] if plan.settings.rerun else unfinished(store.path, key):
             run_id = lines[0].run
-            if stack.enter_context(held(store.path.parent, run_id)):
-                log = RunLog(store, run_id, plan, overrides)
+            if stack.enter_context(held(folder, run_id)):
+                log = RunLog(store, run_id, key, overrides)
                 log.resume(lines)
                 trained = sum(record["cell"] == "train" for record in log.joined.records)
                 say(
@@ -137,8 +100,8 @@ def open_log(store: RecordFile, plan: str, overrides: Sequence[str], now: str, *
                 )
                 break
         else:
-            stack.enter_context(held(store.path.parent, now))
-            log = RunLog(store, now, plan, overrides)
+            stack.enter_context(held(folder, now))
+            log = RunLog(store, now, key, overrides)
         yield log
 
 
@@ -159,7 +122,7 @@ def unfinished(path: Path, plan: str) -> list[list[Line]]:
 
 @contextlib.contextmanager
 def held(folder: Path, run_id: str) -> Iterator[bool]:
-    """Hold a run while this process is at it; False if another process is."""
+    """Hold a run while this process works on it; False if another process does."""
     path = folder / f"{RUNNING}{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -179,40 +142,118 @@ def held(folder: Path, run_id: str) -> Iterator[bool]:
 
 
 def clear_abandoned(folder: Path) -> None:
-    """Remove what a killed run left: the kernel has unlocked it."""
+    """Remove the lock files of killed runs: the kernel has unlocked them."""
     for path in folder.glob(f"{RUNNING}*"):
         with contextlib.suppress(OSError), path.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
 
 
-def plan_key(cells: Sequence[TrainCell], settings: Settings, machine: str) -> str:
+def plan_key(plan: Plan, machine: str) -> str:
     """Names a plan: the same cells by the same code under the same limits, measured the same way on one machine."""
+    settings, preset = plan.settings, plan.settings.measure
     work = sorted(
         [
-            cell.key(),
-            cell.memory_said,
+            cell.key,
+            cell.memory_limit,
             source_sha256(cell.variant.target, cell.variant.params),
             source_sha256(cell.count.counter.target),
         ]
-        for cell in cells
+        for cell in plan.cells
     )
-    preset = settings.measure
     how: list[Any] = [settings.repeat, settings.seed, settings.affinity, settings.concurrent, settings.tokens]
     how += [preset.name, preset.kind, preset.warm_up, preset.quiet_seconds]
     how += [] if preset.precision is None else [asdict(preset.precision)]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
-    parts = [work, how, machine, worker_files]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return digest([work, how, machine, worker_files])
 
 
-def without_folders(override: str) -> str:
-    """An override as records keep it: of a path its last name alone.
+# Which cells of a task are still to be measured.
 
-    >>> without_folders("data.path=/home/me/book.txt"), without_folders("seeds=[a/b]")
-    ('data.path=book.txt', 'seeds=[a/b]')
+
+def pending(
+    cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record], missing: Collection[str] = ()
+) -> tuple[Block, list[TrainCell]] | None:
+    """The next block of a task and the cells that it still has to measure; None if the task is done.
+
+    `records` are those of this task; `missing` are the keys of cells whose saved tokenizer is gone.
     """
-    key, equals, value = override.partition("=")
-    if not key.lstrip("+").startswith(PATHS) or (key in FILES and value.startswith("[")):
-        return override if key == "pattern.regex" else ABSOLUTE.sub("", override)
-    return f"{key}{equals}{FOLDERS.sub('', value)}"
+    blocks, rule = settings.blocks, settings.measure.precision
+    trained = [record for record in records if record["cell"] == "train"]
+    stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
+    for block in blocks:
+        there = [record for record in trained if (record["block"], record["warm_up"]) == block]
+        due = {cell.key for cell in cells} - stopped
+        if rule is not None and not block.warm_up:
+            due &= imprecise(cells, block, rule, trained)
+        lost = set(missing) if block == Block(0) else set()
+        if len(blocks) == 1:
+            due -= {record["run_key"] for record in there} - lost
+        elif any(record["block_whole"] for record in there) and not lost:
+            continue
+        if due:
+            return block, [cell for cell in cells if cell.key in due]
+    return None
+
+
+def imprecise(cells: Sequence[TrainCell], block: Block, rule: Rule, trained: Sequence[Record]) -> set[str]:
+    """The keys of the cells whose ratios are not precise enough before a block, and of their references."""
+    samples = samples_before(block.number, trained)
+    near = [cell for cell in cells if not is_far(log_ratios(cell, cells, samples))]
+    if block.number < rule.fewest:
+        return {cell.key for cell in near}
+    unsure = [cell for cell in near if needs_more(log_ratios(cell, cells, samples), rule)]
+    return {key for cell in unsure for key in (cell.key, reference_of(cell, cells).key)}
+
+
+def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most: int) -> int:
+    """How many blocks make the interval that narrow, from the ratios of the first ones.
+
+    >>> blocks_needed([0.0, 0.01, 0.02, 0.03, 0.04, 0.05], 0.05, 6, 20), blocks_needed([0.0] * 5 + [0.15], 0.05, 6, 20)
+    (6, 15)
+    """
+    low, high = interval(log_ratios)
+    if low is None or high is None:
+        return fewest
+    needed = len(log_ratios) * ((high - low) / 2 / math.log1p(within)) ** 2
+    return max(fewest, min(math.ceil(needed), most))
+
+
+def needs_more(ratios: Sequence[float], rule: Rule) -> bool:
+    return 0 < len(ratios) < blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most)
+
+
+def is_far(ratios: Sequence[float]) -> bool:
+    """Whether three blocks are enough, since the cell takes over 20 times as long as its reference."""
+    return len(ratios) >= BLOCKS_OF_THE_FAR and statistics.median(ratios) > math.log(FAR)
+
+
+def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
+    """The cell that a cell is compared with: the first of its task that has as many threads."""
+    return next(other for other in cells if other.threads == cell.threads)
+
+
+def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
+    """By block. A reference that others are compared with has none; one that is alone, its own times."""
+    own, reference = samples.get(cell.key, []), reference_of(cell, cells).key
+    if reference != cell.key:
+        compared = compare(own, samples.get(reference, []))
+        return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
+    alone = sum(reference_of(other, cells).key == cell.key for other in cells) == 1
+    return [math.log(clock_of(own)(sample)) for sample in own] if alone else []
+
+
+def samples_before(block: int, trained: Sequence[Record]) -> dict[str, list[Sample]]:
+    """The times of the whole blocks before this one, by the cell's key."""
+    samples: dict[str, list[Sample]] = {}
+    for record in sorted(trained, key=lambda record: int(record["block"])):
+        if not record["warm_up"] and record["block_whole"] and record["block"] < block:
+            samples.setdefault(record["run_key"], []).extend(filter(None, [sample_of(record)]))
+    return samples
+
+
+def precision_of(cell: TrainCell, cells: Sequence[TrainCell], rule: Rule | None) -> dict[str, Any] | None:
+    """The wanted precision, as records hold it."""
+    if rule is None:
+        return None
+    return {"asked": rule.within, "most": rule.most, "reference": reference_of(cell, cells).variant.name}

@@ -13,8 +13,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import hydra
@@ -33,8 +33,10 @@ from harness.common.registry import did_you_mean, split_list
 from harness.common.units import in_digits
 
 # Values that are text, not Hydra's language: quoted before it parses.
-PATHS = ("extend", "seeds", "protected", "save", "results")
-LITERAL = (*PATHS, "data.path", "data.column", "data.separator", "pattern.regex")
+LITERAL = (
+    *("extend", "seeds", "protected", "save", "results"),
+    *("data.path", "data.column", "data.separator", "pattern.regex"),
+)
 SWEEP = ("-m", "--multirun")
 # Hydra's own questions: it prints the answer, and nothing is enumerated.
 QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc")
@@ -47,14 +49,14 @@ GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 CONFIG, VERSION = "config", "1.3"
 
 
-class Composed(NamedTuple):
+class Config(NamedTuple):
     """One configuration as Hydra composed it, and the keys that the command line set."""
 
-    config: dict[str, Any]
-    said: list[str]
+    values: dict[str, Any]
+    keys: list[str]
 
 
-def compose(arguments: Sequence[str]) -> list[Composed] | None:
+def compose(arguments: Sequence[str]) -> list[Config] | None:
     """Return every configuration that the arguments enumerate; None if they were a question that Hydra answered.
 
     Raises Refusal, with one sentence, for arguments that cannot be understood.
@@ -71,7 +73,7 @@ def compose(arguments: Sequence[str]) -> list[Composed] | None:
             return None
         with loaded() as loader:
             points = enumerated(overrides, any(option in SWEEP for option in options), loader)
-            composed = [composed_point(point) for point in points]
+            composed = [compose_point(point) for point in points]
     except RecursionError as error:
         raise Refusal(f"the arguments are nested too deeply; {HELP}") from error
     except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
@@ -136,20 +138,21 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
     return [list(point) for point in itertools.product(*choices.values())]
 
 
-def composed_point(overrides: Sequence[str]) -> Composed:
+def compose_point(overrides: Sequence[str]) -> Config:
     """Compose one configuration."""
     config = OmegaConf.to_container(hydra.compose(CONFIG, list(overrides)), resolve=True)
     keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
-    return Composed(config, [key for key in keys if not key.startswith("hydra.")])  # type: ignore[arg-type]
+    return Config(config, [key for key in keys if not key.startswith("hydra.")])  # type: ignore[arg-type]
 
 
 def ask_hydra(options: Sequence[str], overrides: Sequence[str]) -> None:
     """Let Hydra's own command print what only it knows: the configuration, its searches, completions."""
     run = hydra.main(version_base=VERSION, config_path=str(registry.conf_folder()), config_name=CONFIG)(lambda _: None)
     before, complaint = sys.argv, io.StringIO()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raises errors, which are printed at length otherwise
     sys.argv = [PROGRAM, *options, "--", *overrides]
     try:
-        with lenient_help(), full_errors(), contextlib.redirect_stderr(complaint):
+        with lenient_help(), contextlib.redirect_stderr(complaint):
             run()
     except SystemExit as error:
         if error.code:
@@ -190,7 +193,7 @@ def prepared_value(argument: str) -> str:
     if key in LITERAL and value != "null":
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
-        return f"{key}=[{','.join(map(quoted, listed(value)))}]"
+        return f"{key}=[{','.join(map(quoted, special_tokens(value)))}]"
     if key == "veto" and value.startswith("["):
         return f"{key}={quoted(value)}"
     if key == "variants" and "," in value and not re.search(r"[(\[{]", value):
@@ -214,14 +217,14 @@ def quoted(text: str) -> str:
     >>> print(quoted("it's ${HOME}"))
     'it\\'s \\${HOME}'
     """
-    text = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + (r"\'" if found[2] else ""), text) + "'"
+    text = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text) + "'"
 
 
-def listed(value: str) -> list[str]:
-    """The special tokens in `[a,b]`, `['a,b','c']` or plain `a`. Raises Refusal where it cannot tell.
+def special_tokens(value: str) -> list[str]:
+    """The special tokens in `[a,b]`, `['a,b','c']` or plain `a`. Raises Refusal for anything else.
 
-    >>> listed("['<|a|>', b]"), listed("<|endoftext|>"), listed("[]")
+    >>> special_tokens("['<|a|>', b]"), special_tokens("<|endoftext|>"), special_tokens("[]")
     (['<|a|>', 'b'], ['<|endoftext|>'], [])
     """
     if value == "null":
@@ -235,9 +238,9 @@ def check_names(argument: str) -> None:
         raise Refusal(f"{argument}: nothing can be taken away; give it another value")
     key, equals, value = argument.partition("=")
     if not equals:
-        raise Refusal(f"{key!r} is not of the form NAME=VALUE; {likely(key) or HELP}")
+        raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
     if key in ("variant.params", "counting.params"):
-        raise Refusal(f"{key} is said one by one, as {key}.NAME=VALUE")
+        raise Refusal(f"{key} is set one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
@@ -245,10 +248,10 @@ def check_names(argument: str) -> None:
         return
     for name in map(str.strip, value.split(",")):
         if not (registry.variant(name) if key == "variant" else name in registry.cards(key)):
-            raise Refusal(_unknown(key, name))
+            raise Refusal(unknown_name(key, name))
 
 
-def likely(argument: str) -> str:
+def guess(argument: str) -> str:
     """What somebody means who leaves out NAME=; empty if that cannot be guessed."""
     if group := next((group for group in GROUPS if argument in existing(group)), None):
         return f"did you mean {group}={argument}?"
@@ -262,11 +265,11 @@ def existing(group: str) -> list[str]:
     return list(registry.variants() if group == "variant" else registry.cards(group))
 
 
-def _unknown(group: str, name: str) -> str:
+def unknown_name(group: str, name: str) -> str:
     if group == "data" and registry.looks_like_a_file(name):
-        return f"there is no data set {name!r}; for a file say data.path={name}"
+        return f"there is no data set {name!r}; for a file set data.path={name}"
     if group == "variant" and ":" in name:
-        return f"there is no variant {name!r}; for a trainer of yours say variants={name}"
+        return f"there is no variant {name!r}; for a trainer of yours set variants={name}"
     return registry.unknown(group, name, existing(group))
 
 
@@ -279,33 +282,19 @@ def chosen_data(arguments: Sequence[str]) -> str:
 def sentence(error: BaseException, data: str = "") -> str:
     """What Hydra or OmegaConf complained of in a run on this data set, in one line."""
     lines = [line.strip() for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
-    told = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
-    said = ": ".join(line.rstrip(":") for line in told[:2]) or type(error).__name__
-    if (match := re.search(r"Could not find '(\w+)/([^']+)'", said)) and match[1] in GROUPS:
-        return _unknown(match[1], match[2])
-    if match := re.search(r"Could not override '([^']+)'", said):
+    parts = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
+    text = ": ".join(line.rstrip(":") for line in parts[:2]) or type(error).__name__
+    if (match := re.search(r"Could not find '(\w+)/([^']+)'", text)) and match[1] in GROUPS:
+        return unknown_name(match[1], match[2])
+    if match := re.search(r"Could not override '([^']+)'", text):
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
-    if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", said):
-        said = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
-    elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", said):
-        said = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
-    elif match := re.search(r"Ambiguous value for argument '([^=]+)=", said):
-        said = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
-    return f"{said.rstrip('.')}; {HELP}"
-
-
-@contextlib.contextmanager
-def full_errors() -> Iterator[None]:
-    """Have Hydra's command raise its errors, which it prints at length otherwise."""
-    before = os.environ.get("HYDRA_FULL_ERROR")
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before
+    if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", text):
+        text = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
+    elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text):
+        text = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
+    elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
+        text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
+    return f"{text.rstrip('.')}; {HELP}"
 
 
 @contextlib.contextmanager
@@ -335,3 +324,77 @@ def lenient_help() -> Iterator[None]:
         yield
     finally:
         argparse.ArgumentParser._check_help = check  # type: ignore[attr-defined]
+
+
+# Keyword arguments of Python.
+
+# Values that Hydra's language takes for themselves.
+PLAIN = re.compile(r"[\w./:+%@-]+")
+OPEN = ("variant.params.", "counting.params.", "data.source.")
+"""Below these any name may stand: what takes it answers."""
+
+
+def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
+    """The overrides of keyword arguments in Python: `data_path="book.txt"` is `data.path=book.txt`.
+
+    Raises Refusal for a name that does not exist, with those that do.
+
+    >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
+    ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
+    """
+    return [
+        f"{key}={override_value(key, value)}"
+        for key, value in ((override_key(name), value) for name, value in keywords.items())
+    ]
+
+
+def override_key(name: str) -> str:
+    """The override of a keyword: an underscore is a dot after the name of a group."""
+    names = [*configuration.keys_beside(""), *GROUPS]
+    if name in names or name.startswith(OPEN):
+        return name
+    group, divided, rest = name.partition("." if "." in name else "_")
+    if divided and group in names:
+        part, _, own = rest.partition("_")
+        if group == "variant" and rest in ("target", "_target_"):
+            return "variant._target_"
+        if own and f"{group}.{part}." in OPEN:
+            return f"{group}.{part}.{own}"
+        if f"{group}.{rest}" in configuration.keys_beside(f"{group}."):
+            return f"{group}.{rest}"
+        raise Refusal(
+            registry.unknown("setting", name, [key.replace(".", "_") for key in configuration.keys_beside(f"{group}.")])
+        )
+    raise Refusal(registry.unknown("setting", name, dict.fromkeys(names)))
+
+
+def override_value(key: str, value: Any) -> str:
+    if callable(value):
+        raise Refusal(f"{key} has a function, which another process cannot import; name it module:function")
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{','.join(list_item(key, item) for item in value)}]"
+    text = str(value)
+    if isinstance(value, int | float) or key in LITERAL or key == "special_tokens" or PLAIN.fullmatch(text):
+        return text
+    if isinstance(value, str | PurePath):
+        return quoted(text)
+    raise Refusal(f"{key} is {value!r}; give text, a number, True, False, None or a list of these")
+
+
+def list_item(key: str, value: Any) -> str:
+    """An element of a list: lists of texts that are taken literally know quotes of either kind, and nothing else."""
+    if callable(value):
+        return override_value(key, value)
+    text = str(value)
+    if PLAIN.fullmatch(text):
+        return text
+    if key not in LITERAL and key != "special_tokens":
+        return quoted(text)
+    mark = "'" if "'" not in text else '"'
+    if mark in text:
+        raise Refusal(f"{key}: {text!r} holds quotes of both kinds, which a list cannot say")
+    return f"{mark}{text}{mark}"

@@ -1,0 +1,278 @@
+"""From a cell to the job of a process, and from its answer to a record.
+
+A record has the keys that people script against, and no path of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.common.registry import CounterCard, VariantCard
+from harness.measure.disturbance import clock_cost_seconds
+from harness.measure.interpreters import THIS, interpreter
+from harness.measure.process import PACKAGES, Answer
+from harness.proof import WRONG
+from harness.records.file import Record
+from harness.records.schema import BY_ITSELF
+from harness.runs.cells import Block, CountCell, Reading, TrainCell, Words
+from harness.worker.calling import OWN
+from harness.worker.merges_bytes import merges_sha256, unpacked
+from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge
+
+if TYPE_CHECKING:
+    from harness.proof.prove import Identity
+
+# Only where a trainer has it.
+OPTIONAL_PHASE = "copy"
+PATH = re.compile(r"[^][{}(),'\"=\s]+")
+
+
+def count_job(cell: CountCell) -> dict[str, Any]:
+    """The job of a process that counts."""
+    return _job("count", cell.counter, cell)
+
+
+def train_job(cell: TrainCell, variant: VariantCard, words: Path, interpreter: str | None) -> dict[str, Any]:
+    """The job of a process that trains: where the words with their counts are, and which merges are wanted."""
+    return {
+        **_job("train", variant, cell.count),
+        "interpreter": interpreter,
+        "words": str(words),
+        "num_merges": cell.num_merges,
+        "tie_break": cell.tie_break,
+        "min_count": cell.min_count,
+        "extending": cell.extension.job(),
+    }
+
+
+def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[str, Any]:
+    """The corpus is for whatever reads the text; there is none if the words came with their counts."""
+    return {
+        "kind": kind,
+        "target": card.target,
+        "params": dict(card.params),
+        "threads": cell.threads,
+        "affinity": None if cell.affinity is None else list(cell.affinity),
+        "page_cache": cell.page_cache,
+        "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
+    }
+
+
+def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
+    """The merges that a process left; None without an answer that names them, for they may be half written."""
+    return unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None
+
+
+@dataclass
+class Counted:
+    """A counter's answer, and its words if it counted any."""
+
+    answer: Answer
+    words: Words | None = None
+
+
+@dataclass
+class Trained:
+    """A trainer's answer in one block, its merges and their identity; the merges go once they are recorded."""
+
+    cell: TrainCell
+    block: Block
+    started: str
+    answer: Answer
+    counted: Counted
+    merges: Sequence[Merge] | None = None
+    concurrent: bool = False
+    tokens: int | None = None
+    """How many tokens are left of the text; None unless tokens=true."""
+    identity: Identity | None = None
+    """Whether its merges are the defined ones; None if they were not judged."""
+
+    @property
+    def tie_break(self) -> str | None:
+        """How ties were broken; None if a trainer's own way is not one of the contract's."""
+        return self.answer.get("tie_break") if self.cell.tie_break == OWN else self.cell.tie_break
+
+
+def train_record(trained: Trained, common: Record) -> Record:
+    """The record of a trainer in one block; the counter's time in that block is part of its total."""
+    cell, answer = trained.cell, trained.answer
+    mismatch = trained.identity is not None and trained.identity.kind == WRONG
+    reads_text = reads_corpus(cell, answer)
+    counting = counting_of(trained)
+    record = {
+        **_record(cell.count, trained.counted, answer, trained.block),
+        "run_key": cell.key,
+        "cell": "train",
+        "variant": cell.variant.name,
+        "family": cell.variant.family,
+        "params": dict(cell.variant.params),
+        "counting": BY_ITSELF if reads_text else cell.count.counter.name,
+        "counting_chosen": cell.counting_chosen and not reads_text,
+        "tie_break": trained.tie_break or OWN,
+        "min_count": cell.min_count,
+        "vocab_size": cell.vocab_size,
+        **cell.extension.record(),
+        "tokens": trained.tokens,
+        "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
+        "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
+        "identity": None if trained.identity is None else asdict(trained.identity),
+        **{key: answer.get(key) for key in ("feeding", "curve", "instructions", "merges_done")},
+        "seconds": train_seconds(answer, counting, reads_text),
+        "cpu_seconds": total_of(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
+        "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
+        "interpreter": interpreter(cell.interpreter).label,
+        "started": trained.started,
+        "concurrent": trained.concurrent,
+        **common,
+    }
+    return {**record, "status": "mismatch", "reason": trained.identity.reason} if mismatch else record  # type: ignore[union-attr]
+
+
+def count_record(
+    cell: CountCell, counted: Counted, block: Block, started: str, common: Record, *, concurrent: bool
+) -> Record:
+    """The record of a word counter in one block."""
+    answer = counted.answer
+    own, total = answer.get("seconds") or {}, answer.get("total")
+    seconds: dict[str, float | None] = {phase: own.get(phase) for phase in COUNTING_PHASES}
+    seconds["other"] = total - sum(filter(None, seconds.values())) if total is not None else None
+    seconds["total"] = total if answer["status"] == "ok" else None
+    return {
+        **_record(cell, counted, answer, block),
+        "run_key": cell.key,
+        "cell": "count",
+        "variant": None,
+        "params": dict(cell.counter.params),
+        "counting": cell.counter.name,
+        "words_sha256": None if counted.words is None else counted.words.sha256,
+        "seconds": seconds,
+        "cpu_seconds": answer.get("cpu_seconds"),
+        "interpreter": answer.get("interpreter") or THIS.label,
+        "started": started,
+        "concurrent": concurrent,
+        **common,
+    }
+
+
+def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> Record:
+    """The part of a record that counters and trainers share: the corpus, and what was seen of the process."""
+    reading, manifest = cell.reading, {} if counted.words is None else counted.words.manifest
+    was_read = not reading.file.table or reading.file.of_text  # a given table was not split by any pattern
+    return {
+        "status": answer["status"],
+        "reason": without_paths(answer["reason"], reading),
+        "stderr_tail": without_paths(answer.get("stderr_tail", ""), reading),
+        "threads": cell.threads,
+        "data": {
+            **{name: getattr(reading.file, name) for name in ("name", "sha256", "bytes", "skip")},
+            "documents": counted.answer.get("documents"),
+            "pre_tokens": manifest.get("pre_tokens"),
+            "words": manifest.get("words"),
+            "generated": reading.file.parameters,
+        },
+        "pattern": reading.pattern_name if was_read else None,
+        "pattern_partial": reading.corpus.partial if was_read else None,
+        "special_tokens": list(reading.corpus.special_tokens),
+        "errors": reading.corpus.errors if was_read else None,
+        "memory_is_sampled": answer.get("memory_is_sampled", False),
+        **{key: answer.get(key) for key in AS_ANSWERED},
+        "clock_cost_seconds": clock_cost_seconds(),
+        "block": block.number,
+        "warm_up": block.warm_up,
+    }
+
+
+AS_ANSWERED = (
+    *("takes_threads", "tallies", "peak_rss_bytes", "peak_private_bytes", "witness", "disturbance", "laps"),
+    *("affinity", "page_cache", "limits", "last_phase"),
+)
+"""Keys of a record that are those of an answer."""
+
+
+def train_seconds(answer: Answer, counting: Answer, reads_text: bool) -> dict[str, float | None]:
+    """The seconds of counter and trainer together, by phase."""
+    own = answer.get("seconds") or {}
+    counted_by = own if reads_text else counting.get("seconds") or {}
+    seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
+    seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
+    total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
+    measured = "total" in answer
+    seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
+    seconds["total"] = total if measured and answer["status"] == "ok" else None
+    return seconds
+
+
+def counting_of(trained: Trained) -> Answer:
+    """The counter's answer; empty for a trainer that reads the file, and for merges that were not timed."""
+    answer = trained.answer
+    added = not reads_corpus(trained.cell, answer) and ("total" in answer or answer["status"] != "ok")
+    return trained.counted.answer if added else {}
+
+
+def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
+    """Whether a trainer reads the file; of one that ended without an answer its card says so."""
+    return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
+
+
+def counted_from(record: Record, words: Words | None) -> Counted:
+    """A counter's answer, from its record."""
+    seconds = {phase: spent for phase, spent in record["seconds"].items() if phase not in ("other", "total")}
+    answer = {name: record[name] for name in ("status", "reason", "cpu_seconds", "takes_threads", "tallies")}
+    answer |= {"seconds": seconds, "documents": record["data"].get("documents")}
+    if "other" in record["seconds"]:
+        answer["total"] = sum(seconds.values()) + record["seconds"]["other"]
+    return Counted(answer, words)
+
+
+def with_counting(extrapolated: Record | None, count_seconds: float) -> Record | None:
+    """The extrapolated total of counter and trainer; the trainer's part was extrapolated."""
+    if extrapolated is None:
+        return None
+    return {name: value + count_seconds if name.endswith("_seconds") else value for name, value in extrapolated.items()}
+
+
+def total_of(*parts: float | None) -> float | None:
+    measured = [part for part in parts if part is not None]
+    return sum(measured) if measured else None
+
+
+def without_paths(text: str | None, reading: Reading) -> str | None:
+    """The text with short names for the places of this machine, and of any other path the last name."""
+    if text is None:
+        return None
+    places = {
+        str(reading.file.path): reading.file.name,
+        PACKAGES: ".",
+        sys.prefix: "<python>",
+        sys.base_prefix: "<python>",
+        os.path.expanduser("~"): "~",  # noqa: PTH111
+        os.getcwd(): ".",  # noqa: PTH109
+    }
+    for place in sorted(places, key=len, reverse=True):
+        if len(place) > 1:
+            whole = re.escape(place) + r"(?![\w-]|\.\w)"  # another folder's name may begin with the place's
+            text = places[place].join(re.split(whole, text))
+    return redact_paths(text)
+
+
+def redact_paths(text: str, *, relative: bool = False) -> str:
+    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs stay.
+
+    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
+    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
+    """
+
+    def last_name(match: re.Match[str]) -> str:
+        path = match[0]
+        absolute = path.startswith("/") and path.rfind("/") > 0
+        if "://" in path or not (relative or absolute):
+            return path
+        return path.rstrip("/").rpartition("/")[2]
+
+    return PATH.sub(last_name, text)

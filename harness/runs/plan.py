@@ -1,0 +1,407 @@
+"""From configurations to a plan: the cells that a command measures, and its settings.
+
+Whatever can be refused is refused here, before anything is measured.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import regex
+from rich.console import Console
+
+from harness import corpora
+from harness.common import registry
+from harness.common.comparison import FEWEST_BLOCKS
+from harness.common.console import terminal_text
+from harness.common.errors import Refusal
+from harness.common.registry import CounterCard, VariantCard, at_least, check_type, one_of
+from harness.common.units import counted_text, duration_text, parse_bytes
+from harness.corpora import CorpusFile
+from harness.corpora.cards import is_table
+from harness.measure.environment import memory_bytes, usable_cores
+from harness.measure.instructions import RUN_TRAINER
+from harness.measure.process import Limits
+from harness.measure.sandbox import COLD, WARM
+from harness.runs.cells import CountCell, Plan, Preset, Reading, Rule, Settings, TrainCell, counters_of, unique
+from harness.runs.compose import Config, compose
+from harness.runs.extension import extension_of, require_extending
+from harness.runs.jobs import redact_paths
+from harness.worker.calling import OWN
+from variants.contract import Corpus, TieBreak
+
+WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite, concurrent and affinity"
+SHARE_OF_FREE_MEMORY = 0.8
+# A smaller table would be spilled into more files than a process may have open.
+SMALLEST_TABLE_BYTES = 16_000_000
+# Stands for the counter where the corpus is a table of words.
+GIVEN = CounterCard("given", "", "the words came with their counts")
+
+
+def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
+    """The plan of all configurations that the overrides were composed to. Raises Refusal for what cannot be meant."""
+    settings = {settings_of(config.values) for config in configs}
+    if len(settings) > 1:
+        raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
+    cells = unique(cell for config in configs for cell in cells_of(config.values, config.keys))
+    return Plan(cells, replace(settings.pop(), overrides=tuple(map(redacted_override, overrides))))
+
+
+def planned(overrides: Sequence[str]) -> Plan:
+    """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as make_plan does."""
+    configs = compose(overrides)
+    if configs is None:
+        raise Refusal(f"{' '.join(overrides)} asks for information, so there is nothing to measure; leave that out")
+    return make_plan(configs, overrides)
+
+
+FILES = ("seeds", "protected")
+"""A path, or tokens in brackets."""
+PATHS = (*FILES, "data.path", "extend", "save", "results", "interpreter", "variant.params", "counting.params")
+"""Overrides whose values may hold paths."""
+
+
+def redacted_override(override: str) -> str:
+    """An override as records keep it: of a path only the last name.
+
+    >>> redacted_override("data.path=/home/me/book.txt"), redacted_override("seeds=[a/b]")
+    ('data.path=book.txt', 'seeds=[a/b]')
+    """
+    key, equals, value = override.partition("=")
+    if not key.lstrip("+").startswith(PATHS) or (key in FILES and value.startswith("[")):
+        return override if key == "pattern.regex" else redact_paths(override)
+    return f"{key}{equals}{redact_paths(value, relative=True)}"
+
+
+# Settings of the whole command.
+
+
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """The command's settings. Raises Refusal for impossible ones."""
+    preset = preset_of(config["measure"])
+    repeat = config["repeat"] if config["repeat"] is not None else config["measure"]["repeat"]
+    at_least("repeat", repeat)
+    rule = rule_of(config["measure"]["precision"], repeat, config["measure"]["most"], timed=preset.timed)
+    if rule is not None:
+        preset, repeat = replace(preset, precision=rule), rule.fewest
+    for name in ("results", "save"):
+        if config[name] == "":
+            raise Refusal(f"{name} is empty; set {name}=FOLDER")
+    return Settings(
+        results=Path(config["results"]),
+        save=Path(config["save"]) if config["save"] is not None else None,
+        repeat=repeat,
+        plan_only=config["plan"],
+        measure=preset,
+        affinity=affinity_of(config["affinity"]),
+        **{name: config[name] for name in ("seed", "rerun", "overwrite", "concurrent", "tokens")},
+    )
+
+
+def preset_of(measure: Mapping[str, Any]) -> Preset:
+    one_of("measure.kind", measure["kind"], list(RUN_TRAINER))
+    at_least("measure.warm_up", measure["warm_up"], 0)
+    if not 0 <= measure["quiet"] < math.inf:
+        raise Refusal(f"measure.quiet={measure['quiet']:g} must be a number of seconds, 0 or more")
+    return Preset(measure["name"], measure["kind"], measure["warm_up"], measure["quiet"])
+
+
+def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> Rule | None:
+    """The rule for a precision, None without one. Raises Refusal for an impossible one."""
+    if precision is None:
+        return None
+    if not 0 < precision < 1:
+        raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
+    if not timed:
+        raise Refusal("measure.precision is of times, and none are measured so; leave it out, or set measure=quick")
+    fewest = max(FEWEST_BLOCKS, repeat)
+    if most < fewest:
+        raise Refusal(f"measure.most={most} must be at least {fewest}, the minimum number of blocks")
+    return Rule(precision, fewest, most)
+
+
+def affinity_of(affinity: Any) -> tuple[int, ...] | None:
+    """The cores that measured processes may run on, in order, each once; None for all that this process may use."""
+    if affinity is None:
+        return None
+    cores = affinity if isinstance(affinity, list) else [affinity]
+    if not cores or not all(type(core) is int for core in cores):
+        raise Refusal(f"affinity={affinity} names no cores; it is a list of their numbers, such as affinity=[0]")
+    if not hasattr(os, "sched_getaffinity"):
+        raise Refusal("affinity needs Linux; leave it out here")
+    usable = os.sched_getaffinity(0)
+    if missing := sorted(set(cores) - usable):
+        names = ", ".join(map(str, sorted(usable)))
+        raise Refusal(f"affinity={affinity}: there is no core {missing[0]} for this process; there are: {names}")
+    return tuple(sorted(set(cores)))
+
+
+# Cells.
+
+
+def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
+    """The cells of one composed configuration; `keys` are the keys that the command line set.
+
+    Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
+    """
+    threads = usable_cores() if config["threads"] == "all" else config["threads"]
+    if type(threads) is not int:
+        raise Refusal(f"threads={threads} must be a whole number, or all")
+    for name, value in (("threads", threads), ("min_count", config["min_count"])):
+        at_least(name, value)
+    choices = {"tie_break": [*(tie_break.value for tie_break in TieBreak), OWN], "errors": ["strict", "replace"]}
+    for name, allowed in {**choices, "page_cache": [WARM, COLD]}.items():
+        one_of(name, config[name], allowed)
+    special_tokens = checked_special_tokens(card_default(config, "special_tokens"))
+    vocab_size = card_default(config, "vocab_size")
+    vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
+    smallest = 256 + len(special_tokens)
+    if vocab_size < smallest:
+        raise Refusal(
+            f"vocab_size={vocab_size} is too small: the 256 bytes and the special tokens alone are {smallest}"
+        )
+    pattern_name, pattern = pattern_of(config["pattern"])
+    variants = variants_of(config, keys)
+    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
+    require_extending(variants, extension)
+    limits = limits_of(config["limits"])
+    corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
+    file = corpus_file(config, keys, corpus, pattern_name)
+    reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
+    affinity, counter_named = affinity_of(config["affinity"]), config["counting"]["_target_"] is not None
+    usual = registry.default_counter().name
+
+    def cell(variant: VariantCard) -> TrainCell:
+        own = None if counter_named else variant.counting or usual
+        counter = GIVEN if file.table else counter_of(config["counting"], own)
+        return TrainCell(
+            variant,
+            CountCell(reading, counter, threads, limits, affinity, config["page_cache"]),
+            counter_named,
+            vocab_size,
+            config["tie_break"],
+            config["min_count"],
+            config["interpreter"],
+            config["limits"]["memory"],
+            extension,
+        )
+
+    return list(map(cell, variants))
+
+
+def card_default(config: Mapping[str, Any], key: str) -> Any:
+    """The command's value, or else that of the data set's card."""
+    return config["data"][key] if config[key] is None else config[key]
+
+
+def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
+    for number, token in enumerate(tokens):
+        if not token:
+            raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
+        if token in tokens[:number]:
+            raise Refusal(f"special_tokens holds {token!r} twice; name each once")
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:
+            raise Refusal(f"special token {token!r} is not UTF-8; write it in a UTF-8 terminal") from error
+    return tuple(tokens)
+
+
+def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The pattern's name and expression; one of the user's own is its own name."""
+    name, expression = pattern["name"], pattern["regex"]
+    if expression is not None:
+        check_expression(expression)
+    cards = registry.cards("pattern")
+    if name in cards and cards[name]["regex"] != expression:
+        name = next((name for name, card in cards.items() if card["regex"] == expression), expression)
+    return name, expression
+
+
+def check_expression(expression: str) -> None:
+    if expression == "":
+        raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
+    try:
+        expression.encode()
+        regex.compile(expression)
+    except UnicodeEncodeError as error:
+        raise Refusal(f"pattern.regex={expression!r} is not UTF-8; write it in a UTF-8 terminal") from error
+    except (regex.error, ValueError, RecursionError) as error:
+        raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
+
+
+def limits_of(limits: Mapping[str, Any]) -> Limits:
+    wall, memory = limits["wall"], limits["memory"]
+    if wall is not None and not 0 < wall < math.inf:
+        raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
+    if memory is not None:
+        return Limits(wall, parse_bytes(memory, "limits.memory"))
+    free = memory_bytes("MemAvailable")
+    # Rounded, so that runs of one afternoon have equal limits in their records.
+    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None if free is not None else None)
+
+
+# Corpora.
+
+
+def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus, pattern_name: str) -> CorpusFile:
+    """The text or the table of words that a configuration names; an engine counts its table here."""
+    if config["counting"].get("engine") is not None:
+        return counted_by_an_engine(config, corpus, pattern_name)
+    file = corpora.prepare(config["data"], corpus.special_tokens)
+    if file.table:
+        refuse_counting_settings(file.name, config, keys)
+    return file
+
+
+def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
+    """The table of a text's words, counted in parts where the text is, before anything is measured."""
+    from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
+
+    counting, card = config["counting"], config["data"]
+    names = registry.cards("counting")[counting["name"]]["params"]
+    for name in counting["params"]:
+        if name not in names:
+            raise Refusal(f"counting={counting['name']} takes no parameter {name!r}; there are: {', '.join(names)}")
+    memory = None if counting["memory"] is None else table_bytes(counting["memory"])
+    settings = settings_of(counting["params"], memory)
+    sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
+    file = None
+    if card["path"] is None or sliced or is_table(card):
+        file = corpora.prepare(card, reading.special_tokens)
+        if file.table:
+            raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")
+    return counted_table(card, reading, pattern_name, settings, file, config["plan"])
+
+
+def refuse_counting_settings(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """A word table is counted already: settings of counting would be ignored without a word."""
+    counter_named = config["counting"]["_target_"] is not None
+    of_counting = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
+    if not counter_named and "counting" in of_counting:
+        of_counting.remove("counting")  # counting=own takes back what an experiment chose
+    if counter_named or of_counting:
+        raise Refusal(
+            f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
+        )
+    of_pattern = [key for key in keys if key.partition(".")[0] == "pattern"]
+    if of_pattern and config["save"] is None:
+        raise Refusal(
+            f"data={name} is a table of words, so nothing is split; leave out {of_pattern[0]}, which says how a "
+            "tokenizer splits only together with save=FOLDER"
+        )
+
+
+# Variants and counters.
+
+
+def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
+    """The variants that a configuration selects, each with those of the given parameters that it takes."""
+    composed, names = config["variant"], config["variants"]
+    card = registry.variant(composed["name"])
+    if card is None:
+        raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
+    given = {
+        name: value
+        for name, value in composed["params"].items()
+        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in keys)
+        or card.params.get(name, not value) != value
+    }
+    if composed["_target_"] != card.target and names is None:
+        return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
+    selected = [card] if names is None else registry.select(names_in(names))
+    for name, value in given.items():
+        takers = [taker for taker in selected if name in taker.params]
+        if not takers and not any("external" in other.tags for other in selected):
+            existing = sorted({parameter for other in selected for parameter in other.params})
+            raise Refusal(
+                f"{'variant ' + card.name if names is None else 'none of these variants'} takes no parameter "
+                f"{name!r}; there are: {', '.join(existing) or 'none'}"
+            )
+        for taker in takers:
+            check_type(f"variant.params.{name}", value, taker.params[name])
+    return [
+        replace(card, params={**card.params, **{name: given[name] for name in given if name in card.params}})
+        if "external" not in card.tags
+        else replace(card, params=given)
+        for card in selected
+    ]
+
+
+def names_in(variants: Any) -> list[str]:
+    """The names that `variants` holds, which may be one or a list of them."""
+    names = variants if isinstance(variants, list) else [variants]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise Refusal(f"variants={variants} names none; it is a list of names, all, or a tag")
+    return names
+
+
+def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
+    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
+    counters = registry.counters()
+    if own is not None and own not in counters:
+        raise Refusal(registry.unknown("counting", own, counters))
+    card = counters.get(composed["name"] if own is None else own)
+    given = dict(composed["params"])
+    if composed.get("memory") is not None:
+        given["memory"] = composed["memory"]
+        if card is not None and "memory" not in card.params:
+            spilling = ", ".join(name for name, other in counters.items() if "memory" in other.params)
+            raise Refusal(f"counting={card.name} keeps its words in memory; counting.memory is for: {spilling}")
+    if given.get("memory") is not None:
+        given["memory"] = table_bytes(given["memory"])
+    if card is None or (own is None and card.target != composed["_target_"]):
+        return CounterCard(composed["_target_"], composed["_target_"], params=given)
+    for name, value in given.items():
+        if name not in card.params:
+            existing = ", ".join(card.params) or "none"
+            raise Refusal(f"counting={card.name} takes no parameter {name!r}; there are: {existing}")
+        check_type(f"counting.params.{name}", value, card.params[name])
+    return replace(card, params={**card.params, **given})
+
+
+def table_bytes(size: str | int) -> int:
+    number = parse_bytes(size, "counting.memory")
+    if number < SMALLEST_TABLE_BYTES:
+        raise Refusal(f"counting.memory={size} is too small; the least is 16MB")
+    return number
+
+
+# plan=true.
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Print a line for each counter and cell, and one for the whole; nothing is run for it."""
+    counters = [counter for task in plan.tasks for counter in counters_of(task.cells)]
+    lines = [
+        f"counting {cell.reading.file.name} ({cell.counter.name}, threads={cell.threads}), once in every block"
+        for cell in {(cell.reading.key, cell.key): cell for cell in counters}.values()
+    ]
+    lines += [
+        f"{cell.variant.name} on {cell.reading.file.name} ({cell.reading.file.bytes:,} bytes), "
+        f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.threads}"
+        for cell in plan.cells
+    ]
+    for line in [*lines, plan_summary(plan)]:
+        console.print(terminal_text(line), soft_wrap=True, highlight=False, markup=False)
+
+
+def plan_summary(plan: Plan) -> str:
+    """How often all of it is run, and the longest that the trainers can take."""
+    settings = plan.settings
+    warm_up, rule = settings.measure.warm_up, settings.measure.precision
+    blocks = counted_text(settings.repeat, "block") if rule is None else f"{rule.fewest} to {rule.most} blocks"
+    blocks += f" after {warm_up} of warm-up" if warm_up else ""
+    blocks += f", as many as ratios within {rule.within:.0%} need" if rule is not None else ""
+    text = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
+    walls = [cell.limits.wall_seconds for cell in plan.cells]
+    if None not in walls:
+        # A cell is stopped once, and may take as long again for the estimate of its total.
+        times = max(2, len(settings.blocks))
+        text += f", trainers at most {duration_text(times * sum(filter(None, walls)))} by limits.wall"
+    return f"{text}; nothing was run (plan=true)"

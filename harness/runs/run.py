@@ -1,0 +1,221 @@
+"""One command: a plan is measured task by task, recorded and shown; two stages are two such runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from harness.common import errors
+from harness.common.console import say
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.units import count_text
+from harness.records.file import Record
+from harness.runs.blocks import Session, measure_task, session_of
+from harness.runs.cells import Plan, Task, TrainCell
+from harness.runs.compose import Config, compose
+from harness.runs.plan import card_default, make_plan, show_plan
+
+LEAST_CPU_SECONDS = 0.1
+"""Of a shorter first block, half is too little to speak of."""
+Show = Callable[[Sequence[Record], Sequence[str]], None]
+"""Called with the records of a run, those of its counters among them, and with notes for their reader."""
+
+
+def run_command(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show, console: Console) -> int:
+    """Measure what the arguments were composed to, in two stages if one asks for that; returns the exit code."""
+    if any(config.values["first_stage"]["pattern"] is not None for config in configs):
+        return run_stages(arguments, configs, folder, show, console)
+    return run_plan(make_plan(configs, arguments), folder, show, console)
+
+
+def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
+    """Measure all cells task by task, prove, store and show them; returns the exit code.
+
+    `show` is called only if a counter counted any words; a plan is printed on `console`.
+    """
+    if plan.settings.plan_only:
+        show_plan(plan, console)
+        return OK
+    records: list[Record] = []
+    with session_of(plan, folder) as session:
+        try:
+            measure_tasks(plan, session, records)
+        finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
+            if session.any_words or any(record["merges"] is not None for record in trained(records)):
+                show(records, notes(plan, session, records))
+        session.log.finish()
+    disagreements = list(session.disagreements)
+    if not session.any_words and session.uncounted:
+        code = MISMATCH if disagreements else UNMEASURED
+        raise Refusal("; ".join(disagreements or sorted(session.uncounted)), code)
+    return exit_code(records, disagreements)
+
+
+def records_of(plan: Plan, folder: Path) -> list[Record]:
+    """Measure all cells as one run; returns its records, which are stored as well."""
+    records: list[Record] = []
+    with session_of(plan, folder) as session:
+        measure_tasks(plan, session, records)
+        session.log.finish()
+    return records
+
+
+def measure_tasks(plan: Plan, session: Session, records: list[Record]) -> None:
+    """Measure, prove and record task by task; `records` gets those of each task at its end, or at a full disk."""
+    for task in plan.tasks:
+        if len(plan.tasks) > 1:
+            say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
+        try:
+            measure_task(task, session)
+        except Refusal:
+            records += session.log.records(task.number)
+            raise
+        records += session.log.records(task.number)
+    report_stale_build(records)
+
+
+def task_text(task: Task) -> str:
+    """What a task is about, for people."""
+    cell, number = task.cells[0], len(task.cells)
+    trainers = "1 trainer" if number == 1 else f"{count_text(number)} trainers"
+    return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
+
+
+def report_stale_build(records: Sequence[Record]) -> None:
+    """Print how to rebuild a compiled part that is older than its sources, if something crashed as it then would."""
+    failed = (record["reason"] or "" for record in records if record["status"] == "error")
+    if any(map(WRONG_CALL.search, failed)) and errors.is_build_outdated():
+        say(errors.OUTDATED)
+
+
+WRONG_CALL = re.compile(r"\b(TypeError|ValueError|AttributeError|ImportError): ")
+
+
+def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
+    """MISMATCH before UNMEASURED before OK.
+
+    A variant that cannot run here, and one whose total is extrapolated, is no fault unless there is no other.
+    """
+    statuses = {record["status"] for record in trained(records)}
+    if "mismatch" in statuses or disagreements:
+        return MISMATCH
+    if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
+        return UNMEASURED
+    return OK
+
+
+def trained(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record["cell"] == "train"]
+
+
+# Notes below the table.
+
+
+def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
+    """What a reader of the table should know that is not in it."""
+    lines = [remark for cell in plan.cells for remark in cell.reading.file.remarks]
+    lines += [*session.notes, *session.disagreements]
+    if session.busy_starts:
+        lines.append(
+            f"{session.busy_starts} measurements started while the machine was busy, or its load was not visible; wait "
+            "for a quiet hour, or see python -m harness.doctor"
+        )
+    wanted = {cell.key for cell in plan.cells if cell.num_merges}
+    lines += [
+        f"{record['data']['name']} holds no words, so there is nothing to merge"
+        for record in trained(records)
+        if record["data"].get("words") == 0 and record["run_key"] in wanted
+    ]
+    lines += [
+        f"counting={record['counting']} has no compiled form of this pattern: {record['data']['name']} was counted by "
+        "`regex`, which takes some fifty times as long"
+        for record in records
+        if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex")
+    ]
+    lines += [line for cell in plan.cells if (line := quicker_later(cell, trained(records))) is not None]
+    return list(dict.fromkeys([*lines, *unused_threads(records)]))
+
+
+def quicker_later(cell: TrainCell, records: Sequence[Record]) -> str | None:
+    """A note on a trainer that used far less CPU time in a later block than in its first; None if it did not."""
+    spent = [
+        record["cpu_seconds"] - sum(record["seconds"].get(phase) or 0 for phase in ("read", "count"))
+        for record in records
+        if (record["run_key"], record["status"]) == (cell.key, "ok") and record["cpu_seconds"] is not None
+    ]
+    if len(spent) < 2 or spent[0] < LEAST_CPU_SECONDS or min(spent[1:]) >= spent[0] / 2:
+        return None
+    return (
+        f"{cell.variant.name} used {spent[0]:.2f} s of CPU time in its first block and {min(spent[1:]):.2f} s in a "
+        "later one; it may keep results between its processes"
+    )
+
+
+def unused_threads(records: Sequence[Record]) -> list[str]:
+    """A note on trainers that ignore threads, as does their counter; none if there are no such trainers."""
+    wide = {record["counting"] for record in records if record["cell"] == "count" and record["takes_threads"]}
+    narrow = [
+        record["variant"]
+        for record in trained(records)
+        if (record["threads"] or 1) > 1 and record["takes_threads"] is False and record["counting"] not in wide
+    ]
+    if not narrow:
+        return []
+    names = ", ".join(dict.fromkeys(narrow))
+    return [f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any"]
+
+
+# Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is the same run with
+# that pattern, its own size and no veto; the second extends its tokenizer.
+
+OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save", "plan", "first_stage")
+"""Overrides of the second stage, or of the command."""
+FIRST = "first_stage"
+"""The folder of the first stage's tokenizer, inside that of `save=` if there is one."""
+
+
+def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show, console: Console) -> int:
+    """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
+    if len(configs) > 1:
+        raise Refusal("two stages are one run after the other; name one data set and one value of everything")
+    config = configs[0].values
+    if config["extend"] is not None or config["seeds"] != "none":
+        raise Refusal(
+            "the second stage extends the first; leave out extend= and seeds=, or set first_stage.pattern=null"
+        )
+    if config["plan"]:
+        raise Refusal("the second stage is planned when the first is there; leave out plan=true")
+    saved = (folder if config["save"] is None else Path(config["save"])) / FIRST
+    records: list[Record] = []
+    first = make_plan(compose(first_arguments(arguments, config, saved)) or [], arguments)
+    code = run_plan(first, folder / "1", lambda own, _: records.extend(own), console)
+    if code != OK:
+        show(records, ["the first stage failed, so there is no second"])
+        return code
+    second = compose([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"]) or []
+    return run_plan(
+        make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines), console
+    )
+
+
+def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: Path) -> list[str]:
+    """The command line of the first stage: by default half as large as the whole."""
+    stage, smallest = config["first_stage"], 256 + len(card_default(config, "special_tokens"))
+    size = stage["vocab_size"] or max(card_default(config, "vocab_size") // 2, smallest)
+    of_both = [
+        argument
+        for argument in arguments
+        if argument.lstrip("+").partition("=")[0].partition(".")[0] not in OF_THE_SECOND
+    ]
+    own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}"]
+    return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]
+
+
+def tokenizer_in(saved: Path) -> Path:
+    """The first stage's tokenizer; the first one if several variants have saved theirs, which are equal."""
+    folders = [saved, *sorted(path for path in saved.iterdir() if path.is_dir())]
+    return next(folder for folder in folders if (folder / "merges.txt").is_file())
