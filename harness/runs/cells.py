@@ -71,6 +71,7 @@ class Reading:
         cached = self.words()
         if cached is None or cached.sha256 != counted.sha256:
             files.remove_tree(self.folder)
+            files.cache_folder("counts", self.key)  # made again, should the cache have been emptied
             with files.placing(self.folder) as temporary:
                 shutil.copytree(counted.folder, temporary)
         return counted._replace(folder=self.folder)

@@ -45,7 +45,8 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
         try:
             measure_tasks(plan, session, records)
         finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
-            if session.any_words or any(record["merges"] is not None for record in trained(records)):
+            merges = any(record["merges"] is not None for record in trained(records))
+            if records and (session.any_words or merges):
                 show(records, notes(plan, session, records))
         session.log.finish()
     disagreements = list(session.disagreements)

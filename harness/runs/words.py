@@ -16,7 +16,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.units import bytes_text, count_text
-from harness.runs.blocks import Session, count, train
+from harness.runs.blocks import Session, count, now, train
 from harness.runs.cells import Block, Settings, Task, TrainCell
 from harness.runs.extension import EXTENDS
 from harness.runs.plan import planned
@@ -41,7 +41,7 @@ def words_of(cell: TrainCell, settings: Settings) -> Path:
         counter = cell.count.counter if cell.counting_chosen else registry.default_counter()  # its time is not shown
         cell = replace(cell, count=replace(cell.count, counter=counter))
         with temporary_folder() as folder:
-            session = Session(settings, RunLog(None, "unrecorded"), folder)
+            session = Session(settings, RunLog(None, now()), folder)
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
         words = counted.words
         if words is None:
@@ -152,7 +152,7 @@ def merges_of_variant(name: str, words: CorpusWords, num_merges: int) -> MergesF
         overrides.append(f"vocab_size={256 + len(words.cell.reading.corpus.special_tokens) + num_merges}")
     cell, settings = only_cell(overrides)
     with temporary_folder() as folder:
-        task, session = Task(0, [cell]), Session(settings, RunLog(None, "unrecorded"), folder)
+        task, session = Task(0, [cell]), Session(settings, RunLog(None, now()), folder)
         counted = {cell.count.key: count(cell.count, Block(0), task, session)}
         trained = train(cell, Block(0), counted, task, session)
     if trained.answer["status"] != "ok" or trained.merges is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.common import errors
-from harness.runs import running
+from harness.runs import run
 
 
 def test_a_module_is_outdated_when_a_source_is_newer(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_a_crash_of_what_is_measured_beside_an_outdated_build_says_so_too(
 ) -> None:
     monkeypatch.setattr(errors, "is_build_outdated", lambda: True)
     fine, slow = ({"status": "ok", "reason": None}, {"status": "timeout", "reason": "over 5 s"})
-    running.report_stale_build([fine, slow])
+    run.report_stale_build([fine, slow])
     assert capsys.readouterr().err == ""
     crashed = {"status": "error", "reason": "counting failed: TypeError: cannot unpack (native.py:185, in count)"}
-    running.report_stale_build([fine, crashed])
+    run.report_stale_build([fine, crashed])
     assert capsys.readouterr().err == f"{errors.OUTDATED}\n"

@@ -15,7 +15,7 @@ from harness.corpora import prepare
 from harness.corpora.__main__ import main
 from harness.corpora.word_tables import write_parquet
 from harness.measure.process import Answer
-from harness.runs.asked import counted_words
+from harness.runs.words import counted_words
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -54,7 +54,7 @@ def test_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: 
 def test_cached_words_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = ["data=file", book, "counting=serial"]
     first = counted_words(overrides)
-    monkeypatch.setattr("harness.runs.schedule.measure", lambda *_: pytest.fail("counted a second time"))
+    monkeypatch.setattr("harness.runs.blocks.measure", lambda *_: pytest.fail("counted a second time"))
     assert counted_words(overrides) == first
     assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
 
@@ -67,7 +67,7 @@ def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest
         output.mkdir(parents=True)
         return {"status": "error", "reason": "counted a second time"}
 
-    monkeypatch.setattr("harness.runs.schedule.measure", failing)
+    monkeypatch.setattr("harness.runs.blocks.measure", failing)
     with pytest.raises(Refusal, match="counted a second time") as refused:
         counted_words([*overrides, "pattern=line"])
     assert refused.value.exit_code == UNMEASURED

@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, measuring, reading_of, settings_for
+from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, reading_of, recorded_run, settings_for
 
 from harness.common.errors import Refusal
 from harness.measure import lock
-from harness.runs.settings import Preset
+from harness.runs.blocks import measure_task, session_of
+from harness.runs.cells import Plan, Preset, Task
 
 pytestmark = pytest.mark.xdist_group("one after the other")
 HOLD = "import sys; from harness.measure import lock\nwith lock.timing(): print('held', flush=True); sys.stdin.read()"
@@ -46,8 +47,8 @@ def test_a_second_timed_run_waits_and_names_the_first(tmp_path: Path, monkeypatc
         release(holder)  # however that ends
 
     monkeypatch.setattr(lock, "say", on_message)
-    with measuring(cells, settings_for(tmp_path), tmp_path / "jobs") as run:
-        assert [each["concurrent"] for each in run.records()] == [False, False]
+    run = recorded_run(tmp_path, cells)
+    assert [each["concurrent"] for each in run.records()] == [False, False]
     (message,) = [message for message in messages if "another benchmark" in message]
     assert f"(process {holder.pid}, user " in message
     assert "waiting (concurrent=true runs anyway)" in message
@@ -72,17 +73,19 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
 
 def test_a_second_run_that_is_asked_for_is_marked(tmp_path: Path) -> None:
     cells = [cell_of(reading_of(tmp_path))]
-    with lock.timing(), measuring(cells, settings_for(tmp_path, concurrent=True), tmp_path / "jobs") as run:
-        assert {each["concurrent"] for each in run.records()} == {True}
+    with lock.timing():
+        run = recorded_run(tmp_path, cells, concurrent=True)
+    assert {each["concurrent"] for each in run.records()} == {True}
 
 
 def test_a_run_beside_which_another_appears_is_marked_too(tmp_path: Path) -> None:
     cells = [cell_of(reading_of(tmp_path), trainer) for trainer in (HEAP, NAIVE)]
-    with measuring(cells[:1], settings_for(tmp_path), tmp_path / "jobs") as run:
+    plan = Plan(cells, settings_for(tmp_path))
+    with session_of(plan, tmp_path / "jobs") as session:
+        measure_task(Task(0, cells[:1]), session)
         with lock.timing(concurrent=True):
-            run.cells = cells
-            run.measure_all()
-        assert [each["concurrent"] for each in run.records()] == [False, False, True]
+            measure_task(Task(0, cells), session)
+        assert [each["concurrent"] for each in session.log.records()] == [False, False, True]
 
 
 def test_a_run_waits_until_no_concurrent_run_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +123,9 @@ def test_a_lock_that_somebody_keeps_for_himself_is_told(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("kind", ["proof"])
 def test_what_is_not_timed_needs_no_machine_of_its_own(tmp_path: Path, kind: str) -> None:
     cells = [cell_of(reading_of(tmp_path))]
-    settings = settings_for(tmp_path, measure=Preset(kind, kind=kind))
-    with lock.timing(), measuring(cells, settings, tmp_path / "jobs") as run:
-        assert {each["concurrent"] for each in run.records()} == {False}
+    with lock.timing():
+        run = recorded_run(tmp_path, cells, measure=Preset(kind, kind=kind))
+    assert {each["concurrent"] for each in run.records()} == {False}
 
 
 def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, SUPPORT, cell_of, reading_of, settings_for, unruly
+from workbench import HEAP, SUPPORT, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.instructions import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
 from harness.measure.process import Limits
-from harness.runs.cells import train_job
-from harness.runs.schedule import Run
-from harness.runs.settings import Preset
+from harness.runs.cells import Preset
+from harness.runs.jobs import train_job
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -33,9 +32,7 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
     """The record of a trainer whose instructions were counted."""
     others.setdefault("limits", Limits(wall_seconds=120))
     cell = cell_of(reading_of(folder), variant, num_merges, **others)
-    run = Run([cell], settings_for(folder, measure=INSTRUCTIONS), Path(tempfile.mkdtemp(dir=folder)))
-    run.measure_all()
-    return run.records()[-1]
+    return run_of(folder, [cell], measure=INSTRUCTIONS).records()[-1]
 
 
 def test_the_call_is_between_the_marks(tmp_path: Path) -> None:
@@ -114,7 +111,7 @@ def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, s
     words = folder / "words"
     if not words.exists():
         word_store.write(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
-    job = train_job(cell_of(reading_of(folder), variant), variant, 2, words, None)
+    job = train_job(cell_of(reading_of(folder), variant, 2), variant, words, None)
     output = Path(tempfile.mkdtemp(dir=folder), "output")
     answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)
     assert answer["status"] == "ok", answer

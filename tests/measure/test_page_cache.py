@@ -12,8 +12,8 @@ from workbench import cells
 
 from harness.common.errors import Refusal
 from harness.measure import process, sandbox
-from harness.runs.cells import train_job
 from harness.runs.fields import FIELD, cell_of, differences
+from harness.runs.jobs import train_job
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_only_a_cold_run_drops_and_every_process_of_it(
     monkeypatch.setattr(process, "drop", dropped.append)
     [cell] = cells("variant=flat_file", f"data.path={read_before}", "vocab_size=258", f"page_cache={asked}")
     for number in range(2):
-        job = train_job(cell, cell.variant, 1, tmp_path / "words", None)
+        job = train_job(cell, cell.variant, tmp_path / "words", None)
         answer = process.measure(job, tmp_path / str(number), process.Limits())
         assert (answer["status"], answer["page_cache"]) == ("ok", asked), answer["reason"]
     assert dropped == ([str(read_before)] * 2 if asked == "cold" else [])

@@ -13,7 +13,7 @@ from exploring import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from test_compiled_replay import lists, table_of
-from workbench import HEAP, NAIVE, SUPPORT, TEXT, cell_of, first_fast, reading_of, settings_for, unruly
+from workbench import HEAP, NAIVE, SUPPORT, TEXT, Measured, cell_of, first_fast, reading_of, run_of, unruly
 
 from harness import run as run_command
 from harness.common.errors import MISMATCH, OK, UNMEASURED
@@ -22,10 +22,8 @@ from harness.measure.process import Limits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove, true_counts
 from harness.proof.prove import Identity, MergeList, identity_of
 from harness.records.file import Record, Splitter
-from harness.runs import store
 from harness.runs.cells import TrainCell
-from harness.runs.running import exit_code
-from harness.runs.schedule import Run
+from harness.runs.run import exit_code
 from harness.worker import word_store
 from harness.worker.calling import OWN, feeding_of, own_tie_break
 from harness.worker.merges_bytes import merges_to_bytes
@@ -212,19 +210,18 @@ def trainers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
-def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record], Run]:
+def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record], Measured]:
     """Measure and prove; returns the exit code, the trainers' records by variant, and the run."""
-    run = Run(cells, settings_for(folder), folder / f"jobs{next(jobs)}")
-    run.measure_all()
+    run = run_of(folder, cells)
     records = run.records()
     by_variant = {record["variant"]: record for record in records if record["cell"] == "train"}
     assert all(Splitter().lines(record) for record in by_variant.values())
-    return exit_code(records, run.disagreements), by_variant, run
+    return exit_code(records, list(run.session.disagreements)), by_variant, run
 
 
 def test_a_single_run_is_proved_without_another_trainer(tmp_path: Path) -> None:
     code, records, run = proved(tmp_path, cell_of(reading_of(tmp_path), HEAP))
-    assert (code, run.jobs) == (OK, 2)  # the counter and the trainer
+    assert (code, run.session.processes) == (OK, 2)  # the counter and the trainer
     assert (records["heap"]["identity"]["kind"], records["heap"]["identity"]["tie_break"]) == (
         IDENTICAL, "greatest_bytes",
     )  # fmt: skip
@@ -248,7 +245,7 @@ def test_wrong_merges_have_no_time_whoever_is_beside_them(tmp_path: Path, beside
     assert (code, record["status"], record["identity"]["kind"]) == (MISMATCH, "mismatch", WRONG)
     assert (record["identity"]["merge"], record["identity"]["got"]) == (10, ["00", "ff"])
     assert record["reason"] == record["identity"]["reason"]
-    assert run.jobs == 2 + len(beside)
+    assert run.session.processes == 2 + len(beside)
     assert all(records[card.name]["status"] == "ok" for card in beside)
 
 
@@ -282,11 +279,10 @@ def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: b
     finder = cell_of(reading, VariantCard("finder", "forgers:finds_the_merges_of_others", family="finder"))
     proved(tmp_path, cell_of(reading, HEAP))
     if planted:
-        words = word_store.read(store.words_of(reading) or tmp_path)[0]
-        (store.folder_of(reading) / "merges").write_bytes(merges_to_bytes(heap.train(words, 10)))
-    run = Run([cell_of(reading, HEAP), finder], settings_for(tmp_path, repeat=3), tmp_path / "scratch" / "jobs")
-    run.measure_all()
-    kinds = {each.identity.kind for each in run.trained if each.cell is finder}
+        words = word_store.read(reading.folder)[0]
+        (reading.folder.parent / "merges").write_bytes(merges_to_bytes(heap.train(words, 10)))
+    records = run_of(tmp_path, [cell_of(reading, HEAP), finder], repeat=3).records()
+    kinds = {record["identity"]["kind"] for record in records if record["variant"] == "finder"}
     assert kinds == {IDENTICAL if planted else WRONG}
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 import regex
-from workbench import CHECKOUT, NAIVE, SUPPORT, TEXT, cell_of, reading_of, settings_for, unruly
+from workbench import CHECKOUT, NAIVE, SUPPORT, TEXT, cell_of, reading_of, run_of, unruly
 
 from harness.measure import environment
-from harness.runs.record_of import without_paths
-from harness.runs.schedule import Run
+from harness.runs.jobs import without_paths
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed, unpacked
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
@@ -46,9 +45,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         patch.setenv("PYTHONPATH", str(SUPPORT))
         patch.setenv("UNRULY_SECRET", "an-environment-variable")
         trainers = [NAIVE, *map(unruly, ["takes_two", "raises_a_path", "returns_one_too_few", "raises", "prints"])]
-        run = Run([cell_of(reading, trainer) for trainer in trainers], settings_for(folder), folder / "jobs")
-        run.measure_all()
-        return run.records()
+        return run_of(folder, [cell_of(reading, trainer) for trainer in trainers]).records()
 
 
 def trained(records: list[dict[str, Any]], variant: str) -> dict[str, Any]:
@@ -230,9 +227,7 @@ def test_the_digest_tells_where_one_token_ends_and_the_next_begins() -> None:
 
 def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Path) -> None:
     reading = reading_of(tmp_path, b"good \xff bad")
-    run = Run([cell_of(reading)], settings_for(tmp_path), tmp_path / "jobs")
-    run.measure_all()
-    counter, trainer = run.records()
+    counter, trainer = run_of(tmp_path, [cell_of(reading)]).records()
     assert (counter["cell"], counter["status"]) == ("count", "error")
     assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; fix the file, or set errors=replace"
     assert counter["seconds"]["total"] is None

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from measured import measured, stored, wrong
-from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, settings_for, unruly
+from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, run_of, unruly
 
 from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
@@ -33,7 +33,6 @@ from harness.records.load import read_records
 from harness.records.schema import KINDS, Block
 from harness.results.legend import Legend
 from harness.results.rows import rows
-from harness.runs.schedule import Run
 
 pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
 Record = dict[str, Any]
@@ -69,8 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
         patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
         patch.setenv("PYTHONPATH", str(SUPPORT))
         trainers = [NAIVE, *map(unruly, ["takes_two", "raises", "segfaults", "is_unavailable", "returns_one_too_few"])]
-        run = Run([cell_of(reading, trainer) for trainer in trainers], settings_for(folder), folder / "jobs")
-        run.measure_all()
+        run = run_of(folder, [cell_of(reading, trainer) for trainer in trainers])
         return read_records([stored(folder / FILE_NAME, run.records())])
 
 

@@ -27,7 +27,7 @@ from harness import __main__
 from harness.common import registry
 from harness.common.configuration import HarnessConfig
 from harness.common.errors import Refusal
-from harness.runs.command_line import compose, lenient_help, listed, quoted
+from harness.runs.compose import compose, lenient_help, quoted, special_tokens
 from harness.runs.usage import usage
 
 REPOSITORY = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def composed(*arguments: str) -> dict[str, Any]:
     found = compose(arguments)
     assert found is not None
     assert len(found) == 1
-    return found[0].config
+    return found[0].values
 
 
 def refusal_of(*arguments: str) -> str:
@@ -118,11 +118,11 @@ def test_any_two_signs_get_through_hydra_side_by_side() -> None:
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = compose(["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"])
     assert found is not None
-    assert [(each.config["data"]["path"], each.config["save"], each.config["threads"]) for each in found] == [
+    assert [(each.values["data"]["path"], each.values["save"], each.values["threads"]) for each in found] == [
         ("a,b.txt", "x,y", 1),
         ("a,b.txt", "x,y", 2),
     ]
-    assert found[0].config["special_tokens"] == ["a,b"]
+    assert found[0].values["special_tokens"] == ["a,b"]
 
 
 def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.M
     ],
 )
 def test_special_tokens_as_people_write_them(said: str, tokens: list[str]) -> None:
-    assert listed(said) == tokens
+    assert special_tokens(said) == tokens
 
 
 @pytest.mark.parametrize("said", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
@@ -188,13 +188,13 @@ def test_options_may_stand_anywhere(book: str) -> None:
     for arguments in ([book, "-m", "threads=1,2"], ["threads=1,2", book, "--multirun"]):
         found = compose(arguments)
         assert found is not None
-        assert [each.config["threads"] for each in found] == [1, 2]
+        assert [each.values["threads"] for each in found] == [1, 2]
 
 
 def test_experiments_can_be_swept(book: str) -> None:
     found = compose(["-m", "experiment=ladder,race", "data=file", book])
     assert found is not None
-    assert [each.config["variants"] for each in found] == [
+    assert [each.values["variants"] for each in found] == [
         registry.cards("experiment")[name]["variants"] for name in ("ladder", "race")
     ]
 
@@ -236,7 +236,7 @@ def test_globs_and_choices_enumerate_variants(book: str) -> None:
     found = compose(["-m", book, "variant=glob(heap*)", "tie_break=choice(greatest_bytes,raw_bytes)"])
     assert found is not None
     listed_names = sorted(name for name in registry.cards("variant") if name.startswith("heap"))
-    assert sorted({each.config["variant"]["name"] for each in found}) == listed_names
+    assert sorted({each.values["variant"]["name"] for each in found}) == listed_names
     assert len(found) == 2 * len(listed_names)
 
 
@@ -294,9 +294,9 @@ def test_a_likely_name_is_suggested() -> None:
         (["limits.wall=soon"], "limits.wall=soon"),
         (["threads=1,2"], "-m for a sweep"),
         (["variant=null"], "unknown variant 'null'"),
-        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours say variants=mine:train"),
+        (["variant=mine:train"], "there is no variant 'mine:train'; for a trainer of yours set variants=mine:train"),
         (["variant=hep"], "unknown variant 'hep'; did you mean heap? python -m harness --help all has all "),
-        (["data=book.txt"], "there is no data set 'book.txt'; for a file say data.path=book.txt"),
+        (["data=book.txt"], "there is no data set 'book.txt'; for a file set data.path=book.txt"),
         (["vocab_size=1.0001k"], "vocab_size=1.0001k must be a whole number; "),
         (["vocab_size=few"], "vocab_size=few must be a whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes"),
@@ -396,16 +396,16 @@ def test_a_plan_writes_nothing_where_it_runs(
 def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:
     sweep = cells("-m", book, "variant=naive,heap,flat")
     listed = cells(book, "variants=[naive,heap,flat]")
-    assert {each.key() for each in sweep} == {each.key() for each in listed}
+    assert {each.key for each in sweep} == {each.key for each in listed}
     assert len(cells(book, "variants=all")) == len(registry.variants())
 
 
 @pytest.mark.slow
 def test_a_glob_over_everything_is_all_there_is(book: str) -> None:
     cython = cells("-m", book, "variant=glob(cython_*)")
-    assert {each.key() for each in cython} == {each.key() for each in cells(book, "variants=cython")}
+    assert {each.key for each in cython} == {each.key for each in cells(book, "variants=cython")}
     everything = cells(book, "variants=all")
-    assert {each.key() for each in cells("-m", book, "variant=glob(*)")} == {each.key() for each in everything}
+    assert {each.key for each in cells("-m", book, "variant=glob(*)")} == {each.key for each in everything}
 
 
 # ---- trainers of other packages
@@ -431,7 +431,7 @@ def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str
     assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
     found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*])"])
     assert found is not None
-    assert {each.config["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
+    assert {each.values["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
     assert announced in usage()
     assert f"did you mean {announced}?" in refusal_of(f"variant={announced}x")
     (cell,) = cells(book, f"variant={announced}", "variant.params.depth=3")

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from exploring import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import BRIEF, SUPPORT, cell_of, cells, reading_of, settings_for, unruly
+from workbench import BRIEF, SUPPORT, cell_of, cells, reading_of, run_of, unruly
 
 from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.measure.process import Answer, Limits, measure
 from harness.records.file import Splitter
 from harness.runs import estimate
-from harness.runs.cells import TrainCell, train_job
+from harness.runs.cells import TrainCell
 from harness.runs.estimate import Estimate, estimate_total, make_part, power_law, write_beginning
-from harness.runs.running import exit_code
-from harness.runs.schedule import Run
+from harness.runs.jobs import train_job
+from harness.runs.run import exit_code
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -34,12 +32,6 @@ MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijk
 @pytest.fixture(autouse=True)
 def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-
-
-def run_of(folder: Path, trained: Sequence[TrainCell], **settings: Any) -> Run:
-    run = Run(trained, settings_for(folder, **settings), folder / "jobs")
-    run.measure_all()
-    return run
 
 
 class Growing:
@@ -191,7 +183,7 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
         word_store.write(words, counter(cell.reading.corpus, **cell.count.counter.params))
 
         def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
-            job = train_job(cell, cell.variant, num_merges, part, None)
+            job = {**train_job(cell, cell.variant, part, None), "num_merges": num_merges}
             return measure(job, tmp_path / f"job{next(numbers)}", Limits())
 
         whole = run(words, cell.num_merges)["cpu_seconds"]

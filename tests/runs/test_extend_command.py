@@ -14,7 +14,7 @@ from harness.__main__ import main
 from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
 from harness.records.load import read_records
-from harness.runs.stages import first_arguments
+from harness.runs.run import first_arguments
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.merges_file import read_merges_file

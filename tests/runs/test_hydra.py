@@ -17,7 +17,7 @@ import pytest
 from workbench import CHECKOUT
 
 from harness.common import registry
-from harness.runs.command_line import compose
+from harness.runs.compose import compose
 
 Complete = Callable[[str], list[str]]
 
@@ -103,9 +103,9 @@ def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
 ) -> None:
     """With real metadata of an installed package, in a process of its own."""
     program = (
-        "from harness.runs.command_line import compose\nfrom harness.runs.usage import usage\n"
+        "from harness.runs.compose import compose\nfrom harness.runs.usage import usage\n"
         "found = compose(['-m', 'variant=glob([heap*,th*])', 'data=stdlib'])\n"
-        "print('theirs' in usage(), sorted(each.config['variant']['name'] for each in found) )"
+        "print('theirs' in usage(), sorted(each.values['variant']['name'] for each in found) )"
     )
     variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{another_package}"}
     said = subprocess.run(

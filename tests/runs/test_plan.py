@@ -15,10 +15,10 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.common.units import parse_bytes
 from harness.measure.process import Limits
-from harness.runs import cells as plan
-from harness.runs.cells import TrainCell, cells_of, counter_of, limits_of, pattern_of, variants_of
-from harness.runs.command_line import compose
-from harness.runs.settings import Preset, Settings, affinity_of, settings_of
+from harness.runs import plan
+from harness.runs.cells import Preset, Settings, TrainCell
+from harness.runs.compose import compose
+from harness.runs.plan import affinity_of, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
 from variants.contract import GPT2_PATTERN
 
 LISTED = {
@@ -62,7 +62,7 @@ def book(tmp_path: Path) -> str:
 def plain() -> dict[str, Any]:
     """What Hydra composes for a file of one's own when nothing else is said."""
     (only,) = compose(["data=file"]) or []
-    return only.config
+    return only.values
 
 
 # ---- which variants
@@ -201,9 +201,9 @@ def test_a_counter_may_be_named_by_its_target(book: str) -> None:
         ("pattern.regex", "(?L)(?a)x", "is not a regular expression"),
         ("pattern.regex", "\udcff", "is not UTF-8"),
         ("pattern.regex", "", "pattern.regex is empty"),
-        ("limits.wall", 0.0, "limits.wall=0 is not a time"),
-        ("limits.wall", float("nan"), "limits.wall=nan is not a time"),
-        ("limits.wall", float("inf"), "limits.wall=inf is not a time"),
+        ("limits.wall", 0.0, "limits.wall=0 must be"),
+        ("limits.wall", float("nan"), "limits.wall=nan must be"),
+        ("limits.wall", float("inf"), "limits.wall=inf must be"),
         ("limits.memory", "much", "limits.memory=much is not a size"),
         ("data.documents", 0, "data.documents must be 1 or more"),
         ("data.bytes", "0", "data.bytes=0 is nothing"),
@@ -257,7 +257,7 @@ def test_the_default_pattern_is_the_contracts() -> None:
 
 def test_settings_hold_for_the_command() -> None:
     (only,) = compose(["repeat=3", "seed=7", "save=a b", "plan=true", "results=r"]) or []
-    assert settings_of(only.config) == Settings(Path("r"), Path("a b"), 3, 7, True, Preset("quick"))
+    assert settings_of(only.values) == Settings(Path("r"), Path("a b"), 3, 7, True, Preset("quick"))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_settings_hold_for_the_command() -> None:
 )
 def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], preset: Preset, repeat: int) -> None:
     (only,) = compose(arguments) or []
-    settings = settings_of(only.config)
+    settings = settings_of(only.values)
     assert (settings.measure, settings.repeat) == (preset, repeat)
 
 
@@ -299,8 +299,8 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
     (only,) = compose([book, "variant=naive"]) or []
 
     def key(**changes: Any) -> str:
-        (cell,) = cells_of({**only.config, **changes}, only.said)
-        return cell.key()
+        (cell,) = cells_of({**only.values, **changes}, only.keys)
+        return cell.key
 
     assert key(seed=5) == key(limits={"wall": None, "memory": "3GB"}) == key()
     different: list[dict[str, Any]] = [
@@ -311,12 +311,12 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
         {"errors": "replace"},
         {"special_tokens": []},
         {"pattern": {"name": "bytes", "regex": None, "partial": False}},
-        {"pattern": {**only.config["pattern"], "partial": True}},
+        {"pattern": {**only.values["pattern"], "partial": True}},
         {"variants": ["incremental"]},
         {"limits": {"wall": 5.0, "memory": None}},
-        {"counting": {**only.config["counting"], "name": "mine", "_target_": "mine:count", "params": {}}},
-        {"counting": {**only.config["counting"], "name": "mine", "_target_": "mine:count", "params": {"x": 1}}},
-        {"data": {**only.config["data"], "bytes": "11B"}},
+        {"counting": {**only.values["counting"], "name": "mine", "_target_": "mine:count", "params": {}}},
+        {"counting": {**only.values["counting"], "name": "mine", "_target_": "mine:count", "params": {"x": 1}}},
+        {"data": {**only.values["data"], "bytes": "11B"}},
     ]
     assert len({key(), *(key(**changes) for changes in different)}) == len(different) + 1
 

@@ -11,14 +11,13 @@ from rich.console import Console
 from workbench import HEAP, NAIVE, cell_of, reading_of, settings_for
 
 from harness.measure.process import Limits
-from harness.runs.cells import TrainCell
-from harness.runs.plan_shown import show_plan
-from harness.runs.settings import Preset, Rule
+from harness.runs.cells import Plan, Preset, Rule, TrainCell
+from harness.runs.plan import show_plan
 
 
 def shown(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> list[str]:
     console = Console(file=io.StringIO(), width=300)
-    show_plan(cells, settings_for(folder, **settings), console)
+    show_plan(Plan(list(cells), settings_for(folder, **settings)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import random
 import signal
+import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,43 +23,34 @@ from workbench import (
     SUPPORT,
     cell_of,
     heed_signals,
-    measuring,
     reading_of,
+    recorded_run,
     settings_for,
     unruly,
     wait_until,
 )
 
+from harness.common.comparison import interval
+from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
-from harness.records import __main__ as records_command
 from harness.records.file import FILE_NAME, Record, RecordFile
 from harness.records.load import read_records
-from harness.results.rows import rows
-from harness.runs import running
-from harness.runs.cells import TrainCell
-from harness.runs.resume import RUNNING, Block, held, pending, plan_key, without_folders
-from harness.runs.schedule import Run
-from harness.runs.settings import Preset, Rule
+from harness.runs import blocks, resume, run
+from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell
+from harness.runs.jobs import Counted, Trained
+from harness.runs.plan import redacted_override, rule_of
+from harness.runs.resume import RUNNING, blocks_needed, held, pending, plan_key
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
-runs = itertools.count()
 OTHER = VariantCard("heap_again", "variants.heap:train", family="another")
 
 
 class Killed(BaseException):
-    """What ends a run at a write, as kill -9 would: nothing is done about it."""
+    """Ends a run at a write, as kill -9 would: nothing is done about it."""
 
 
-def finished(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Run:
-    with measuring(cells, settings_for(folder, **settings), folder / f"jobs{next(runs)}") as run:
-        pass
-    return run
-
-
-def killed_at(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[TrainCell], write: int, part: float, **settings: Any
-) -> bool:
-    """Run until a write, of which a part reaches the disk; False if the run finished before."""
+def killed_at(monkeypatch: pytest.MonkeyPatch, write: int, part: float, measure: Callable[[], Any]) -> bool:
+    """Measure until a write, of which a part reaches the disk; False if the run finished before."""
     append = RecordFile.append_bytes
     writes = itertools.count()
 
@@ -69,7 +63,7 @@ def killed_at(
     with monkeypatch.context() as patched:
         patched.setattr(RecordFile, "append_bytes", fail)
         try:
-            finished(folder, cells, **settings)
+            measure()
         except Killed:
             return True
     return False
@@ -89,91 +83,110 @@ def three(folder: Path) -> list[TrainCell]:
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0], ids=["before", "within", "after"])
 @pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_kill_at_any_write_loses_what_was_under_way_and_doubles_nothing(
+def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, part: float
 ) -> None:
-    trained: list[tuple[str, int]] = []
-    train = Run.train
+    names: list[tuple[str, int]] = []
+    train = blocks.train
 
-    def train_and_tell(run: Run, cell: TrainCell, block: Block) -> Any:
-        trained.append((cell.variant.name, block.number))
-        return train(run, cell, block)
+    def train_and_count(cell: TrainCell, block: Block, *others: Any) -> Trained:
+        names.append((cell.variant.name, block.number))
+        return train(cell, block, *others)
 
-    monkeypatch.setattr(Run, "train", train_and_tell)
+    monkeypatch.setattr(blocks, "train", train_and_count)
     for write in itertools.count():
         folder = tmp_path / str(write)
         folder.mkdir()
         cells = three(folder)
-        was_killed = killed_at(folder, monkeypatch, cells, write, part, repeat=repeat)
-        before = len(trained)
+        was_killed = killed_at(monkeypatch, write, part, lambda: recorded_run(folder, cells, repeat=repeat))  # noqa: B023
+        before = len(names)
         if was_killed and '"kind":"end"' not in (folder / "results" / FILE_NAME).read_text():
-            finished(folder, cells, repeat=repeat)
+            recorded_run(folder, cells, repeat=repeat)
         whole = Counter((record["variant"], record["block"]) for record in stored(folder))
         assert set(whole) == {(cell.variant.name, block) for cell in cells for block in range(repeat)}
         if repeat == 1:
             assert set(whole.values()) == {1}
-        else:  # the interrupted block is measured again as a whole, and what it had pairs with nothing
+        else:  # the interrupted block is measured again as a whole, and its earlier records pair with nothing
             closed = Counter((one["variant"], one["block"]) for one in stored(folder) if one["block_whole"])
             assert set(closed.values()) == {1}
             assert sum(whole.values()) <= len(whole) + 2
         assert {record["identity"]["kind"] for record in stored(folder)} == {"identical"}
         assert len({record["run_id"] for record in stored(folder)}) == 1 or write == 0
         assert not list((folder / "results").glob(f"{RUNNING}*"))
-        assert len(trained) - before <= 3 * repeat
+        assert len(names) - before <= 3 * repeat
         if not was_killed:
             assert write > 3 * repeat
             return
-        trained.clear()
+        names.clear()
 
 
-def test_a_finished_run_starts_anew_and_so_does_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished run starts anew, so does one with rerun=true, and one beside a run that is still going on."""
     cells = three(tmp_path)
-    first, second = finished(tmp_path, cells), finished(tmp_path, cells)
-    assert first.log.run_id != second.log.run_id
-    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
-    again = finished(tmp_path, cells, rerun=True)
-    assert sum(record["run_id"] == again.log.run_id for record in stored(tmp_path)) == 3
 
+    def runs() -> list[str]:
+        return list(dict.fromkeys(record["run_id"] for record in stored(tmp_path)))
 
-def test_an_unfinished_run_is_read_by_every_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert killed_at(tmp_path, monkeypatch, three(tmp_path), 2, 1.0)
-    assert [row.proved for row in rows(stored(tmp_path))] == [True, True]
-    assert records_command.main(["check", str(tmp_path / "results")]) == 0
-    assert "none broken" in capsys.readouterr().out
-
-
-def test_two_runs_of_a_plan_at_once_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = three(tmp_path)
-    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
-    (unfinished,) = {record["run_id"] for record in stored(tmp_path)}
-    with held(tmp_path / "results", unfinished) as free:
+    recorded_run(tmp_path, cells)
+    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
+    assert len(runs()) == 2
+    with held(tmp_path / "results", runs()[1]) as free:
         assert free
-        beside = finished(tmp_path, cells)
-    assert beside.log.run_id != unfinished
-    again = finished(tmp_path, cells).log.run_id
-    assert again not in (unfinished, beside.log.run_id), "a finished run starts anew"
+        recorded_run(tmp_path, cells)
+    assert len(runs()) == 3
+    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
+    recorded_run(tmp_path, cells, rerun=True)
+    assert len(runs()) == 5
+    assert sum(record["run_id"] == runs()[-1] for record in stored(tmp_path)) == 3
 
 
 def test_words_that_are_gone_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = three(tmp_path)
-    assert killed_at(tmp_path, monkeypatch, cells, 2, 1.0)
+    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, three(tmp_path)))
     monkeypatch.setenv("BPE_HARNESS_CACHE", str(tmp_path / "another"))
-    finished(tmp_path, cells)
+    recorded_run(tmp_path, three(tmp_path))
     assert Counter(record["variant"] for record in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
 
 
-# What is pending, by what there is.
+def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = tmp_path / "saved"
+    plan = Plan(three(tmp_path), settings_for(tmp_path, save=saved))
+    assert killed_at(monkeypatch, 2, 1.0, lambda: run.records_of(plan, tmp_path / "jobs"))
+    names = sorted(path.name for path in saved.iterdir())
+    assert len(names) == 2
+    (saved / names[0]).rename(tmp_path / "elsewhere")
+    run.records_of(plan, tmp_path / "jobs2")
+    assert len(list(saved.iterdir())) == 3
+    assert sorted(Counter(record["variant"] for record in stored(tmp_path)).values()) == [1, 1, 2]
+    again, before = saved / names[0] / "merges.txt", tmp_path / "elsewhere" / "merges.txt"
+    assert again.read_bytes() == before.read_bytes()
+
+
+@pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
+) -> None:
+    """The attack: a trainer that looks for those of the one before it, in results, temporary folders and /proc."""
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    monkeypatch.setenv("UNRULY_SEARCH", str(tmp_path))
+    reading = reading_of(tmp_path)
+    recorded_run(tmp_path, [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))], repeat=repeat)
+    searched = [record for record in stored(tmp_path) if record["variant"] == "searches_for_merges"]
+    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", 0)] * repeat
+    assert all(record["tallies"]["searched"] > 3 for record in searched)
+
+
+# What is pending, by the records that exist.
 
 
 def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
     """`0a! 1b` is cell a in block 0, which is whole, and b in block 1; `w` is warm-up, `t` was stopped."""
-    names = dict(zip("abc", (cell.key() for cell in cells), strict=True))
+    keys = dict(zip("abc", (cell.key for cell in cells), strict=True))
     return [
         {
             "cell": "train",
-            "run_key": names[word[1]],
+            "run_key": keys[word[1]],
             "block": int(word[0]),
             "block_whole": "!" in word,
             "warm_up": "w" in word,
@@ -184,162 +197,198 @@ def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    ("repeat", "warm_up", "there", "missing", "block", "due"),
+    ("repeat", "warm_up", "there", "missing", "due"),
     [
-        (1, 0, "", "", 0, "abc"),
-        (1, 0, "0b", "", 0, "ac"),
-        (1, 0, "0a 0b 0c", "", None, ""),
-        (1, 0, "0a 0b 0c", "b", 0, "b"),
-        (1, 0, "0a 0bt", "", 0, "c"),
-        (2, 0, "0a 0b", "", 0, "abc"),
-        (2, 0, "0a! 0b! 0c!", "", 1, "abc"),
-        (2, 0, "0a! 0b! 0c! 1a 1b", "", 1, "abc"),
-        (2, 0, "0a 0a! 0b! 0c! 1a! 1b! 1c!", "", None, ""),
-        (2, 0, "0a! 0bt! 0c!", "", 1, "ac"),
-        (2, 0, "0a! 0b! 0c!", "a", 0, "abc"),
-        (1, 1, "0aw! 0bw! 0cw!", "", 0, "abc"),
-        (1, 1, "0aw 0bw", "", 0, "abc"),
-        (2, 0, "0at 0bt 0ct", "", None, ""),
+        (1, 0, "", "", "0abc"),
+        (1, 0, "0b", "", "0ac"),
+        (1, 0, "0a 0b 0c", "", ""),
+        (1, 0, "0a 0b 0c", "b", "0b"),
+        (1, 0, "0a 0bt", "", "0c"),
+        (2, 0, "0a 0b", "", "0abc"),
+        (2, 0, "0a! 0b! 0c!", "", "1abc"),
+        (2, 0, "0a! 0b! 0c! 1a 1b", "", "1abc"),
+        (2, 0, "0a 0a! 0b! 0c! 1a! 1b! 1c!", "", ""),
+        (2, 0, "0a! 0bt! 0c!", "", "1ac"),
+        (2, 0, "0a! 0b! 0c!", "a", "0abc"),
+        (1, 1, "0aw! 0bw! 0cw!", "", "0abc"),
+        (1, 1, "0aw 0bw", "", "0abc"),
+        (2, 0, "0at 0bt 0ct", "", ""),
     ],
 )
-def test_what_is_pending_follows_from_the_records(
-    tmp_path: Path, repeat: int, warm_up: int, there: str, missing: str, block: int | None, due: str
+def test_pending_cells_follow_from_the_records(
+    tmp_path: Path, repeat: int, warm_up: int, there: str, missing: str, due: str
 ) -> None:
     cells = three(tmp_path)
     settings = settings_for(tmp_path, repeat=repeat, measure=Preset("quick", warm_up=warm_up))
-    lost = {cell.key() for cell, name in zip(cells, "abc", strict=True) if name in missing}
-    found = pending(cells, settings, history(cells, there), lost)
-    if block is None:
-        assert found is None
-    else:
-        assert found is not None
-        assert found[0].number == block
-        assert [cell.key() for cell in found[1]] == [cells["abc".index(name)].key() for name in due]
+    lost = {cell.key for cell, name in zip(cells, "abc", strict=True) if name in missing}
+    block_and_cells = pending(cells, settings, history(cells, there), lost)
+    text = ""
+    if block_and_cells is not None:
+        block, found = block_and_cells
+        text = f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}"
+    assert text == due
 
 
-def test_blocks_go_on_until_a_ratio_is_precise(tmp_path: Path) -> None:
-    cells = three(tmp_path)
-    settings = settings_for(tmp_path, repeat=6, measure=Preset("precise", precision=Rule(0.05)))
-    whole = " ".join(f"{number}{name}!" for number in range(6) for name in "abc")
-    for spread, block in ((0.001, None), (0.2, 6)):
-        records = history(cells, whole)
-        for record in records:
-            total = 1.0 + spread * (record["block"] % 3 if record["run_key"] == cells[1].key() else 0)
-            record |= {"seconds": {"total": total}, "run_id": "one", "threads": 1, "cpu_seconds": total}
-        found = pending(cells, settings, records)
-        assert (None if found is None else found[0].number) == block
+# measure.precision.
+
+NOISY = {"heap": 0.001, "naive": 0.001, "heap_again": 0.06}
+TRUTH = math.log(1.5)
 
 
-# Tokenizers that are saved.
+def often_disturbed(order: random.Random) -> float:
+    return order.gauss(0, 0.01) + (order.choice((-1, 1)) * 0.2 if order.random() < 0.1 else 0.0)
 
 
-def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda order: order.gauss(0, 0.01),
+        lambda order: order.gauss(0, 0.1),
+        lambda order: 0.03 * math.tan(math.pi * (order.random() - 0.5)),
+        lambda order: order.uniform(-0.1, 0.1),
+        often_disturbed,
+    ],
+    ids=["little", "much", "heavy tails", "even", "often disturbed"],
+)
+def test_intervals_hold_and_ratios_have_no_bias_if_the_spread_decides_the_blocks(
+    noise: Callable[[random.Random], float],
 ) -> None:
-    cells = three(tmp_path)
-    plan = running.Plan(cells, settings_for(tmp_path, save=tmp_path / "saved"))
-    append = RecordFile.append_bytes
-    writes = itertools.count()
+    order, number = random.Random(0), 1500
+    held, ratios = 0, []
+    for _ in range(number):
+        logs = [TRUTH + noise(order) for _ in range(6)]
+        logs += [TRUTH + noise(order) for _ in range(6, blocks_needed(logs, 0.05, 6, 20))]
+        low, high = interval(logs)
+        assert low is not None
+        assert high is not None
+        held += low <= TRUTH <= high
+        ratios.append(statistics.median(logs))
+    assert held / number >= 0.94
+    error = statistics.stdev(ratios) / math.sqrt(number)
+    assert abs(statistics.fmean(ratios) - TRUTH) < 4 * error
 
-    def kill_third(store: RecordFile, content: bytes) -> None:
-        append(store, content)
-        if next(writes) == 2:
-            raise Killed
+
+@pytest.mark.parametrize(
+    ("log_ratios", "blocks"),
+    [
+        ([0.0, 0.01, 0.02, 0.0, 0.01, 0.02], 6),
+        ([-0.07, 0.0, 0.07, 0.0, 0.0, 0.0], 13),
+        ([-0.5, 0.5, 0.0, 0.0, 0.0, 0.0], 20),
+        ([0.0, 0.5], 6),  # disturbed blocks do not count: there is no interval yet
+    ],
+)
+def test_blocks_needed_grow_with_the_noise(log_ratios: list[float], blocks: int) -> None:
+    assert blocks_needed(log_ratios, 0.05, 6, 20) == blocks
+
+
+@pytest.mark.parametrize(("ratios", "far"), [([30] * 3, True), ([30] * 2, False), ([19] * 3, False)])
+def test_far_cells_are_measured_three_times(ratios: list[int], far: bool) -> None:
+    assert resume.is_far(list(map(math.log, ratios))) == far
+
+
+@pytest.mark.parametrize(
+    ("precision", "most", "timed", "message"),
+    [(0.0, 20, True, "between 0 and 1"), (0.05, 5, True, "must be at least 6"), (0.05, 20, False, "of times")],
+)
+def test_an_impossible_precision_is_refused(precision: float, most: int, timed: bool, message: str) -> None:
+    with pytest.raises(Refusal, match=message):
+        rule_of(precision, 1, most, timed=timed)
+
+
+def precise(folder: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[Record]:
+    """The records of three trainers, heap the reference, which take as long as NOISY says without being run."""
+    started = itertools.count()
+
+    def train(cell: TrainCell, block: Block, counted: dict[str, Counted], *_: Any) -> Trained:
+        if next(started) == stop_after:
+            raise KeyboardInterrupt
+        order = random.Random(f"{cell.variant.name} {block.number}")
+        seconds = math.exp(order.gauss(0, NOISY[cell.variant.name]))
+        answer: dict[str, Any] = {
+            "status": "ok",
+            "reason": None,
+            "total": seconds,
+            "cpu_seconds": seconds,
+            "seconds": {},
+        }
+        return Trained(cell, block, blocks.now(), answer, counted[cell.count.key], [])
 
     with monkeypatch.context() as patched:
-        patched.setattr(RecordFile, "append_bytes", kill_third)
-        with pytest.raises(Killed):
-            running.records_of(plan, tmp_path / "jobs")
-    names = sorted(path.name for path in (tmp_path / "saved").iterdir())
-    assert len(names) == 2
-    (tmp_path / "saved" / names[0]).rename(tmp_path / "elsewhere")
-    running.records_of(plan, tmp_path / "jobs2")
-    assert len(list((tmp_path / "saved").iterdir())) == 3
-    assert sorted(Counter(record["variant"] for record in stored(tmp_path)).values()) == [1, 1, 2]
-    assert (tmp_path / "saved" / names[0] / "merges.txt").read_bytes() == (
-        tmp_path / "elsewhere" / "merges.txt"
-    ).read_bytes()
+        patched.setattr(blocks, "train", train)
+        patched.setattr(blocks, "prove_merges", lambda *_: None)
+        recorded_run(folder, three(folder), measure=Preset("precise", precision=Rule(0.05)), repeat=6)
+    return stored(folder)
 
 
-# What lies where a trainer can read it.
-
-
-@pytest.mark.parametrize("repeat", [1, 2])
-def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
+def test_precise_cells_are_not_run_again_and_an_interrupted_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attack: a trainer that looks for those of the one before it, in results, temporary folders and /proc."""
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-    monkeypatch.setenv("UNRULY_SEARCH", str(tmp_path))
-    reading = reading_of(tmp_path)
-    cells = [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))]
-    finished(tmp_path, cells, repeat=repeat)
-    searched = [record for record in stored(tmp_path) if record["variant"] == "searches_for_merges"]
-    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", 0)] * repeat
-    assert all(record["tallies"]["searched"] > 3 for record in searched)
+    records = precise(tmp_path, monkeypatch)
+    numbers = Counter(record["variant"] for record in records)
+    assert numbers["naive"] == 6
+    assert 6 < numbers["heap"] == numbers["heap_again"] <= 20
+    assert all(record["precision"] == {"asked": 0.05, "most": 20, "reference": "heap"} for record in records)
+    assert all(record["block_whole"] for record in records)
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        precise(other, monkeypatch, stop_after=20)  # in a block without the cell that is precise
+    again = [record for record in precise(other, monkeypatch) if record["block_whole"]]
+    expected = sorted((record["variant"], record["block"]) for record in records)
+    assert sorted((record["variant"], record["block"]) for record in again) == expected
 
 
 # What is the same plan.
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_other_cells_code_settings_or_machines_are_another_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = reading_of(tmp_path)
+    (tmp_path / "mine.py").write_text("def train(): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = VariantCard("mine", "mine:train")
+
+    def key(*cells: TrainCell, machine: str = "m", **settings: Any) -> str:
+        return plan_key(Plan(list(cells or [cell_of(reading, mine)]), settings_for(tmp_path, **settings)), machine)
+
+    first = key()
+    assert first == key() == key(save=tmp_path / "s")
+    assert key(*three(tmp_path)) == key(*three(tmp_path)[::-1])
+    changes: list[dict[str, Any]] = [
         {"repeat": 2},
         {"seed": 1},
         {"measure": Preset("other")},
         {"measure": Preset("quick", quiet_seconds=1)},
         {"affinity": (0,)},
         {"concurrent": True},
-    ],
-)
-def test_other_settings_are_another_plan(tmp_path: Path, changed: dict[str, Any]) -> None:
-    cells = three(tmp_path)
-    assert plan_key(cells, settings_for(tmp_path), "m") != plan_key(cells, settings_for(tmp_path, **changed), "m")
-
-
-def test_other_cells_code_limits_or_machines_are_another_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reading = reading_of(tmp_path)
-    (tmp_path / "mine.py").write_text("def train(): ...\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    mine = VariantCard("mine", "mine:train")
-    settings = settings_for(tmp_path)
-    key = plan_key([cell_of(reading, mine)], settings, "m")
-    assert key == plan_key([cell_of(reading, mine)], settings, "m")
-    assert key == plan_key([cell_of(reading, mine)], settings_for(tmp_path, save=tmp_path / "s"), "m")
-    others = [
-        plan_key([cell_of(reading, mine)], settings, "n"),
-        plan_key([cell_of(reading, mine, 11)], settings, "m"),
-        plan_key([cell_of(reading, VariantCard("mine", "mine:train", params={"a": 1}))], settings, "m"),
-        plan_key([cell_of(reading_of(tmp_path, "other"), mine)], settings, "m"),
+        {"machine": "n"},
+    ]
+    others = [key(**change) for change in changes]
+    others += [
+        key(cell_of(reading, mine, 11)),
+        key(cell_of(reading, VariantCard("mine", "mine:train", params={"a": 1}))),
+        key(cell_of(reading_of(tmp_path, "other"), mine)),
     ]
     (tmp_path / "mine.py").write_text("def train(): ...  # changed\n")
-    others.append(plan_key([cell_of(reading, mine)], settings, "m"))
-    assert key not in others
-    assert len(set(others)) == len(others)
-
-
-def test_the_order_in_which_cells_are_said_does_not_matter(tmp_path: Path) -> None:
-    cells = three(tmp_path)
-    assert plan_key(cells, settings_for(tmp_path), "m") == plan_key(cells[::-1], settings_for(tmp_path), "m")
+    assert len({first, key(), *others}) == len(others) + 2
 
 
 @pytest.mark.parametrize(
     ("override", "text"),
     [
         ("data.path=[/home/me/a.txt,'../b c.txt']", "data.path=[a.txt,'b c.txt']"),
+        ("data.path=s3://bucket/folder/*.txt", "data.path=s3://bucket/folder/*.txt"),
         ("+save=~/tokenizers/mine", "+save=mine"),
         ("interpreter=/opt/pypy/bin/pypy3", "interpreter=pypy3"),
-        (
-            "variant.params.command='/opt/tool {text} --out {merges}'",
-            "variant.params.command='tool {text} --out {merges}'",
-        ),
+        ("variant.params.command='/opt/t {text} --out {merges}'", "variant.params.command='t {text} --out {merges}'"),
+        ("data.source.url=https://example.org/a/b", "data.source.url=https://example.org/a/b"),
         ("pattern.regex=/a/b/c", "pattern.regex=/a/b/c"),
         ("variant=heap", "variant=heap"),
     ],
 )
-def test_an_override_is_kept_without_the_folders_of_a_path(override: str, text: str) -> None:
-    assert without_folders(override) == text
+def test_an_override_is_recorded_without_the_folders_of_a_path(override: str, text: str) -> None:
+    assert redacted_override(override) == text
 
 
 # A real end.

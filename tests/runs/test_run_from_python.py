@@ -12,8 +12,7 @@ from measured import measured
 from harness import run
 from harness.common.errors import Refusal
 from harness.results.run_records import Records
-from harness.runs.command_line import compose
-from harness.runs.keywords import overrides_of
+from harness.runs.compose import compose, overrides_of
 
 pytestmark = pytest.mark.usefixtures("measured_once")
 
@@ -22,7 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def composed(**settings: Any) -> dict[str, Any]:
     (one,) = compose(overrides_of(settings)) or []
-    return one.config
+    return one.values
 
 
 @pytest.mark.parametrize(

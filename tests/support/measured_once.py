@@ -19,7 +19,7 @@ import pytest
 
 from harness.measure import instructions
 from harness.measure.process import Answer, Limits, OnProgress, measure
-from harness.runs import schedule
+from harness.runs import blocks
 from harness.worker import word_store
 
 
@@ -62,6 +62,6 @@ def asked(job: dict[str, Any], limits: Limits) -> str:
 
 def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:
     """Let runs in this process have their measurements from there."""
-    patch.setattr(schedule, "measure", measured)
+    patch.setattr(blocks, "measure", measured)
     for kind in ("time", "proof"):
         patch.setitem(instructions.RUN_TRAINER, kind, measured)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import signal
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Limits, OnProgress, Supervision
-from harness.runs import running
-from harness.runs.cells import CountCell, Reading, TrainCell, cells_of
-from harness.runs.command_line import compose
-from harness.runs.schedule import Run
-from harness.runs.settings import Preset, Settings
+from harness.records.file import Record
+from harness.runs.blocks import Session, measure_task, now, session_of
+from harness.runs.cells import CountCell, Plan, Preset, Reading, Settings, TrainCell, unique
+from harness.runs.compose import compose
+from harness.runs.plan import cells_of
+from harness.runs.resume import RunLog
 from variants.contract import Corpus
 
 SUPPORT = Path(__file__).resolve().parent
@@ -36,7 +37,7 @@ BRIEF = Limits(wall_seconds=0.3)
 
 def cells(*arguments: str) -> list[TrainCell]:
     """The cells that `python -m harness` would measure with these arguments."""
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.config, each.said)]
+    return [cell for each in compose(arguments) or [] for cell in cells_of(each.values, each.keys)]
 
 
 def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:
@@ -95,14 +96,31 @@ def settings_for(folder: Path, **others: Any) -> Settings:
     return Settings(**{**known, **others})
 
 
-@contextlib.contextmanager
-def measuring(cells: Sequence[TrainCell], settings: Settings, folder: Path) -> Iterator[Run]:
-    """One task, measured and proved as a command does it, and recorded."""
-    with running.recording(running.Plan(list(cells), settings)) as log:
-        run = Run(cells, settings, folder, log)
-        run.measure_all()
-        yield run
-        log.finish()
+class Measured(NamedTuple):
+    """The plan of one task, and the session that has measured it."""
+
+    plan: Plan
+    session: Session
+
+    def records(self) -> list[Record]:
+        return self.session.log.records()
+
+
+def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
+    """One task, measured and proved, and nowhere recorded."""
+    plan = Plan(unique(cells), settings_for(folder, **settings))
+    measured = Measured(plan, Session(plan.settings, RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))))
+    measure_task(plan.tasks[0], measured.session)
+    return measured
+
+
+def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
+    """One task, measured, proved and recorded as a command does it."""
+    plan = Plan(unique(cells), settings_for(folder, **settings))
+    with session_of(plan, Path(tempfile.mkdtemp(dir=folder))) as session:
+        measure_task(plan.tasks[0], session)
+        session.log.finish()
+    return Measured(plan, session)
 
 
 class LimitsInWaiting:

@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from workbench import cell_of, limits_wait, processes_that_mention, reading_of, settings_for, wait_until
+from workbench import cell_of, limits_wait, processes_that_mention, reading_of, run_of, wait_until
 
 from harness import run
 from harness.common.registry import VariantCard
 from harness.conformance import check_trainer
 from harness.measure.process import Limits
 from harness.measure.source_digest import source_sha256
-from harness.runs.command_line import compose
-from harness.runs.schedule import Run
+from harness.runs.compose import compose
 from variants import naive
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
 from variants.executable import Lines, read_merges, train, write_words
@@ -180,12 +179,12 @@ def test_what_a_command_has_no_place_for_is_not_run_with_something_else(asked: d
 )
 def test_places_in_braces_come_through_hydra(said: str) -> None:
     (composed,) = compose(["variant=executable", said]) or []
-    assert composed.config["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
+    assert composed.values["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
 
 
 def test_several_commands_are_a_sweep() -> None:
     composed = compose(["-m", "variant=executable", "variant.params.command=./a,./b --fast"]) or []
-    assert [each.config["variant"]["params"]["command"] for each in composed] == ["./a", "./b --fast"]
+    assert [each.values["variant"]["params"]["command"] for each in composed] == ["./a", "./b --fast"]
 
 
 # Programs that fail
@@ -217,14 +216,14 @@ def test_a_program_that_fails_is_an_error_that_says_how(tmp_path: Path, source: 
 
 def test_a_failure_is_a_row_with_its_reason_and_what_was_printed(tmp_path: Path) -> None:
     trained = trained_by(tmp_path, python(tmp_path, "print('no room', file=sys.stderr); sys.exit(3)"))
-    assert trained.answer["status"] == "error"
-    assert "ended with exit status 3" in trained.answer["reason"]
-    assert "no room" in trained.answer["stderr_tail"]
+    assert trained["status"] == "error"
+    assert "ended with exit status 3" in trained["reason"]
+    assert "no room" in trained["stderr_tail"]
 
 
 def test_wrong_merges_are_a_mismatch(tmp_path: Path) -> None:
     trained = trained_by(tmp_path, python(tmp_path, "open(merges, 'w').write('74 68\\n6c 6f\\n')"))
-    assert trained.identity.kind == "wrong"
+    assert trained["identity"]["kind"] == "wrong"
 
 
 def test_a_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_started(
@@ -239,8 +238,8 @@ time.sleep(3600)
 """
     limits_wait(monkeypatch, lambda merges: merges >= 1)
     trained = trained_by(tmp_path, python(tmp_path, source), limits=Limits(wall_seconds=0.1))
-    assert trained.answer["status"] in ("timeout", "extrapolated")
-    assert trained.answer["merges_done"] == 1
+    assert trained["status"] in ("timeout", "extrapolated")
+    assert trained["merges_done"] == 1
     wait_until(lambda: not processes_that_mention(str(tmp_path / "job")), "the program's own child to be gone")
     assert not list((tmp_path / "job").rglob("executable-*"))
 
@@ -271,9 +270,4 @@ def test_no_file_is_read_for_parameters_that_name_none(monkeypatch: pytest.Monke
 def trained_by(folder: Path, command: str, **limits: Any) -> Any:
     """What comes of running a command as a trainer of a run, proved."""
     card = VariantCard("executable", "variants.executable:train", params={"command": command})
-    with_job = folder / "job"
-    with_job.mkdir()
-    run = Run([cell_of(reading_of(folder), card, **limits)], settings_for(folder), with_job)
-    run.measure_all()
-    (trained,) = run.trained
-    return trained
+    return run_of(folder, [cell_of(reading_of(folder), card, **limits)]).records()[-1]

@@ -294,7 +294,7 @@ def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> N
     (cell,) = cells(f"data.path={path}", f"counting={counting}", "counting.memory=2GB")
     assert cell.count.counter.params["memory"] == 2_000_000_000
     (same,) = cells(f"data.path={path}", f"counting={counting}", "counting.params.memory=2GB")
-    assert same.key() == cell.key()
+    assert same.key == cell.key
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,472 @@
+"""Blocks of measurements: their order, counted words, what one failure costs the others, and what is recorded."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+from measured import measured
+from rich.console import Console
+from shown import explanations
+from workbench import (
+    BRIEF,
+    HEAP,
+    NAIVE,
+    SUPPORT,
+    TEXT,
+    Measured,
+    cell_of,
+    first_fast,
+    reading_of,
+    recorded_run,
+    run_of,
+    settings_for,
+    unruly,
+    unruly_counter,
+)
+
+from harness import conformance
+from harness.common import registry
+from harness.common.errors import OK, USAGE, Refusal
+from harness.common.registry import CounterCard, VariantCard
+from harness.corpora import Part
+from harness.measure.process import Limits, measure
+from harness.records.file import Record
+from harness.records.load import read_records
+from harness.records.schema import BY_ITSELF
+from harness.results.rows import rows
+from harness.runs import blocks, run
+from harness.runs.cells import Block, Plan, Preset, Reading, TrainCell, Words
+from harness.runs.jobs import Counted, Trained, read_merges, train_job
+from harness.runs.plan import GIVEN
+from harness.worker import word_store
+from harness.worker.calling import reads_corpus
+from variants.contract import GPT2_PATTERN, WordCounts
+
+pytestmark = pytest.mark.usefixtures("measured_once")
+ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
+BY_FILE = unruly("trains_from_a_file")
+
+
+@pytest.fixture(autouse=True)
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+
+
+def trained(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record["cell"] == "train"]
+
+
+def by_variant(records: Sequence[Record]) -> dict[str, Record]:
+    return {record["variant"]: record for record in trained(records)}
+
+
+def notes(measured: Measured) -> list[str]:
+    return run.notes(measured.plan, measured.session, measured.records())
+
+
+def code(measured: Measured) -> int:
+    return run.exit_code(measured.records(), list(measured.session.disagreements))
+
+
+# Blocks.
+
+
+def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)]
+    records = run_of(tmp_path, cells, repeat=2, measure=Preset("paired", warm_up=1)).records()
+    names = [(record["warm_up"], record["block"], record["variant"]) for record in trained(records)]
+    assert names == [(*block, name) for block in [(True, 0), (False, 0), (False, 1)] for name in ("heap", "naive")]
+    assert {(record["measure"], record["repeat"]) for record in records} == {("paired", 2)}
+    assert [row.runs for row in rows(records) if row.name == "heap"] == [2]
+    counted = [record["seconds"]["count"] for record in records if record["cell"] == "count"]
+    assert [record["seconds"]["count"] for record in trained(records)] == [each for each in counted for _ in "ab"]
+
+
+def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
+    order: list[str] = []
+
+    def train_nothing(cell: TrainCell, block: Block, *_: Any) -> Trained:
+        order.append(cell.variant.name)
+        return Trained(cell, block, blocks.now(), {"status": "error", "reason": "x"}, Counted({}))
+
+    monkeypatch.setattr(blocks, "train", train_nothing)
+    monkeypatch.setattr(blocks, "count", lambda *_: Counted({"status": "ok", "reason": None}))
+
+    def order_of(seed: int) -> list[str]:
+        order.clear()
+        records = run_of(tmp_path, cells, seed=seed, repeat=2).records()
+        assert [record["variant"] for record in records] == names * 2
+        return list(order)
+
+    assert order_of(1) == order_of(1)
+    assert len({tuple(order_of(seed)) for seed in range(5)}) > 1
+    assert order_of(1)[:5] != order_of(1)[5:]
+
+
+def test_tallies_are_the_same_in_two_runs(tmp_path: Path) -> None:
+    cells = [cell_of(reading_of(tmp_path))]
+    first, second = (by_variant(run_of(tmp_path, cells).records())["heap"] for _ in "ab")
+    for key in ("tallies", "merges_sha256", "run_key"):
+        assert first[key] == second[key]
+    assert first["started"] != second["started"]
+
+
+# Tasks.
+
+
+def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = reading_of(tmp_path)
+    sizes = itertools.product((HEAP, NAIVE), (270, 280))
+    plan = Plan(
+        [replace(cell_of(reading, variant), vocab_size=size) for variant, size in sizes], settings_for(tmp_path)
+    )
+
+    def shown(stop_after: int = -1) -> list[Record]:
+        """The records at the end; nothing is really trained, and trainer `stop_after` interrupts the run."""
+        started, records = itertools.count(), []
+
+        def train(cell: TrainCell, block: Block, counted: dict[str, Counted], *_: Any) -> Trained:
+            if next(started) == stop_after:
+                raise KeyboardInterrupt
+            answer: dict[str, Any] = {"status": "ok", "reason": None, "total": 1.0, "cpu_seconds": 1.0, "seconds": {}}
+            return Trained(cell, block, blocks.now(), answer, counted[cell.count.key], [])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(blocks, "train", train)
+            patched.setattr(blocks, "prove_merges", lambda *_: None)
+            show = lambda own, _: records.extend(trained(own))  # noqa: E731
+            assert run.run_plan(plan, tmp_path / "jobs", show, Console(quiet=True)) == OK
+        return records
+
+    def counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
+        return Counter((record["vocab_size"], record["variant"]) for record in records)
+
+    everything = dict.fromkeys(itertools.product((270, 280), ("heap", "naive")), 1)
+    with pytest.raises(KeyboardInterrupt):
+        shown(stop_after=3)  # in the second task
+    stored = trained(read_records([tmp_path / "results"]))
+    assert [(record["vocab_size"], record["block_whole"]) for record in stored] == [(270, True)] * 2 + [(280, False)]
+    assert counts(shown(stop_after=1)) == everything  # a single trainer is left
+    stored = trained(read_records([tmp_path / "results"]))
+    assert counts(stored) == everything
+    (first,) = {record["run_id"] for record in stored}
+    assert first not in {record["run_id"] for record in shown()}
+
+
+def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    plan = Plan([cell_of(reading, threads=1), cell_of(reading, threads=2), cell_of(reading, num_merges=20)], None)  # type: ignore[arg-type]
+    assert [[cell.threads for cell in task.cells] for task in plan.tasks] == [[1, 2], [1]]
+    assert run.task_text(plan.tasks[0]) == "text.txt, vocabulary 267, 2 trainers"
+    records = run_of(tmp_path, plan.tasks[0].cells).records()
+    assert sorted(record["threads"] for record in records if record["cell"] == "count") == [1, 2]
+
+
+# Failures and exit codes.
+
+
+def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    bad = ["segfaults", "ends_at_once", "raises", "returns_none"]
+    measured = run_of(tmp_path, [cell_of(reading, trainer) for trainer in (HEAP, *map(unruly, bad), NAIVE)])
+    row_of = by_variant(measured.records())
+    assert [row_of[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
+    for good in ("heap", "naive"):
+        assert (row_of[good]["status"], row_of[good]["identity"]["kind"]) == ("ok", "identical")
+    assert code(measured) == 22
+
+
+@pytest.mark.parametrize(
+    ("statuses", "disagreements", "expected"),
+    [
+        ("ok ok", [], 0),
+        ("ok skipped", [], 0),
+        ("skipped", [], 22),
+        ("ok timeout", [], 22),
+        ("ok rejected", [], 22),
+        ("", [], 22),
+        ("error mismatch", [], 21),
+        ("ok", ["two counters disagree"], 21),
+    ],
+)
+def test_exit_codes(statuses: str, disagreements: list[str], expected: int) -> None:
+    records = [{"cell": "train", "status": status} for status in statuses.split()]
+    assert run.exit_code(records, disagreements) == expected
+
+
+@pytest.mark.parametrize("end", first_fast([KeyboardInterrupt, OSError, Refusal]))
+def test_measurements_are_recorded_before_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+) -> None:
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, trainer) for trainer in (HEAP, NAIVE, unruly("takes_two"))]
+    train = blocks.train
+    names: list[str] = []
+
+    def train_two(cell: TrainCell, *others: Any) -> Trained:
+        if len(names) == 2:
+            raise end("that is all")
+        names.append(cell.variant.name)
+        return train(cell, *others)
+
+    monkeypatch.setattr(blocks, "train", train_two)
+    with pytest.raises(end, match="that is all"):
+        recorded_run(tmp_path, cells)
+    records = read_records([tmp_path / "results"])
+    assert [record["cell"] for record in records] == ["count", "train", "train"]
+    assert {record["variant"] for record in trained(records)} == set(names)
+    assert [record["identity"]["kind"] for record in trained(records)] == ["identical", "identical"]
+
+
+def test_half_written_merges_are_none(tmp_path: Path) -> None:
+    (tmp_path / "merges").write_bytes(b"\x01")
+    assert read_merges(tmp_path, {"status": "timeout"}) is None
+
+
+# Notes.
+
+
+def test_notes_below_the_table(tmp_path: Path) -> None:
+    empty = run_of(tmp_path, [cell_of(reading_of(tmp_path, "", "empty.txt"))])
+    assert (empty.records()[1]["merges"], code(empty)) == (0, 0)
+    assert notes(empty) == ["empty.txt holds no words, so there is nothing to merge"]
+    reading = reading_of(tmp_path)
+    assert notes(run_of(tmp_path, [cell_of(reading, HEAP, threads=2)])) == [
+        "threads above 1 change nothing for heap: neither the counter nor the trainer takes any"
+    ]
+    assert notes(run_of(tmp_path, [cell_of(reading, HEAP, counter=ANOTHER_COUNTER, threads=2)])) == []
+    cell = cell_of(reading)
+    spent = [measured("heap", seconds, run_key=cell.key) for seconds in (2.0, 0.1)]
+    assert run.quicker_later(cell, spent) == (
+        "heap used 2.00 s of CPU time in its first block and 0.10 s in a later one; it may keep results between its "
+        "processes"
+    )
+
+
+# Counting.
+
+
+def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    run_of(tmp_path, [cell])
+    records = run_of(tmp_path, [cell], measure=Preset("proof", kind="proof")).records()
+    assert [record["cell"] for record in records] == ["train"]
+
+
+def test_a_counter_over_the_limit_is_not_run_again_and_nothing_is_trained(tmp_path: Path) -> None:
+    slow = unruly_counter("counter_that_stops_when_told")
+    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
+    assert [(each["cell"], each["status"]) for each in measured.records()] == [
+        ("count", "timeout"),
+        ("train", "timeout"),
+    ]
+    (reason,) = measured.session.uncounted
+    assert reason.startswith("counting text.txt with counting=counter_that_stops_when_told was over limits.wall=0.3 s;")
+
+
+def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    monkeypatch.setenv("UNRULY_CACHE", str(cache_folder))
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, trainer) for trainer in (unruly("empties_the_cache"), HEAP)]
+    records = trained(run_of(tmp_path, cells, repeat=2).records())
+    assert [record["status"] for record in records] == ["ok"] * 4
+    assert all(record["data"]["words"] for record in records)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("data", b""),
+        ("data", b"lowloweR"),
+        ("offsets", b"\x00" * 24),
+        ("counts", b"\x01"),
+        ("manifest.json", b""),
+        ("manifest.json", b"[]"),
+        ("manifest.json", b'{"words": 2, "sizes": {"data": 8, "offsets": 24, "counts": 16}}'),
+    ],
+)
+def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, content: bytes) -> None:
+    reading = reading_of(tmp_path)
+    manifest = word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
+    words = reading.keep(Words(tmp_path / "written", manifest))
+    found = reading.words()
+    assert found is not None
+    assert (found.folder, found.sha256) == (words.folder, manifest["sha256"])
+    (words.folder / name).write_bytes(content)
+    assert reading.words() is None
+    assert not words.folder.exists()
+
+
+def test_damaged_words_are_counted_again(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    good = run_of(tmp_path, [cell]).records()[-1]
+    for file in cell.reading.folder.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    again = run_of(tmp_path, [cell]).records()
+    assert [record["cell"] for record in again] == ["count", "train"]
+    assert {key: again[1][key] for key in ("status", "identity", "merges_sha256")} == {
+        key: good[key] for key in ("status", "identity", "merges_sha256")
+    }
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_counter_that_loses_a_word_gets_no_time(tmp_path: Path, cached: bool) -> None:
+    reading = reading_of(tmp_path)
+    if cached:
+        run_of(tmp_path, [cell_of(reading, HEAP)])
+    wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
+    measured = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
+    records = measured.records()
+    counted = {each["counting"]: each for each in records if each["cell"] == "count"}["counter_that_loses_a_word"]
+    assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == ("mismatch", None, None)
+    row_of = by_variant(records)
+    assert (row_of["heap"]["status"], row_of["naive"]["status"], code(measured)) == ("ok", "error", 21)
+    assert row_of["naive"]["reason"] == "counting failed: its words are not those of counting=native"
+    (sentence,) = measured.session.disagreements
+    assert "the words of counting=counter_that_loses_a_word are not those of counting=native; check it with" in sentence
+    assert sentence in notes(measured)
+
+
+def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(tmp_path: Path) -> None:
+    own = CounterCard("mine", "sabotaged_counters:honest")
+    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), HEAP, counter=own)], repeat=3)
+    assert code(measured) == 0
+    assert measured.session.processes == len(measured.records()) + 1
+    assert {each["counting"] for each in measured.records() if each["cell"] == "count"} == {"mine"}
+
+
+def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(tmp_path: Path) -> None:
+    cell = cell_of(reading_of(tmp_path))
+    good = run_of(tmp_path, [cell]).records()
+    shutil.rmtree(cell.reading.folder)
+    word_store.write(cell.reading.folder, WordCounts.from_items([(b"wrong", 1)]))
+    measured = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)])
+    assert code(measured) == 0
+    assert measured.records()[1]["merges_sha256"] == good[1]["merges_sha256"]
+
+
+def test_without_words_the_reasons_are_reported(tmp_path: Path) -> None:
+    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=unruly_counter("counter_that_dies"))])
+    (reason,) = measured.session.uncounted
+    assert "its process was ended by SIGKILL" in reason
+    assert by_variant(measured.records())["heap"]["status"] == "killed"
+
+
+def test_words_of_a_file_that_changes_are_not_kept(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    reading.file.path.write_text(TEXT + "and more")
+    records = run_of(tmp_path, [cell_of(reading)]).records()
+    assert [record["status"] for record in records] == ["error", "error"]
+    assert records[0]["reason"] == "text.txt was changed while it was read; run the same again"
+    assert reading.words() is None
+
+
+PRE_TOKENS = regex.findall(GPT2_PATTERN, TEXT)
+FACTS = {"documents": 1, "pre_tokens": len(PRE_TOKENS), "words": len(set(PRE_TOKENS))}
+
+
+def reading_with_facts(tmp_path: Path, **facts: int) -> Reading:
+    reading = reading_of(tmp_path)
+    return replace(reading, file=replace(reading.file, facts=facts))
+
+
+@pytest.mark.parametrize("fact", [None, *FACTS])
+def test_facts_of_a_card_are_compared_with_the_counted_words(tmp_path: Path, fact: str | None) -> None:
+    facts = FACTS if fact is None else {**FACTS, fact: 7}
+    measured = run_of(tmp_path, [cell_of(reading_with_facts(tmp_path, **facts))])
+    records = measured.records()
+    assert [record["status"] for record in records] == (["ok", "ok"] if fact is None else ["error", "error"])
+    if fact is None:
+        assert {name: records[0]["data"][name] for name in FACTS} == FACTS
+    else:
+        counted = f"its card says 7 {fact.replace('_', '-')}, counted were {FACTS[fact]}; it is another text, or "
+        assert list(measured.session.uncounted) == [
+            f"data=text.txt: {counted}fix the card: data.facts.{fact}={FACTS[fact]}"
+        ]
+
+
+def test_facts_are_of_the_default_pattern(tmp_path: Path) -> None:
+    reading = reading_with_facts(tmp_path, words=7)
+    reading = replace(reading, pattern_name="line", corpus=replace(reading.corpus, pattern=r"[^\n]*\n|[^\n]+"))
+    assert [record["status"] for record in run_of(tmp_path, [cell_of(reading)]).records()] == ["ok", "ok"]
+
+
+def test_a_bad_byte_is_located_in_its_own_file(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, b"good text<|endoftext|>\xff")
+    file = replace(reading.file, parts=(Part(0, "one.txt"), Part(22, "two.txt", 4)))
+    records = run_of(tmp_path, [cell_of(replace(reading, file=file))]).records()
+    assert records[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; fix the file, or set errors=replace"
+
+
+# Trainers that read the file.
+
+
+def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    cards = HEAP, BY_FILE, replace(BY_FILE, name="silent", params={"silent": True})
+    settings: dict[str, Any] = {"tie_break": "raw_bytes", "min_count": 3}
+    records = trained(run_of(tmp_path, [cell_of(reading, card, 60, **settings) for card in cards]).records())
+    by_words, by_file, silent = records
+    assert by_words["merges"] < 60
+    assert (by_file["status"], by_file["identity"]["kind"]) == ("ok", "identical")
+    assert (by_file["merges_sha256"], by_file["data"]) == (by_words["merges_sha256"], by_words["data"])
+    assert by_file["counting"] == silent["counting"] == BY_ITSELF
+    assert by_file["seconds"]["count"] > 0
+    assert by_file["tallies"]["bytes_scanned"] == reading.file.bytes
+    assert (silent["seconds"]["read"], silent["seconds"]["count"]) == (None, None)
+    assert silent["seconds"]["other"] == silent["seconds"]["total"]
+    note = "One total from the file to the merges, without phases: silent."
+    assert note in explanations([by_file, silent], notes=True)
+
+
+def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Path) -> None:
+    killed = replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
+    reading = reading_of(tmp_path)
+    _, record = trained(run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, killed)]).records())
+    assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
+    assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
+
+
+def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    table = replace(reading, file=replace(reading.file, table=True))
+    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words", None)
+    answer = measure(job, tmp_path / "output", Limits())
+    reason = "it reads text by itself, and here are only words with their counts"
+    assert (answer["status"], answer["reason"]) == ("skipped", reason)
+
+
+def test_conformance_refuses_a_file_trainer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert conformance.main(["variants.flat_file:train"]) == USAGE
+    assert "trains from a file" in capsys.readouterr().err
+
+
+def cards_that_read() -> list[str]:
+    return [card.target for card in registry.variants().values() if "from_file" in card.tags]
+
+
+@pytest.mark.parametrize(
+    ("target", "reads"),
+    [
+        ("variants.heap:train", False),
+        ("variants.counting.pretokenize:serial", False),
+        ("unruly:trains_from_a_file", True),
+        *((target, True) for target in cards_that_read()),
+    ],
+)
+def test_a_file_trainer_is_recognised_by_its_first_two_parameters(target: str, reads: bool) -> None:
+    function: Callable[..., Any] = registry.resolve(target)
+    assert reads_corpus(function) == reads
