@@ -32,7 +32,7 @@ CEILINGS = {
     "tokenizers": 2_950,
     "proof": 3_350,
     "records": 1_050,
-    "runs": 3_600,
+    "runs": 3_350,
     "results": 4_000,
     "gate": 2_450,
     "commands": 2_400,

@@ -233,15 +233,15 @@ def test_a_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_sta
 import subprocess, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)", "{tmp_path}"])
 with open(merges, "w") as file:
-    file.write("74 68\\n")
+    file.write("61 74\\n")
 time.sleep(3600)
 """
     limits_wait(monkeypatch, lambda merges: merges >= 1)
     trained = trained_by(tmp_path, python(tmp_path, source), limits=Limits(wall_seconds=0.1))
     assert trained["status"] in ("timeout", "extrapolated")
     assert trained["merges_done"] == 1
-    wait_until(lambda: not processes_that_mention(str(tmp_path / "job")), "the program's own child to be gone")
-    assert not list((tmp_path / "job").rglob("executable-*"))
+    wait_until(lambda: not processes_that_mention(str(tmp_path)), "the program's own child to be gone")
+    assert not list(tmp_path.rglob("executable-*"))
 
 
 def test_a_meter_that_says_stop_is_heard(tmp_path: Path) -> None:
