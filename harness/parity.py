@@ -9,18 +9,17 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 
 from rich.console import Console
 
-from harness.common.console import Parser, tell
+from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
 from harness.common.sheet import Column, Sheet, print_sheet
 from harness.common.units import count_text, parse_vocab_size
 from harness.proof.prove import tokens_left
-from harness.tokenizers.folder import check_free, check_writable
+from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
 from harness.tokenizers.learned import BYTES, trained
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.training import counted_file, pattern_named, refusing
@@ -46,21 +45,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("texts", metavar="LANGUAGE=FILE", nargs="+", help="the text to train on, for each language")
     parser.add_argument("--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on")
     parser.add_argument("--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev")
-    parser.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
-    parser.add_argument("--save", metavar="FOLDER", type=Path, help="where to write the tokenizer")
-    parser.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
+    add_training_options(parser, next(iter(RULE.TIE_BREAKS)))
     parser.add_argument("--variant", metavar="NAME", default=next(iter(RULE.VARIANTS)), help=", ".join(RULE.VARIANTS))
     parser.add_argument("--window", metavar="N", type=int, default=0, help="limit shares of the last N choices")
     parser.add_argument("--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)")
     parser.add_argument("--together", metavar="N", type=int, default=0, help="make the first N merges by all counts")
-    parser.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
-    parser.add_argument(
-        "--special-token", metavar="TOKEN", action="append", help="repeatable; default: <|endoftext|>; '' for none"
-    )
-    parser.add_argument(
-        "--tie-break", metavar="RULE", default=next(iter(RULE.TIE_BREAKS)), help=", ".join(RULE.TIE_BREAKS)
-    )
-    parser.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
     return parser
 
 
@@ -69,34 +58,30 @@ def _command(options: argparse.Namespace) -> int:
     _check_languages(texts, dev, ratio)
     one_of("variant", options.variant, list(RULE.VARIANTS))
     one_of("tie-break", options.tie_break, list(RULE.TIE_BREAKS))
-    special = tuple(filter(None, ["<|endoftext|>"] if options.special_token is None else options.special_token))
-    size = parse_vocab_size(options.vocab_size)
-    if size < len(BYTES) + len(special):
+    special, size = tuple(special_tokens(options)), parse_vocab_size(options.vocab_size)
+    num_merges = size - len(BYTES) - len(special)
+    if num_merges < 0:
         raise Refusal(f"--vocab-size {size} has no room for 256 bytes and {len(special)} special tokens")
     corpus = Corpus("", special, pattern_named(options.pattern))
     Tokenizer(*trained([], special, corpus.pattern))  # refuses an impossible pattern or special token
-    if options.save is not None:
-        check_free(options.save, options.overwrite, how="--overwrite")
-        check_writable(options.save)
+    place = None if options.save is None else checked_place(options)
     for name, least in (("window", 0), ("together", 0), ("min_count", 1)):
         at_least(f"--{name.replace('_', '-')}", getattr(options, name), least)
-    asked = {"window": options.window, "alpha": options.alpha, "together": options.together}
-    asked |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
-    with refusing(), bar("training", size - len(BYTES) - len(special), "merges") as show:
+    settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
+    settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
+    with refusing(), bar("training", num_merges, "merges") as show:
         tables = [_words(language, file, corpus) for language, file in texts.items()]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
         served = RULE.VARIANTS[options.variant](
-            tables, size - len(BYTES) - len(special), Following(show),
-            dev=measured, tie_break=RULE.TIE_BREAKS[options.tie_break], min_count=options.min_count, **asked,
+            tables, num_merges, Following(show),
+            dev=measured, tie_break=RULE.TIE_BREAKS[options.tie_break], min_count=options.min_count, **settings,
         )  # fmt: skip
     merges = [merge for merge, _ in served]
     _show(list(texts), measured or tables, merges, [language for _, language in served], parallel=bool(dev))
-    if options.save is not None:
-        origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **asked}
+    if place is not None:
+        origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
         origin |= {"variant": f"parity {options.variant}", "languages": list(texts), "dev": bool(dev)}
-        tokenizer = Tokenizer(*trained(merges, special, corpus.pattern), origin=origin)
-        notes = tokenizer.save(options.save, overwrite=True)
-        tell("\n".join([f"saved {options.save}: {count_text(len(tokenizer))} tokens", *notes]))
+        save_and_report(Tokenizer(*trained(merges, special, corpus.pattern), origin=origin), place)
     return OK
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,22 +20,20 @@ from rich.console import Console
 from harness.common import registry
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
-from harness.common.files import write_whole
 from harness.common.progress import bar
-from harness.common.sheet import Column, Sheet, print_sheet, sheet_to_markdown
-from harness.common.units import bytes_text, count_text, parse_bytes, parse_vocab_size
+from harness.common.sheet import print_sheet
+from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.mixed_text import mixed_parts
-from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.model import Tokenizer, blocks_of
 from harness.tokenizers.retraining import train_new_from_iterator
 from harness.tokenizers.training import pattern_named, train
 from harness.tokenizers.unused import CLASSES, sheets, unused
 
 __all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train", "train_new_from_iterator"]
 
-BLOCK = 1 << 20
 EPILOG = """\
 examples:
   python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
@@ -88,15 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser("train", help="train a tokenizer, without a benchmark")
     command.set_defaults(do=_train)
     command.add_argument("paths", metavar="PATH", nargs="+", help="a file, folder or pattern, or a data set's name")
-    command.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
-    command.add_argument("--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer")
-    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
-    command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
-    command.add_argument(
-        "--special-token", metavar="TOKEN", action="append", help="repeatable; default: <|endoftext|>; '' for none"
-    )
-    command.add_argument("--tie-break", metavar="RULE", default="greatest_bytes", help="default: %(default)s")
-    command.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
+    add_training_options(command, "greatest_bytes", needs_folder=True)
     command.add_argument("--threads", metavar="N", type=int, default=1)
     command.add_argument("--errors", default="strict", help="strict or replace, for bytes that are not UTF-8")
 
@@ -115,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
     command.add_argument("text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes")
-    _add_data(command, "a data set or a file instead of TEXT", several=False)
+    _add_data(command, "a data set or a file instead of TEXT", action="store")
     command.add_argument("--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy)")
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
@@ -134,24 +123,34 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--engine", metavar="NAME", action="append", help=f"only this one, of {names}; repeatable")
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
-    command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", several=True)
+    command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
     _add_data(command, "a data set or a file; repeatable", required=True)
-    command.add_argument("--format", choices=("terminal", "markdown", "csv", "json"), default="terminal")
-    command.add_argument("--output", metavar="FILE", type=Path, help="write the table to this file")
+    command.add_argument("--format", choices=("terminal", "csv", "json"), default="terminal")
     command.add_argument("--picture", metavar="FILE", type=Path, help="draw the figures (.svg or .png)")
     return parser
 
 
-def _add(commands: Any, do: Any, name: str, about: str, *, several: bool = False) -> argparse.ArgumentParser:
+def add_training_options(command: argparse.ArgumentParser, tie_break: str, *, needs_folder: bool = False) -> None:
+    """What every command that trains a tokenizer takes."""
+    command.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
+    command.add_argument(
+        "--save", metavar="FOLDER", type=Path, required=needs_folder, help="where to write the tokenizer"
+    )
+    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
+    command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
+    command.add_argument(
+        "--special-token", metavar="TOKEN", action="append", help="repeatable; default: <|endoftext|>; '' for none"
+    )
+    command.add_argument("--tie-break", metavar="RULE", default=tie_break, help="default: %(default)s")
+    command.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
+
+
+def _add(commands: Any, do: Any, name: str, about: str, nargs: str | None = None) -> argparse.ArgumentParser:
     description = f"{about[0].upper()}{about[1:]}."
     command: argparse.ArgumentParser = commands.add_parser(name, help=about, description=description)
     command.set_defaults(do=do)
-    command.add_argument(
-        "tokenizers" if several else "tokenizer",
-        metavar="TOKENIZER",
-        nargs="+" if several else None,
-        help="a folder, a tokenizer.json, a file of ranks that ends with .tiktoken, or tiktoken:NAME",
-    )
+    forms = "a folder, a tokenizer.json, a file of ranks that ends with .tiktoken, or tiktoken:NAME"
+    command.add_argument("tokenizers" if nargs else "tokenizer", metavar="TOKENIZER", nargs=nargs, help=forms)
     command.add_argument(
         "--pattern", metavar="NAME|REGEX", help="if the file lacks it: a name in conf/pattern, or your own"
     )
@@ -164,68 +163,78 @@ def _add(commands: Any, do: Any, name: str, about: str, *, several: bool = False
     return command
 
 
+def _add_data(command: argparse.ArgumentParser, about: str, *, action: str = "append", required: bool = False) -> None:
+    command.add_argument("--data", metavar="NAME|FILE", action=action, required=required, help=about)
+    about = "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
+    command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
+
+
 def _read(options: argparse.Namespace, path: str) -> TokenizerFile:
     pattern = ... if options.pattern is None else pattern_named(options.pattern)
-    return read_tokenizer(path, pattern, _special_tokens(options.special_token))
-
-
-def _special_tokens(texts: Sequence[str] | None) -> SpecialTokens:
-    """Texts, or texts with ids if every one has its own: `<|endoftext|>=100257`."""
-    parted = [token.rpartition("=") for token in texts or ()]
+    parted = [token.rpartition("=") for token in options.special_token or ()]
     if parted and all(text and number.isdecimal() for text, _, number in parted):
-        return {text: int(number) for text, _, number in parted}
-    return texts
+        return read_tokenizer(path, pattern, {text: int(number) for text, _, number in parted})
+    return read_tokenizer(path, pattern, options.special_token)
 
 
 def _train(options: argparse.Namespace) -> int:
-    check_free(options.save, options.overwrite, how="--overwrite")
-    check_writable(options.save)
-    special_tokens = [token for token in options.special_token or ["<|endoftext|>"] if token]
-    paths = options.paths[0] if len(options.paths) == 1 else [Path(path) for path in options.paths]
+    place = checked_place(options)
     size = parse_vocab_size(options.vocab_size)
     tokenizer = train(
-        paths,
+        options.paths[0] if len(options.paths) == 1 else [Path(path) for path in options.paths],
         size,
         pattern=options.pattern,
-        special_tokens=special_tokens,
+        special_tokens=special_tokens(options),
         tie_break=options.tie_break,
         min_count=options.min_count,
         threads=options.threads,
         errors=options.errors,
         progress=True,
     )
-    notes = tokenizer.save(options.save, overwrite=True)
     fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
-    for line in (f"saved {options.save}: {count_text(len(tokenizer))} tokens{fewer}", *notes):
-        tell(line)
+    save_and_report(tokenizer, place, fewer)
     return OK
+
+
+def special_tokens(options: argparse.Namespace) -> list[str]:
+    return [token for token in options.special_token or ["<|endoftext|>"] if token]
+
+
+def checked_place(options: argparse.Namespace) -> Path:
+    """The folder of --save. Raises Refusal, before anything is trained, if it cannot be written."""
+    place: Path = options.save
+    check_free(place, options.overwrite, how="--overwrite")
+    check_writable(place)
+    return place
+
+
+def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> None:
+    notes = tokenizer.save(folder, overwrite=True)
+    tell("\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes]))
 
 
 def _cut(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
-    sizes = {size: options.output / str(size) for size in map(parse_vocab_size, options.vocab_size.split(","))}
-    smaller = {folder: tokenizer.cut(size, keep_ids=options.keep_ids) for size, folder in sizes.items()}
+    sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
+    smaller = {options.output / str(size): tokenizer.cut(size, keep_ids=options.keep_ids) for size in sizes}
     for folder in smaller:
         check_free(folder, options.overwrite, how="--overwrite")
     for folder, cut in smaller.items():
-        notes = cut.save(folder, overwrite=True)
-        moved = [
-            f"special token {text!r} has id {number}, not {tokenizer.special_tokens[text]}"
-            for text, number in cut.special_tokens.items()
-            if number != tokenizer.special_tokens[text]
-        ]
-        for line in (f"saved {folder}: {count_text(len(cut))} tokens", *moved, *notes):
-            tell(line)
+        old = tokenizer.special_tokens
+        moved = [(text, number) for text, number in cut.special_tokens.items() if number != old[text]]
+        save_and_report(cut, folder)
+        for text, number in moved:
+            tell(f"special token {text!r} has id {number}, not {old[text]}")
     return OK
 
 
 def _unused(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
     texts = [_data(data, options.set) for data in options.data or ()]
-    blocks = (block for text in texts for block in text.blocks())
+    blocks = (block for text in texts for block in blocks_of(text.path))
     findings = unused(tokenizer, blocks if texts else None)
     if options.format == "json":
-        print(json.dumps([finding.record() for finding in findings], indent=1))  # noqa: T201
+        tell(json.dumps([finding.record() for finding in findings], indent=1))
     else:
         for sheet in sheets(findings, len(tokenizer), with_text=bool(texts)):
             print_sheet(sheet, Console())
@@ -245,7 +254,7 @@ def _encode(options: argparse.Namespace) -> int:
         tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
         return OK
     if options.data is not None:
-        parts: Iterable[str | bytes] = _data(options.data, options.set).blocks()
+        parts: Iterable[str | bytes] = blocks_of(_data(options.data, options.set).path)
     else:
         parts = [sys.stdin.buffer.read() if options.text == "-" else options.text]
     between = ""
@@ -281,14 +290,14 @@ def _convert(options: argparse.Namespace) -> int:
     file, source = _read(options, options.tokenizer), Path(options.tokenizer)
     if options.output is None and not source.exists():
         raise Refusal(f"{options.tokenizer} is not a folder; use --output FOLDER")
+    opened(file)  # refuses a pattern that cannot be used
     folder = options.output or (source if source.is_dir() else source.parent)
-    for line in convert(file, options.to, folder, opened(file).pattern_name, options.overwrite):
-        tell(line)
+    tell("\n".join(convert(file, options.to, folder, options.overwrite)))
     return OK
 
 
 def _check(options: argparse.Namespace) -> int:
-    chosen = _engines(options.engine)
+    engines = _engines(options.engine)
     size = parse_bytes(options.size, "--size")
     file = _read(options, options.tokenizer)
     tokenizer = opened(file)
@@ -299,11 +308,12 @@ def _check(options: argparse.Namespace) -> int:
         bar(f"checking {options.tokenizer}", total, "bytes") as show,
     ):
         parts = _parts(texts, tokenizer, options.seed, size)
-        verdicts = check.check(tokenizer, parts, chosen, folder, show)
+        verdicts = check.check(tokenizer, parts, engines, folder, show)
     if options.format == "json":
-        print(json.dumps([verdict.record() for verdict in verdicts], indent=1))  # noqa: T201
+        tell(json.dumps([verdict.record() for verdict in verdicts], indent=1))
     else:
-        _print_check(options.tokenizer, file, verdicts, notes)
+        caption = f"{options.tokenizer}, read from {file.form}: {count_text(len(tokenizer))} tokens"
+        print_sheet(check.sheet(verdicts, caption, notes), Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
     if any(verdict.gave_up for verdict in verdicts):
@@ -323,45 +333,16 @@ def _engines(names: Sequence[str] | None) -> Mapping[str, Any]:
 
 def _parts(texts: Sequence[Text], tokenizer: Tokenizer, seed: int, size: int) -> Iterator[check.Part]:
     for text in texts:
-        yield from check.parts_of(text.name, text.blocks())
+        yield from check.parts_of(text.name, blocks_of(text.path))
     if not texts:
-        start = 0
-        for content in mixed_parts(seed, size, list(tokenizer.special_tokens)):
-            yield check.Part(f"mixed text (seed {seed})", start, content)
-            start += len(content)
-
-
-def _print_check(name: str, file: TokenizerFile, verdicts: Sequence[check.Verdict], notes: Sequence[str]) -> None:
-    def cells(value: str) -> list[str]:
-        return [count_text(getattr(verdict, value)) if verdict.texts else "-" for verdict in verdicts]
-
-    names = [f"{verdict.engine} {check.version_of(verdict.engine)}".strip() for verdict in verdicts]
-    columns = [
-        Column("engine", names, figures=False),
-        Column("bytes", [bytes_text(verdict.bytes) if verdict.texts else "-" for verdict in verdicts]),
-        *(Column(heading, cells(value)) for heading, value in (("ids", "ids"), ("texts", "texts"))),
-        Column("differ", cells("differing")),
-    ]
-    lines = []
-    for verdict in verdicts:
-        if verdict.unable is not None:
-            lines.append(f"{verdict.engine}{'' if verdict.gave_up else ' was not tried'}: {verdict.unable}")
-        if verdict.replaced:
-            lines.append(
-                f"{verdict.engine} and ours got U+FFFD in place of bytes that are not UTF-8: "
-                f"{count_text(verdict.replaced)} texts"
-            )
-        if verdict.first is not None:
-            lines += [f"{verdict.engine} differs first at", *verdict.first.lines()]
-    caption = [f"{name}, read from {file.form}: {count_text(len(file.learned.vocab))} tokens"]
-    print_sheet(Sheet(caption, columns, [""] * len(verdicts), [*lines, *notes]), Console())
+        yield from check.parts_of(f"mixed text (seed {seed})", mixed_parts(seed, size, list(tokenizer.special_tokens)))
 
 
 def _stats(options: argparse.Namespace) -> int:
     if options.picture is not None:
-        from harness.results.svg import check_suffix
+        from harness.results import charts, svg
 
-        check_suffix(options.picture)
+        svg.check_suffix(options.picture)
     # A tokenizer is named after its folder or file if that distinguishes it from the others.
     short = {Path(name).name for name in options.tokenizers}
     tokenizers = {
@@ -372,32 +353,19 @@ def _stats(options: argparse.Namespace) -> int:
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.size, "bytes") as show:
-                figures.append(statistics.figures_of(name, tokenizer, text.name, text.blocks(), show))
-    _deliver(statistics.sheet(figures), [row.record() for row in figures], options)
-    if options.picture is not None:
-        from harness.results.charts import tokenizers as tokenizers_chart
-        from harness.results.svg import save as save_chart
-
-        save_chart(tokenizers_chart(figures), options.picture)
-    return OK
-
-
-def _deliver(sheet: Sheet, records: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
-    page = io.StringIO()
+                figures.append(statistics.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
+    records = [row.record() for row in figures]
     if options.format == "terminal":
-        print_sheet(sheet, Console(file=page, force_terminal=False) if options.output else Console())
-    elif options.format == "markdown":
-        page.write(sheet_to_markdown(sheet))
+        print_sheet(statistics.sheet(figures), Console())
     elif options.format == "json":
-        page.write(json.dumps(records, indent=1) + "\n")
+        tell(json.dumps(records, indent=1))
     else:
-        writer = csv.DictWriter(page, records[0], lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, records[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows({**record, "longest": " ".join(record["longest"])} for record in records)
-    if options.output is None:
-        sys.stdout.write(page.getvalue())
-    else:
-        write_whole(options.output, page.getvalue().encode())
+    if options.picture is not None:
+        svg.save(charts.tokenizers(figures), options.picture)
+    return OK
 
 
 class Text(NamedTuple):
@@ -406,27 +374,6 @@ class Text(NamedTuple):
     name: str
     path: Path
     size: int
-
-    def blocks(self) -> Iterator[bytes]:
-        try:
-            with self.path.open("rb") as file:
-                while block := file.read(BLOCK):
-                    yield block
-        except OSError as error:
-            raise Refusal(f"cannot read {self.path} ({error.strerror}); name another", UNMEASURED) from error
-
-
-def _add_data(command: argparse.ArgumentParser, about: str, *, several: bool = True, required: bool = False) -> None:
-    command.add_argument(
-        "--data", metavar="NAME|FILE", action="append" if several else "store", required=required, help=about
-    )
-    command.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable",
-    )
 
 
 def _data(data: str, overrides: Sequence[str]) -> Text:

@@ -124,7 +124,7 @@ def test_what_cannot_be_said_in_a_docstring_is_refused(about: str, capsys: pytes
 def test_a_name_that_appears_meanwhile_is_kept_and_nothing_else_is_written(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("somebody's")
     with pytest.raises(errors.Refusal, match=r"cannot write .*b \(File exists\); nothing was written"):
-        new_variant.write(tmp_path, {"a": "mine", "b": "mine"})
+        new_variant.write({tmp_path / "a": "mine", tmp_path / "b": "mine"})
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
     assert (tmp_path / "b").read_text() == "somebody's"
 

@@ -1,32 +1,28 @@
-"""Encode a text with every installed engine: the same ids as ours, or the first difference and why.
+"""Encode a text with every installed engine: the same ids as ours, or the first difference.
 
 A package can add an engine with an entry point in the group `harness.engines`. Its `package.module:function` gets a
 folder with vocab.json, merges.txt, tokenizer.json, ranks.tiktoken (if the tokenizer fits in it) and manifest.json, and
-returns a function from str to ids. If the first has a true attribute `takes_bytes`, the second also gets bytes that are
-not UTF-8. It may raise anything to say that it cannot.
+returns a function from str to ids. It may raise anything to say that it cannot.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import shutil
 import tempfile
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import regex
-
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.registry import resolve
-from harness.common.units import one_line
+from harness.common.sheet import Column, Sheet
+from harness.common.units import bytes_text, count_text, one_line
 from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.folder import Manifest, manifest_in, write
+from harness.tokenizers.folder import Manifest, write
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer
@@ -36,37 +32,31 @@ PART = 1 << 18
 """Bytes given to an engine at a time."""
 AROUND = 30
 TRIALS = 400
-# A character of each class that every engine has, to replace one that it may lack.
-WELL_KNOWN = {r"\p{Lu}": "Ж", r"\p{L}": "ж", r"\p{N}": "٣", r"\p{M}": "\u0301", r"\s": "\u3000", ".": "…"}
-Encode = Callable[[Any], Sequence[int]]
+Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
 
 
 def open_tokenizers(folder: Path) -> Encode:
     """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a template."""
-    opened = installed("tokenizers").Tokenizer.from_file(str(existing(folder / huggingface.FILE)))
+    opened = huggingface.load(existing(folder / huggingface.FILE))
     if hasattr(opened, "no_padding"):
         opened.no_padding()
         opened.no_truncation()
-    else:  # since 1.0, which compiles a pattern when it first meets a text
+    else:  # since 1.0
         opened.padding = opened.truncation = None
-        opened.encode("a")
     return lambda text: list(opened.encode(text, add_special_tokens=False).ids)
 
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    module, described = installed("tiktoken"), manifest_in(folder)
-    ranks = read_ranks(existing(folder / tiktoken.FILE).read_bytes())
-    assert isinstance(described, Manifest)
-    pattern = tiktoken.ANYTHING if described.pattern is None else described.pattern
-    encoding = module.Encoding("ours", pat_str=pattern, mergeable_ranks=ranks, special_tokens=described.special_tokens)
+    ranks, described = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), Manifest(folder)
+    encoding = tiktoken.encoding(ranks, described.special_tokens, described.pattern)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 
 def open_gigatoken(folder: Path) -> Encode:
     """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules, so it gets text."""
-    opened = installed("gigatoken").Tokenizer(existing(folder / huggingface.FILE))
+    opened = extra("gigatoken", "this engine", "engines").Tokenizer(existing(folder / huggingface.FILE))
     return lambda text: [int(number) for number in opened.encode(text)]
 
 
@@ -86,21 +76,13 @@ def version_of(name: str) -> str:
         return ""
 
 
-def installed(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise Refusal(f"it is not installed; run python -m pip install {module}", UNMEASURED) from error
-
-
 def existing(path: Path) -> Path:
     if not path.is_file():
         raise Refusal(f"there is no {path.name}", UNMEASURED)
     return path
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a text: the text's name, where the part starts in it, and the bytes."""
 
     name: str
@@ -118,7 +100,6 @@ class Difference:
     ours: list[bytes]
     theirs: list[bytes]
     smallest: str
-    reason: str
 
     def lines(self) -> list[str]:
         """The difference for people."""
@@ -130,7 +111,7 @@ class Difference:
         if self.smallest:
             points = " ".join(f"U+{ord(character):04X}" for character in self.smallest[:12])
             lines.append(f"    smallest text that differs: {self.smallest[:80]!r} ({points})")
-        return [*lines, f"    reason: {self.reason}"] if self.reason else lines
+        return lines
 
 
 @dataclass
@@ -158,6 +139,30 @@ class Verdict:
         return record
 
 
+def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
+    """A row for each engine, and below why it was not tried and where it differs first."""
+
+    def cells(value: Callable[[Verdict], str]) -> list[str]:
+        return [value(verdict) if verdict.texts else "-" for verdict in verdicts]
+
+    columns = [
+        Column("engine", [f"{row.engine} {version_of(row.engine)}".strip() for row in verdicts], figures=False),
+        Column("bytes", cells(lambda row: bytes_text(row.bytes))),
+        Column("ids", cells(lambda row: count_text(row.ids))),
+        Column("texts", cells(lambda row: count_text(row.texts))),
+        Column("differ", cells(lambda row: count_text(row.differing))),
+    ]
+    lines = []
+    for row in verdicts:
+        if row.unable is not None:
+            lines.append(f"{row.engine}{'' if row.gave_up else ' was not tried'}: {row.unable}")
+        if row.first is not None:
+            lines += [f"{row.engine} differs first at", *row.first.lines()]
+    if replaced := max((row.replaced for row in verdicts), default=0):
+        lines.append(f"{count_text(replaced)} texts are not UTF-8: ours and the engines got U+FFFD for invalid bytes")
+    return Sheet([caption], columns, [""] * len(verdicts), [*lines, *notes])
+
+
 def check(
     tokenizer: Tokenizer,
     parts: Iterable[Part],
@@ -167,35 +172,29 @@ def check(
 ) -> list[Verdict]:
     """Encode every part with ours and with each engine that can open the folder, and compare every id."""
     verdicts = [Verdict(name) for name in engines]
-    opened: list[tuple[Verdict, Encode, bool]] = []
+    opened: list[tuple[Verdict, Encode]] = []
     for verdict, engine in zip(verdicts, engines.values(), strict=True):
         try:
-            opened.append((verdict, engine(folder), getattr(engine, "takes_bytes", False)))
+            opened.append((verdict, engine(folder)))
         except Exception as error:  # whatever an engine raises says why it cannot
             verdict.unable = one_line(str(error)) or type(error).__name__
     done = 0
     for part in parts:
-        if all(verdict.unable is not None for verdict, _, _ in opened):
+        if all(verdict.unable is not None for verdict, _ in opened):
             break
         text = part.content.decode(errors="replace")
-        valid = text.encode() == part.content
         ours = tokenizer.encode(text)
-        ours_of_bytes = ours if valid else tokenizer.encode(part.content)
-        for verdict, encode, takes_bytes in opened:
+        for verdict, encode in opened:
             if verdict.unable is None:
-                given, expected = (part.content, ours_of_bytes) if takes_bytes and not valid else (text, ours)
-                verdict.replaced += not valid and not takes_bytes
-                _compare(verdict, tokenizer, encode, part, given, expected)
+                _compare(verdict, tokenizer, encode, part, text, ours)
         done += len(part.content)
         on_progress(done)
     return verdicts
 
 
-def _compare(
-    verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part, given: str | bytes, ours: list[int]
-) -> None:
+def _compare(verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part, text: str, ours: list[int]) -> None:
     try:
-        theirs = list(encode(given))
+        theirs = list(encode(text))
     except BaseException as error:  # engines in Rust panic, which is not an Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
             raise
@@ -205,67 +204,44 @@ def _compare(
     verdict.texts += 1
     verdict.bytes += len(part.content)
     verdict.ids += len(ours)
+    verdict.replaced += text.encode() != part.content
     if theirs != ours:
         verdict.differing += 1
-        verdict.first = verdict.first or _difference(tokenizer, encode, part, given, ours, theirs)
+        verdict.first = verdict.first or _difference(tokenizer, encode, part, text.encode(), ours, theirs)
 
 
 def _difference(
-    tokenizer: Tokenizer, encode: Encode, part: Part, given: str | bytes, ours: list[int], theirs: list[int]
+    tokenizer: Tokenizer, encode: Encode, part: Part, content: bytes, ours: list[int], theirs: list[int]
 ) -> Difference:
-    content = given.encode() if isinstance(given, str) else given
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     byte = len(tokenizer.decode(ours[:same]))
-    smallest = _smallest(tokenizer, encode, content, byte) if isinstance(given, str) else ""
+    around = content[max(0, byte - 200) : byte + 200].decode(errors="ignore")
     return Difference(
         part.name,
         part.start + byte,
         content[max(0, byte - AROUND) : byte].decode(errors="replace"),
         [tokenizer.vocab.get(number, b"?") for number in ours[same : same + 6]],
         [tokenizer.vocab.get(number, b"?") for number in theirs[same : same + 6]],
-        smallest,
-        _reason(tokenizer, encode, smallest),
+        smallest(around, lambda text: list(encode(text)) != tokenizer.encode(text)),
     )
 
 
-def _smallest(tokenizer: Tokenizer, encode: Encode, content: bytes, byte: int) -> str:
-    """A text from around the difference that still differs and from which nothing can be removed; empty if none."""
-    text = content[max(0, byte - 200) : byte + 200].decode(errors="ignore")
-    if not _differs(tokenizer, encode, text):
-        text = content.decode(errors="ignore")
-        if len(text) > 20_000 or not _differs(tokenizer, encode, text):
-            return ""
+def smallest(text: str, differs: Callable[[str], bool]) -> str:
+    """A text without parts that can be removed while it still differs; empty if it does not."""
+    if not differs(text):
+        return ""
     width, trials = max(1, len(text) // 2), 0
-    while width and trials < TRIALS:
-        start, shorter = 0, False
+    while width:
+        start, before = 0, len(text)
         while start < len(text) and trials < TRIALS:
-            trial = text[:start] + text[start + width :]
+            shorter = text[:start] + text[start + width :]
             trials += 1
-            if trial and _differs(tokenizer, encode, trial):
-                text, shorter = trial, True
+            if shorter and differs(shorter):
+                text = shorter
             else:
                 start += width
-        width = width if shorter and width == 1 else width // 2
+        width = width if width == 1 and len(text) < before else width // 2
     return text
-
-
-def _differs(tokenizer: Tokenizer, encode: Encode, text: str) -> bool:
-    return list(encode(text)) != tokenizer.encode(text)
-
-
-def _reason(tokenizer: Tokenizer, encode: Encode, smallest: str) -> str:
-    """Which character the engine puts into another class than `regex` does, if replacing it removes the difference."""
-    for character in dict.fromkeys(smallest):
-        if character.isascii():
-            continue
-        kind = next(kind for kind in WELL_KNOWN if regex.fullmatch(kind, character, regex.DOTALL))
-        if not _differs(tokenizer, encode, smallest.replace(character, WELL_KNOWN[kind])):
-            name = unicodedata.name(character, "unknown to this Python")
-            return (
-                f"it puts U+{ord(character):04X} ({name}) into another class of characters than `regex` "
-                f"{regex.__version__} does, as engines with other tables of Unicode do"
-            )
-    return ""
 
 
 def _tokens(tokens: Sequence[bytes]) -> str:
@@ -294,7 +270,7 @@ def parts_of(name: str, blocks: Iterable[bytes], size: int = PART) -> Iterator[P
 
 
 @contextmanager
-def every_form(learned: Learned, source: Path | None) -> Iterator[tuple[Path, list[str]]]:
+def every_form(learned: Learned, source: Path) -> Iterator[tuple[Path, list[str]]]:
     """A folder with the tokenizer in every form, and notes about what some cannot express.
 
     A form that is in `source` is copied from there, because that is the file which people load.
@@ -303,11 +279,7 @@ def every_form(learned: Learned, source: Path | None) -> Iterator[tuple[Path, li
         folder = Path(made)
         notes = write(folder, learned, None, {})
         for name in (huggingface.FILE, tiktoken.FILE):
-            original = source / name if source is not None and source.is_dir() else source
-            if original is not None and original.is_file() and _is_form(original, name):
+            original = source / name if source.is_dir() else source
+            if original.suffix == Path(name).suffix and original.is_file():
                 shutil.copyfile(original, folder / name)
         yield folder, notes
-
-
-def _is_form(path: Path, name: str) -> bool:
-    return path.suffix == Path(name).suffix and path.name not in ("vocab.json", "manifest.json")

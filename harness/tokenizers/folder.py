@@ -13,23 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.files import read_whole
 from harness.common.units import count_text
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.learned import (
     Learned,
     check_special_tokens,
+    checked_ids,
     extended_by,
     first_unmade,
     json_text,
     put_together,
-    read_ids,
     read_json,
     spelled,
     trained,
 )
-from harness.tokenizers.merges_file import merge_line, merges_text, read_merges
+from harness.tokenizers.merges_file import merge_line, merges_text, read_merges, read_ranks
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak
 
@@ -38,7 +38,7 @@ VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 FILES = (VOCAB, MERGES, huggingface.FILE, tiktoken.FILE, MANIFEST)
 ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from", "read_from")
 """The keys of a manifest that tell where a tokenizer comes from."""
-Read = TypeVar("Read")
+Value = TypeVar("Value")
 
 
 def save(
@@ -166,13 +166,14 @@ def check_writable(folder: Path | str) -> None:
 
 
 class Manifest:
-    """A manifest, checked as far as it is used. Raises Refusal for a damaged one."""
+    """The manifest of a folder, checked as far as it is used. Raises Refusal for a damaged one."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.content = understood(path, read_json, content_of(path))
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.content = parse(folder / MANIFEST, read_json)
         if self.content.get("schema") != SCHEMA:
-            raise unusable(path, f"its schema is {self.content.get('schema')}, this program reads {SCHEMA}")
+            why = f"its schema is {self.content.get('schema')}, this program reads {SCHEMA}"
+            raise unusable(folder / MANIFEST, why)
         try:
             self.digests = {str(name): str(digest) for name, digest in self.content["files"].items()}
             self.special_tokens = {str(token["text"]): int(token["id"]) for token in self.content["special_tokens"]}
@@ -180,49 +181,30 @@ class Manifest:
             if not isinstance(self.pattern, str | None):
                 raise TypeError(self.pattern)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise unusable(path, "it lacks digests, special tokens or a pattern") from error
-
-    def content_of(self, name: str) -> bytes:
-        """A file beside the manifest, if it is the one that the manifest describes."""
-        content = content_of(self.path.parent / name)
-        if _sha256(content) != self.digests.get(name):
-            raise unusable(self.path.parent / name, f"it is not the file that {self.path.name} describes")
-        return content
+            raise unusable(folder / MANIFEST, "it lacks digests, special tokens or a pattern") from error
+        self.origin = {key: value for key, value in self.content.items() if key in ORIGIN}
 
     def learned(self) -> Learned:
-        """The tokenizer that the manifest describes, if the digests are right."""
-        if tiktoken.FILE in self.digests and VOCAB not in self.digests:
-            return understood(
-                self.path.parent / tiktoken.FILE,
-                lambda content: tiktoken.read_ranks_text(content, self.special_tokens, self.pattern),
-                self.content_of(tiktoken.FILE),
-            )
-        contents = {name: self.content_of(name) for name in (VOCAB, MERGES)}
-        ignore_merges = self.content.get("ignore_merges", False) is True
-        return of_gpt2_files(
-            self.path.parent, contents, self.special_tokens, self.pattern, ignore_merges=ignore_merges, others=True
-        )
-
-    def origin(self) -> dict[str, Any]:
-        """What the manifest says about the training."""
-        return {key: value for key, value in self.content.items() if key in ORIGIN}
+        """The tokenizer that the manifest describes. Raises Refusal if a file is not the one that it describes."""
+        names = (VOCAB, MERGES) if VOCAB in self.digests or tiktoken.FILE not in self.digests else (tiktoken.FILE,)
+        for name in names:
+            if _sha256(content_of(self.folder / name)) != self.digests.get(name):
+                raise unusable(self.folder / name, f"it is not the file that {MANIFEST} describes")
+        if names == (tiktoken.FILE,):
+            path = self.folder / tiktoken.FILE
+            return parse(path, lambda ranks: tiktoken.of_ranks(read_ranks(ranks), self.special_tokens, self.pattern))
+        options = {"ignore_merges": self.content.get("ignore_merges", False) is True, "others": True}
+        return of_gpt2_files(self.folder, self.special_tokens, self.pattern, **options)
 
 
 def manifest_in(folder: Path) -> Manifest | None:
-    return Manifest(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
+    return Manifest(folder) if (folder / MANIFEST).is_file() else None
 
 
-def of_gpt2_files(
-    folder: Path,
-    contents: Mapping[str, bytes],
-    special_tokens: Mapping[str, int],
-    pattern: str | None,
-    **options: bool,
-) -> Learned:
+def of_gpt2_files(folder: Path, special_tokens: Mapping[str, int], pattern: str | None, **options: bool) -> Learned:
     """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
     check_special_tokens(special_tokens)
-    ids = understood(folder / VOCAB, read_ids, contents[VOCAB])
-    merges = understood(folder / MERGES, read_merges, contents[MERGES])
+    ids, merges = parse(folder / VOCAB, read_ids), parse(folder / MERGES, read_merges)
     if (unmade := first_unmade(merges)) is not None:
         raise unusable(folder / MERGES, unmade)
     try:
@@ -231,17 +213,22 @@ def of_gpt2_files(
         raise unusable(folder / VOCAB, str(error)) from error
 
 
+def read_ids(content: bytes) -> dict[str, int]:
+    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
+    return checked_ids(read_json(content))
+
+
 def content_of(path: Path) -> bytes:
     try:
         return read_whole(path)
     except OSError as error:
-        why = error.strerror or error
-        raise Refusal(
-            f"cannot read {path} ({why}); python -m harness save=FOLDER writes a tokenizer", UNMEASURED
-        ) from error
+        advice = "python -m harness save=FOLDER writes a tokenizer"
+        raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
 
 
-def understood(path: Path, reader: Callable[[bytes], Read], content: bytes) -> Read:
+def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
+    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be used."""
+    content = content_of(path)
     try:
         return reader(content)
     except ValueError as error:
@@ -261,23 +248,17 @@ def place(folder: Path, contents: Mapping[str, bytes], replaced: Sequence[str] =
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            for name in replaced:
-                if name not in contents:
-                    (folder / name).unlink(missing_ok=True)
+            for name in set(replaced) - contents.keys():
+                (folder / name).unlink(missing_ok=True)
             for name in contents:
                 Path(temporary, name).replace(folder / name)
-        _sync(folder)
+        descriptor = os.open(folder, os.O_RDONLY)  # the new names survive a crash of the machine
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise _unwritable(folder, error) from error
-
-
-def _sync(folder: Path) -> None:
-    """Make the new names survive a crash of the machine."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sha256(content: bytes) -> str:
@@ -289,5 +270,4 @@ def unusable(path: Path, why: str) -> Refusal:
 
 
 def _unwritable(folder: Path, error: OSError) -> Refusal:
-    why = error.strerror or str(error)
-    return Refusal(f"cannot write a tokenizer to {folder} ({why}); choose another folder", UNMEASURED)
+    return Refusal(f"cannot write a tokenizer to {folder} ({reason(error)}); choose another folder", UNMEASURED)

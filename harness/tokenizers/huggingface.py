@@ -9,13 +9,12 @@ tokenizers 1.0 compiles only the patterns that it knows by their text. `_STEPS` 
 
 from __future__ import annotations
 
-import importlib
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.tokenizers.learned import Learned, checked_ids, json_text, put_together, read_json, spelled
 from harness.tokenizers.merges_file import from_tokenizer_json
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
@@ -65,12 +64,15 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     return step if step["type"] == "ByteLevel" else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
 
 
+def load(path: Path) -> Any:
+    """The `tokenizers.Tokenizer` of a file, of whichever version is installed; raises whatever that raises."""
+    tokenizer = extra("tokenizers", FILE, "engines").Tokenizer.from_file(str(path))
+    tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+    return tokenizer
+
+
 def opened(learned: Learned) -> Any:
     """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
-    try:
-        tokenizers = importlib.import_module("tokenizers")
-    except ImportError as error:
-        raise Refusal("tokenizers is not installed; run python -m pip install tokenizers", UNMEASURED) from error
     try:
         content = tokenizer_json(learned)
     except ValueError as error:
@@ -78,11 +80,11 @@ def opened(learned: Learned) -> Any:
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         Path(folder, FILE).write_bytes(content)  # tokenizers 1.0 loads from files only
         try:
-            tokenizer = tokenizers.Tokenizer.from_file(str(Path(folder, FILE)))
-            tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+            return load(Path(folder, FILE))
+        except Refusal:
+            raise
         except Exception as error:  # whatever the engine raises
-            raise Refusal(f"tokenizers {tokenizers.__version__} does not load it: {error}", UNMEASURED) from error
-    return tokenizer
+            raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
 
 
 def read_tokenizer_json(content: bytes) -> Learned:

@@ -1,4 +1,4 @@
-"""What a tokenizer consists of, how its tokens are spelled in files, and what its merges make of one pre-token."""
+"""What a tokenizer consists of, how files spell its tokens, and what its merges make of one pre-token."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def put_together(
     strange = {spelling: number for spelling, number in left_over.items() if spelling not in special_tokens}
     if strange and not others:
         raise ValueError(f"{next(iter(strange))!r} is not a byte, no merge makes it, and it is not a special token")
-    vocab.update({number: _bytes_of(spelling) for spelling, number in strange.items()})
+    for spelling, number in strange.items():  # the text itself, if it is not in GPT-2's characters
+        vocab[number] = read_spelling(spelling) if _BYTES.keys() >= set(spelling) else spelling.encode()
     vocab.update({number: text.encode() for text, number in special_tokens.items()})
     if len(vocab) < len(tokens) + len(strange) + len(special_tokens):
         raise ValueError("it gives one id to two tokens")
@@ -91,25 +92,20 @@ def put_together(
 
 
 def first_unmade(merges: Sequence[Merge]) -> str | None:
-    """What is wrong with the first merge that joins a token which is not a byte and which no merge makes."""
+    """Describe the first merge that joins a token which is neither a byte nor made by a merge; None if all are."""
     made = {*BYTES, *(left + right for left, right in merges)}
-    for number, merge in enumerate(merges, 1):
-        for token in merge:
-            if token not in made:
-                return f"merge {number} joins {spelled(token)!r}, which nothing makes"
-    return None
+    unmade = ((rank, token) for rank, merge in enumerate(merges, 1) for token in merge if token not in made)
+    return next((f"merge {rank} joins {spelled(token)!r}, which nothing makes" for rank, token in unmade), None)
 
 
 def check_special_tokens(special_tokens: Iterable[str]) -> None:
     """Raises Refusal for a special token that is empty, repeated, or not UTF-8."""
     texts = list(special_tokens)
-    for number, text in enumerate(texts):
-        if not text or text in texts[:number]:
-            raise Refusal(f"special tokens {texts} contain an empty or repeated one; name each once")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise Refusal(f"special token {text!r} is not UTF-8; leave it out") from error
+    if not all(texts) or len(set(texts)) < len(texts):
+        raise Refusal(f"special tokens {texts} contain an empty or repeated one; name each once")
+    for text in texts:
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise Refusal(f"special token {text!r} is not UTF-8; leave it out")
 
 
 def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned:
@@ -118,15 +114,15 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
     Ids close up in their old order, unless `keep_ids` leaves holes. Raises Refusal for a size that it cannot have, and,
     without `keep_ids`, for tokens that no merge makes.
     """
-    room = vocab_size - len(BYTES) - len(learned.special_tokens)
-    if room < 0:
+    made = list(dict.fromkeys(left + right for left, right in learned.merges))
+    least = len(BYTES) + len(learned.special_tokens)
+    most = least + len(made)
+    if vocab_size < least:
         raise Refusal(
             f"a vocabulary of {vocab_size} has no room for 256 bytes and {len(learned.special_tokens)} special tokens; "
-            f"cut to {vocab_size - room} or more"
+            f"cut to {least} or more"
         )
-    made = list(dict.fromkeys(left + right for left, right in learned.merges))
-    if room > len(made):
-        most = vocab_size - room + len(made)
+    if vocab_size > most:
         raise Refusal(f"it has only {count_text(most)} tokens; cut to {count_text(most)} or fewer")
     ids = learned.token_ids()
     extra = ids.keys() - {*made, *BYTES}
@@ -135,12 +131,12 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
             f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; "
             "--keep-ids (keep_ids=True) keeps them with their ids"
         )
-    gone = set(made[room:])
-    kept = [number for number, token in sorted(learned.vocab.items()) if ids.get(token) != number or token not in gone]
-    new_ids = {number: number if keep_ids else place for place, number in enumerate(kept)}
+    dropped = {ids[token] for token in made[vocab_size - least :]}
+    remaining = [number for number in sorted(learned.vocab) if number not in dropped]
+    new_ids = {number: number if keep_ids else place for place, number in enumerate(remaining)}
     return learned._replace(
-        vocab={new_ids[number]: learned.vocab[number] for number in kept},
-        merges=list(takewhile(lambda merge: merge[0] + merge[1] not in gone, learned.merges)),
+        vocab={new: learned.vocab[number] for number, new in new_ids.items()},
+        merges=list(takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)),
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
     )
 
@@ -166,14 +162,6 @@ def read_spelling(spelling: str) -> bytes:
     return bytes(_BYTES[character] for character in spelling)
 
 
-def _bytes_of(spelling: str) -> bytes:
-    """A token that no merge makes: in GPT-2's characters if it consists of them, else the text itself."""
-    try:
-        return read_spelling(spelling)
-    except KeyError:
-        return spelling.encode()
-
-
 def json_text(content: Mapping[str, Any]) -> bytes:
     """An object as JSON, one entry a line, so that two of them can be compared by eye."""
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
@@ -190,12 +178,8 @@ def read_json(content: bytes) -> dict[str, Any]:
     return value
 
 
-def read_ids(content: bytes) -> dict[str, int]:
-    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
-    return checked_ids(read_json(content))
-
-
 def checked_ids(ids: Any) -> dict[str, int]:
+    """A mapping from spellings to ids. Raises ValueError for anything else."""
     if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
         raise ValueError("it does not map tokens to ids")
     return ids
@@ -210,7 +194,11 @@ LONGEST_SCANNED = 24
 """With more tokens a heap is faster than looking through the ranks of all neighbours."""
 _NEVER = 1 << 62
 _PLACES = 40
-_PLACE = (1 << _PLACES) - 1
+
+
+def split(token: bytes) -> list[bytes]:
+    """The bytes of a token, each as a token."""
+    return [token[place : place + 1] for place in range(len(token))]
 
 
 def join(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]) -> list[Token]:
@@ -219,53 +207,70 @@ def join(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made
     >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}, [b"ab", b"aab"])
     [b'aab']
     """
-    return (by_heap if len(tokens) > LONGEST_SCANNED else by_scan)(tokens, ranks, made)
-
-
-def by_scan(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]) -> list[Token]:
-    """Look through the ranks of all neighbours for each merge: the square of the length, but in C."""
+    if len(tokens) > LONGEST_SCANNED:
+        return join_by_heap(tokens, ranks, made)
     merged = list(tokens)
-    found = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)]
-    while found and (rank := min(found)) < _NEVER:
-        place = found.index(rank)
+    pairs = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)]
+    while pairs and (rank := min(pairs)) < _NEVER:
+        place = pairs.index(rank)
         merged[place : place + 2] = [made[rank]]
-        del found[place]
-        if place < len(found):
-            found[place] = ranks.get((merged[place], merged[place + 1]), _NEVER)
+        del pairs[place]
+        if place < len(pairs):
+            pairs[place] = ranks.get((merged[place], merged[place + 1]), _NEVER)
         if place:
-            found[place - 1] = ranks.get((merged[place - 1], merged[place]), _NEVER)
+            pairs[place - 1] = ranks.get((merged[place - 1], merged[place]), _NEVER)
     return merged
 
 
-def by_heap(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]) -> list[Token]:
-    """Keep (rank, place) in a heap and the tokens in a linked list.
+def join_by_heap(
+    tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]
+) -> list[Token]:
+    """The same with (rank, place) in a heap and the tokens in a linked list.
 
-    `found[place]` is the rank of the pair that begins there; an entry of the heap with another rank is out of date.
+    `pairs[place]` is the rank of the pair that begins there; an entry of the heap with another rank is out of date.
     """
-    merged = list(tokens)
-    end = len(merged)
+    merged, end = list(tokens), len(tokens)
     after, before = list(range(1, end + 1)), list(range(-1, end - 1))
-    found = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)]
-    found.append(_NEVER)
-    heap = [rank << _PLACES | place for place, rank in enumerate(found) if rank < _NEVER]
+    pairs = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)] + [_NEVER]
+    heap = [rank << _PLACES | place for place, rank in enumerate(pairs) if rank < _NEVER]
     heapq.heapify(heap)
     gone = bytearray(end)
     while heap:
         entry = heapq.heappop(heap)
-        rank, place = entry >> _PLACES, entry & _PLACE
-        if found[place] != rank:
+        rank, place = entry >> _PLACES, entry & (1 << _PLACES) - 1
+        if pairs[place] != rank:
             continue
         merged[place] = made[rank]
         right = after[place]
         gone[right] = 1
-        found[right] = found[place] = _NEVER
+        pairs[right] = pairs[place] = _NEVER
         follower = after[place] = after[right]
         if follower < end:
             before[follower] = place
         for left, right in ((place, follower), (before[place], place)):
-            if left >= 0 and right < end and (rank := ranks.get((merged[left], merged[right]), _NEVER)) < _NEVER:
-                heapq.heappush(heap, rank << _PLACES | left)
-                found[left] = rank
-            elif left >= 0:
-                found[left] = _NEVER
+            if left >= 0:
+                pairs[left] = ranks.get((merged[left], merged[right]), _NEVER) if right < end else _NEVER
+                if pairs[left] < _NEVER:
+                    heapq.heappush(heap, pairs[left] << _PLACES | left)
     return [token for token, away in zip(merged, gone, strict=True) if not away]
+
+
+def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
+    """The merge that makes each token last, of those that merging their own bytes makes.
+
+    What happens inside a stretch that no token leaves depends on the stretch alone. So a token is made somewhere if and
+    only if all merges but its own leave two parts of it that one of its own joins.
+    """
+    made = [left + right for left, right in merges]
+    ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
+    own: dict[bytes, list[Merge]] = {}
+    for merge, rank in ranks.items():
+        own.setdefault(made[rank], []).append(merge)
+    last = {}
+    for token in tokens:
+        left_out = {merge: ranks.pop(merge) for merge in own.get(token, ())}
+        parts = tuple(join(split(token), ranks, made))
+        ranks |= left_out
+        if parts in left_out:
+            last[token] = (parts[0], parts[1])
+    return last

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common.errors import Refusal
+from harness.common.errors import Refusal, reason
 from harness.common.files import read_whole
 from harness.tokenizers.learned import BYTES, read_json, read_spelling, spelled
 from variants.contract import Merge
@@ -28,7 +28,7 @@ HEADER = "#version: 0.2"
 HEXADECIMAL = re.compile(rb"((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{2})+)")
 RANK = re.compile(rb"((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/](?:=|[A-Za-z0-9+/])))) ([0-9]{1,9})")
 MINBPE = b"minbpe v1\n"
-IDS = re.compile(r"([0-9]{1,9}) ([0-9]{1,9})")
+IDS = re.compile(rb"([0-9]{1,9}) ([0-9]{1,9})")
 NO_RANK = 1 << 62
 
 
@@ -46,7 +46,7 @@ def read_merges_file(path: Path) -> MergesFile:
     try:
         content = read_whole(path)
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror or error}); name a file of merges") from error
+        raise Refusal(f"cannot read {path} ({reason(error)}); name a file of merges") from error
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     form, read = _form_of(path, content)
     try:
@@ -94,25 +94,21 @@ def merge_line(merge: Merge) -> str:
 
 
 def merges_text(merges: Sequence[Merge]) -> bytes:
-    """The content of merges.txt.
-
-    >>> merges_text([(b"t", b"h"), (b"th", b"e")])
-    b'#version: 0.2\\nt h\\nth e\\n'
-    """
+    """The content of merges.txt."""
     return "".join(f"{line}\n" for line in [HEADER, *map(merge_line, merges)]).encode()
 
 
 def read_merges(content: bytes) -> list[Merge]:
     """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
     merges = []
-    lines = content.decode(errors="replace").split("\n")
+    lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):
-        if (number == 1 and line.startswith("#version")) or (number == len(lines) and not line):
+        if (number == 1 and line.startswith(b"#version")) or (number == len(lines) and not line):
             continue
         try:
-            left, right = map(read_spelling, line.split(" "))
+            left, right = map(read_spelling, line.decode().split(" "))
         except (KeyError, ValueError) as error:
-            raise ValueError(f"line {number} is not a merge: {line[:80]!r}") from error
+            raise _broken(number, line, "is not a merge") from error
         merges.append((left, right))
     return merges
 
@@ -123,16 +119,27 @@ def from_hexadecimal(content: bytes) -> list[Merge]:
     >>> from_hexadecimal(b"74 68\\n7468 65\\n")
     [(b't', b'h'), (b'th', b'e')]
     """
-    merges: list[Merge] = []
-    for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
-        match = HEXADECIMAL.fullmatch(line)
+    matches = _matches(content, HEXADECIMAL, "is not two tokens in hexadecimal digits")
+    return [(bytes.fromhex(match[1].decode()), bytes.fromhex(match[2].decode())) for _, match in matches]
+
+
+def _matches(
+    content: bytes, form: re.Pattern[bytes], wrong: str, first: int = 1
+) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """Each line with its number. Raises ValueError for a line of another form."""
+    for number, line in enumerate(content.rstrip(b"\n").split(b"\n")[first - 1 :], first):
+        match = form.fullmatch(line)
         if match is None:
-            raise ValueError(f"line {number} is not two tokens in hexadecimal digits: {_shown(line)}")
-        merges.append((bytes.fromhex(match[1].decode()), bytes.fromhex(match[2].decode())))
-    return merges
+            raise _broken(number, line, wrong)
+        yield number, match
+
+
+def _broken(number: int, line: bytes, wrong: str) -> ValueError:
+    return ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}")
 
 
 def from_tokenizer_json(content: bytes) -> list[Merge]:
+    """The merges of a tokenizer.json. Raises ValueError if they are not merges of bytes."""
     try:
         model = read_json(content)["model"]
         entries = model["merges"]
@@ -176,13 +183,10 @@ def from_ranks(content: bytes) -> list[Merge]:
 def read_ranks(content: bytes) -> dict[bytes, int]:
     """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
     ranks: dict[bytes, int] = {}
-    for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
-        match = RANK.fullmatch(line)
-        if match is None:
-            raise ValueError(f"line {number} is not a token in base64 and its rank: {_shown(line)}")
+    for number, match in _matches(content, RANK, "is not a token in base64 and its rank"):
         token = base64.b64decode(match[1])
         if token in ranks:
-            raise ValueError(f"line {number} repeats an earlier token: {_shown(line)}")
+            raise _broken(number, match[0], "repeats an earlier token")
         ranks[token] = int(match[2])
     if len(set(ranks.values())) < len(ranks):
         raise ValueError("two tokens have the same rank")
@@ -216,22 +220,17 @@ def _last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Merge | None:
 
 
 def from_minbpe(content: bytes) -> list[Merge]:
-    lines = content.decode(errors="replace").rstrip("\n").split("\n")
+    """Pairs of ids below the pattern, a number of special tokens, and these."""
     try:
-        specials = int(lines[2])
+        specials = int(content.split(b"\n")[2])
     except (IndexError, ValueError) as error:
         raise ValueError("line 3 is not a number of special tokens") from error
+    wrong = "is not two ids of earlier tokens"
     tokens, merges = list(BYTES), list[Merge]()
-    for number, line in enumerate(lines[3 + specials :], 4 + specials):
-        match = IDS.fullmatch(line)
-        ids = [int(match[1]), int(match[2])] if match else [len(tokens)]
-        if max(ids) >= len(tokens):
-            raise ValueError(f"line {number} is not two ids of earlier tokens: {line[:80]!r}")
-        left, right = (tokens[token_id] for token_id in ids)
-        merges.append((left, right))
-        tokens.append(left + right)
+    for number, match in _matches(content, IDS, wrong, 4 + specials):
+        left, right = int(match[1]), int(match[2])
+        if max(left, right) >= len(tokens):
+            raise _broken(number, match[0], wrong)
+        merges.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
     return merges
-
-
-def _shown(line: bytes) -> str:
-    return repr(line[:80].decode(errors="replace"))

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import regex
 
 from harness.common import registry
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable, whole_file
 from harness.common.units import count_text
 from harness.tokenizers import huggingface, learned, tiktoken
@@ -80,7 +80,7 @@ class Tokenizer:
         self._made = [ids[left + right] for left, right in self.merges]
         self._whole = ids if ignore_merges else {}
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest_special = max(map(len, longest_first), default=0)
         self._cache = _Cache(self)
 
@@ -98,20 +98,14 @@ class Tokenizer:
         return len(self.vocab)
 
     def __repr__(self) -> str:
-        pattern = self.pattern_name or repr(self.pattern)
+        pattern = pattern_name(self.pattern) or repr(self.pattern)
         special = f"special tokens {list(self.special_tokens)}" if self.special_tokens else "no special tokens"
         size, merges = count_text(len(self)), count_text(len(self.merges))
         return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
 
-    @property
-    def pattern_name(self) -> str | None:
-        """The name of the pattern in conf/pattern; None if it has none."""
-        cards = registry.cards("pattern")
-        return next((name for name, card in cards.items() if card["regex"] == self.pattern), None)
-
     def encode(self, text: str | bytes) -> list[int]:
         """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates."""
-        return list(chain.from_iterable(self._batches([_text(text)])))
+        return list(chain.from_iterable(self._batches([_bytes(text).decode(errors="surrogateescape")])))
 
     def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
         """The ids of a text that comes in parts, one by one: those of the parts joined, wherever they are divided.
@@ -131,7 +125,7 @@ class Tokenizer:
         Raises Refusal if a file cannot be read or written.
         """
         dtype = "uint16" if max(self.vocab) < 1 << 16 else "uint32"
-        batches = self._batches(_joined(_blocks(Path(path), on_progress or (lambda _: None))))
+        batches = self._batches(_joined(blocks_of(Path(path), on_progress or (lambda _: None))))
         return _array(batches, dtype, None if output is None else Path(output))
 
     def decode(self, ids: Iterable[int]) -> bytes:
@@ -156,7 +150,7 @@ class Tokenizer:
         Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be written.
         """
         check_free(folder, overwrite, how="overwrite=True")
-        return write(Path(folder), self.learned, self.pattern_name, self.origin)
+        return write(Path(folder), self.learned, pattern_name(self.pattern), self.origin)
 
     def huggingface(self) -> Any:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
@@ -200,7 +194,7 @@ class Tokenizer:
     def _until(self, text: str, sure: int) -> Generator[list[int], None, int]:
         """The ids up to the last special token that begins before `sure`; returns where it ends."""
         end = 0
-        for special in self._special.finditer(text) if self._special else ():
+        for special in self._special.finditer(text):
             if special.start() >= sure:
                 break
             yield from self._windows(text[end : special.start()])
@@ -268,10 +262,6 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 # Text: bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments
 
 
-def _text(text: str | bytes) -> str:
-    return _bytes(text).decode(errors="surrogateescape")
-
-
 def _bytes(text: str | bytes) -> bytes:
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
@@ -294,7 +284,8 @@ def _joined(parts: Iterable[str | bytes]) -> Iterator[str]:
 # Files and arrays
 
 
-def _blocks(path: Path, on_progress: Callable[[int], None]) -> Iterator[bytes]:
+def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+    """A file in blocks. Raises Refusal if it cannot be read."""
     done = 0
     try:
         with readable(path) as file:
@@ -303,9 +294,7 @@ def _blocks(path: Path, on_progress: Callable[[int], None]) -> Iterator[bytes]:
                 done += len(block)
                 on_progress(done)
     except OSError as error:
-        raise Refusal(
-            f"cannot read {path} ({error.strerror or error}); name a file that can be read", UNMEASURED
-        ) from error
+        raise Refusal(f"cannot read {path} ({reason(error)}); name a file that can be read", UNMEASURED) from error
 
 
 def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.ndarray[Any, Any]:
@@ -314,24 +303,17 @@ def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.
     arrays = (np.array(batch, dtype=dtype) for batch in batches)
     if output is None:
         return np.concatenate([np.empty(0, dtype), *arrays])
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (0,)}
     with whole_file(output, "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
-        header = _write_header(file, 0, dtype)
-        number = 0
+        np.lib.format.write_array_header_1_0(file, header)
+        start, number = file.tell(), 0
         for array in arrays:
             file.write(array.tobytes())
             number += len(array)
         file.seek(0)
-        # NumPy leaves room in its header for a length that grows.
-        assert _write_header(file, number, dtype) == header
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (number,)})
+        assert file.tell() == start  # NumPy leaves room in its header for a length that grows
     return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)
-
-
-def _write_header(file: IO[bytes], number: int, dtype: str) -> int:
-    import numpy as np
-
-    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (number,)}
-    np.lib.format.write_array_header_1_0(file, described)
-    return file.tell()
 
 
 # Cuts: where a long text can be divided without changing its pre-tokens, for patterns of which this is proved.
@@ -356,11 +338,15 @@ _AFTER_LINE_END = ("line", "gpt2_lines", "superbpe", "superbpe_words")
 
 def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None if no safe cut is known."""
-    expressions = {card["regex"]: name for name, card in registry.cards("pattern").items()}
-    name = expressions.get(pattern)
+    name = pattern_name(pattern)
     if name in _AFTER_LINE_END:
         return _after_line_end
     return _before_blank if name in _BEFORE_BLANK or pattern in _BEFORE_BLANKS else None
+
+
+def pattern_name(pattern: str | None) -> str | None:
+    """The name of a pattern in conf/pattern; None if it has none."""
+    return next((name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None)
 
 
 def _before_blank(text: str, first: int, last: int) -> int:

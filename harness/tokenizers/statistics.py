@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, share_text, token_text
@@ -14,7 +15,7 @@ from harness.tokenizers.model import Tokenizer
 LONGEST = 5
 LONGEST_SHOWN = 40
 NOTE = (
-    "bytes per token: more is shorter; tokens per word: a word is a stretch between white space, whatever the pattern; "
+    "bytes per token: higher is better; tokens per word: a word is what is between white space, whatever the pattern; "
     "used: the share of the vocabulary that occurs in the text"
 )
 _WORD = re.compile(rb"\S+")
@@ -51,7 +52,7 @@ class Figures:
     def share_used(self) -> float:
         return self.used / self.vocabulary
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> dict[str, Any]:
         """The raw figures; tokens in hexadecimal digits."""
         record = asdict(self)
         figures = {name: getattr(self, name) for name in ("bytes_per_token", "tokens_per_word", "share_used")}
@@ -72,10 +73,10 @@ def figures_of(
 
     def counted() -> Iterator[bytes]:
         nonlocal size, words, within
-        for block in blocks:
+        for block in filter(None, blocks):
             size += len(block)
-            words += len(_WORD.findall(block)) - (within and not block[:1].isspace() and bool(block))
-            within = not block[-1:].isspace() if block else within
+            words += len(_WORD.findall(block)) - (within and not block[:1].isspace())
+            within = not block[-1:].isspace()
             yield block
             on_progress(size)
 

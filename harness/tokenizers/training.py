@@ -81,6 +81,12 @@ def learn(words: WordCounts, num_merges: int, progress: bool = False, **options:
         return list(registry.resolve(trainer().target)(words, num_merges, meter, **options))
 
 
+def trainer() -> registry.VariantCard:
+    """The fastest trainer that starts from words."""
+    tags = {"frontier", "native", "extends"}
+    return next(card for card in registry.variants().values() if tags <= set(card.tags))
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
     """Turn what counters and trainers raise into a Refusal."""
@@ -95,17 +101,11 @@ def refusing() -> Iterator[None]:
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
     cards = registry.cards("pattern")
-    if pattern is not None and pattern in cards:
-        return cards[pattern]["regex"]  # type: ignore[no-any-return]
-    if pattern is not None and pattern.isidentifier():
+    if pattern is None or pattern in cards:
+        return None if pattern is None else str(cards[pattern]["regex"] or "") or None
+    if pattern.isidentifier():
         raise Refusal(registry.unknown("pattern", pattern, cards))
     return pattern
-
-
-def trainer() -> registry.VariantCard:
-    """The fastest trainer that starts from words."""
-    fit = [card for card in registry.variants().values() if {"frontier", "native", "extends"} <= set(card.tags)]
-    return fit[0]
 
 
 class Reporting(Meter):
@@ -129,26 +129,26 @@ def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter
 
 def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tuple[WordCounts, dict[str, str | None]]:
     """The words of any source, and the name and digest of the data for the manifest."""
-    unnamed: dict[str, str | None] = {"name": None, "sha256": None}
-    if isinstance(source, Mapping):
-        return WordCounts.from_items(items_of(source)), unnamed
     if (paths := paths_in(source)) is not None:
         return counted_file(paths, corpus, threads, progress)
-    if not isinstance(source, Iterable):
+    if isinstance(source, Mapping):
+        words = WordCounts.from_items(items_of(source))
+    elif isinstance(source, Iterable):
+        words = count_documents(source, corpus, threads, progress)
+    else:
         raise TypeError(f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts")
-    return count_documents(source, corpus, threads, progress), unnamed
+    return words, {"name": None, "sha256": None}
 
 
 def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False) -> WordCounts:
     """The words of an iterable of documents or batches."""
     documents = Documents(source, corpus)
+    counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
     with refusing(), showing("counting", 0, "bytes", progress) as meter:
         try:
-            counter = registry.resolve(DOCUMENT_COUNTER)
-            words: WordCounts = counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
+            return counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
             raise Refusal(f"{documents.place}: the pattern leaves out {error.text!r}; fix the pattern") from error
-    return words
 
 
 def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:
@@ -165,12 +165,11 @@ def paths_in(source: Any) -> list[str] | None:
     """The paths that a source names; None if it is documents."""
     if isinstance(source, str | os.PathLike):
         return [os.fspath(source)]
-    if not isinstance(source, list | tuple):
-        return None
-    if source and all(isinstance(item, os.PathLike) for item in source):
+    first = source[0] if isinstance(source, list | tuple) and source else None
+    if isinstance(first, os.PathLike) and all(isinstance(item, os.PathLike) for item in source):
         return [os.fspath(item) for item in source]
-    if source and isinstance(source[0], str) and len(source[0]) < 256 and os.path.isfile(source[0]):  # noqa: PTH113
-        raise Refusal(f"{source[0]!r} is a file, but strings in a list are documents; pass pathlib.Path objects")
+    if isinstance(first, str) and len(first) < 256 and os.path.isfile(first):  # noqa: PTH113
+        raise Refusal(f"{first!r} is a file, but strings in a list are documents; pass pathlib.Path objects")
     return None
 
 
@@ -194,78 +193,61 @@ def counted_file(
 
 
 class Documents:
-    """The documents of an iterable of documents or of batches, some at a time as UTF-8."""
+    """The documents of an iterable of documents or of batches, some at a time as UTF-8; `place` says which."""
 
     def __init__(self, source: Iterable[Any], corpus: Corpus) -> None:
         self.source = source
         self.corpus = corpus
-        self.first = self.number = self.element = self.bytes = 0
-
-    @property
-    def place(self) -> str:
-        """Where the current documents are."""
-        if self.first < self.number:
-            return f"items {self.first} to {self.number}"
-        return f"item {self.number}, element {self.element}" if self.element else f"item {self.number}"
+        self.place = ""
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        for items in self.chunks():
-            before, self.bytes = self.number, 0
-            if set(map(type, items)) == {str}:
-                with suppress(UnicodeEncodeError):  # it is reported below
-                    documents = list(map(str.encode, items))
-                    self.first, self.number = before + 1, before + len(items)
-                    self.bytes = sum(map(len, documents))
-                    yield documents
-                    continue
-            for number, item in enumerate(items, before + 1):
-                self.first = self.number = number
-                documents = self.documents(item)
-                self.bytes += sum(map(len, documents))
+        items, number, at_once = iter(self.source), 0, 1
+        while chunk := next_items(items, number, at_once):
+            size = 0
+            for documents in self.encoded(chunk, number + 1):
+                size += sum(map(len, documents))
                 yield documents
+            number += len(chunk)
+            at_once = 1 if size > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
 
-    def chunks(self) -> Iterator[list[Any]]:
-        """Some items at a time, so that little is done for each; large ones one by one."""
-        items, at_once = iter(self.source), 1
-        while True:
-            chunk: list[Any] = []
-            try:
-                chunk.extend(islice(items, at_once))
-            except Exception as error:
-                place = f"item {self.number + len(chunk) + 1}"
-                raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
-            if not chunk:
+    def encoded(self, chunk: list[Any], first: int) -> Iterator[list[bytes]]:
+        if set(map(type, chunk)) == {str}:
+            with suppress(UnicodeEncodeError):  # it is reported below
+                documents = list(map(str.encode, chunk))
+                self.place = f"items {first} to {first + len(chunk) - 1}" if len(chunk) > 1 else f"item {first}"
+                yield documents
                 return
-            yield chunk
-            at_once = 1 if self.bytes > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
+        for number, item in enumerate(chunk, first):
+            self.place = f"item {number}"
+            if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
+                yield [self.document(item, self.place)]
+            else:
+                yield [self.document(each, f"{self.place}, element {at}") for at, each in enumerate(item, 1)]
 
-    def documents(self, item: Any) -> list[bytes]:
-        """The documents of one item."""
-        if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
-            return [self.document(item)]
-        documents = []
-        for self.element, document in enumerate(item, 1):
-            documents.append(self.document(document))
-        self.element = 0
-        return documents
-
-    def document(self, item: Any) -> bytes:
+    def document(self, item: Any, place: str) -> bytes:
         try:
             if isinstance(item, str):
                 return item.encode()
             if not isinstance(item, bytes):
                 advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
-                raise TypeError(f"{self.place} is {type(item).__name__}, not str or bytes{advice}")
+                raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
             if self.corpus.replaces_errors:
                 return item.decode(errors="replace").encode()
             if self.corpus.pattern is not None:
                 item.decode()
             return item
         except UnicodeDecodeError as error:
-            raise Refusal(
-                f"{self.place} is not UTF-8 at byte {error.start}; decode it, or use errors='replace'"
-            ) from error
+            raise Refusal(f"{place} is not UTF-8 at byte {error.start}; decode it, or use errors='replace'") from error
         except UnicodeEncodeError as error:
-            raise Refusal(
-                f"{self.place} has a lone surrogate at character {error.start}, not UTF-8; remove it"
-            ) from error
+            raise Refusal(f"{place} has a lone surrogate at character {error.start}, not UTF-8; remove it") from error
+
+
+def next_items(items: Iterator[Any], number: int, at_once: int) -> list[Any]:
+    """Up to so many of the items behind the first `number`. Raises Refusal, with the item's number, if that fails."""
+    chunk: list[Any] = []
+    try:
+        chunk.extend(islice(items, at_once))
+    except Exception as error:
+        place = f"item {number + len(chunk) + 1}"
+        raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
+    return chunk

@@ -1,9 +1,8 @@
 """Tokens of a vocabulary that no text gives, and those that given texts never give.
 
-A token is *dead* if its own bytes, merged alone, are not this one token: what happens inside a stretch that no token
-leaves depends on the stretch alone, so its bytes merge like that wherever they are. Learned lists have no dead tokens,
-lists that were edited or joined do. It is *cut* if it is alive but the pattern cuts its text, and *part* if it is alive
-but not UTF-8. The others are *unused* if the texts never give them: *absent*, or made *only inside* longer tokens.
+A token is *dead* if its own bytes, merged alone, are not this one token. Learned lists have no dead tokens, lists that
+were edited or joined do. It is *cut* if it is alive but the pattern cuts its text, and *part* if it is alive but not
+UTF-8. The others are *unused* if the texts never give them: *absent*, or made *only inside* longer tokens.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import Any, NamedTuple
 
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, share_text
-from harness.tokenizers.learned import join
+from harness.tokenizers.learned import last_merges
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.statistics import readable_token
-from harness.tokenizers.tiktoken import split
 from variants.contract import Merge
 
 CLASSES = {
@@ -49,7 +47,7 @@ def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[
     Special tokens and single bytes are not judged.
     """
     ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
-    halves = last_merges(tokenizer, ids)
+    halves = last_merges(tokenizer.merges, ids)
     emitted = None if blocks is None else Counter(tokenizer.encode_iterable(blocks))
     made = {} if emitted is None else times_made(emitted, ids, halves)
     findings = []
@@ -61,28 +59,6 @@ def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[
             findings.append(Finding(number, token, kind, None if emitted is None else made[token]))
     order = list(CLASSES)
     return sorted(findings, key=lambda finding: (order.index(finding.kind), finding.made or 0, finding.id))
-
-
-def last_merges(tokenizer: Tokenizer, tokens: Iterable[bytes]) -> dict[bytes, Merge]:
-    """For each token that its own bytes merge into, the merge that makes it last."""
-    ranks = {merge: rank for rank, merge in reversed([*enumerate(tokenizer.merges)])}
-    made = [left + right for left, right in tokenizer.merges]
-    spellings: dict[bytes, list[Merge]] = {}
-    for merge in tokenizer.merges:
-        spellings.setdefault(merge[0] + merge[1], []).append(merge)
-    halves: dict[bytes, Merge] = {}
-    for token in tokens:
-        if join(split(token), ranks, made) == [token]:
-            merges = spellings[token]
-            halves[token] = merges[0] if len(merges) == 1 else _last(token, merges, ranks, made)
-    return halves
-
-
-def _last(token: bytes, merges: Sequence[Merge], ranks: Mapping[Merge, int], made: Sequence[bytes]) -> Merge:
-    """Of several merges that spell a token, the one that its own encoding ends with."""
-    others = {merge: rank for merge, rank in ranks.items() if merge not in merges}
-    left, right = join(split(token), others, made)
-    return left, right
 
 
 def kind_of(token: bytes, tokenizer: Tokenizer, alive: Mapping[bytes, Merge]) -> str:

@@ -64,7 +64,7 @@ def isolated(expression: str, text: str) -> Iterator[str]:
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
     expression, chance = regex.compile(joined(chain)), random.Random(7)
-    for _ in range(1500):
+    for _ in range(300):
         text = "".join(chance.choices(chance.sample(PIECES, 6), k=chance.randint(0, 30)))
         pieces = [text]
         for step in chain:
@@ -78,9 +78,9 @@ def test_digits_before_a_pattern_of_the_family_are_compiled() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt4", "llama3", "qwen2", "o200k", "nanochat", "olmo"])
-@pytest.mark.parametrize("how", [{}, {"behavior": "Removed", "invert": True}])
-def test_one_split_is_its_pattern(name: str, how: dict[str, Any]) -> None:
-    assert pattern_of(sequence({**split(CARDS[name]), **how}, BYTE_LEVEL)) == CARDS[name]
+def test_one_split_is_its_pattern(name: str) -> None:
+    for how in ({}, {"behavior": "Removed", "invert": True}):
+        assert pattern_of(sequence({**split(CARDS[name]), **how}, BYTE_LEVEL)) == CARDS[name]
 
 
 def test_byte_level_alone_is_gpt2s() -> None:
@@ -111,7 +111,7 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
         ([split("a")], "the last one must be ByteLevel"),
     ],
 )
-def test_what_is_not_one_expression_is_refused_by_name(steps: list[Any], reason: str) -> None:
+def test_other_pre_tokenizers_are_refused_by_name(steps: list[Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         pattern_of(sequence(*steps))
 

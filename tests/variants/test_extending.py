@@ -20,8 +20,7 @@ from harness.conformance import parametrize_with_checks
 from harness.proof.cases import MergeCase, merges_from
 from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import EXTENSION_CASES, extension_checks
-from harness.tokenizers.learned import join, read_spelling
-from harness.tokenizers.tiktoken import split
+from harness.tokenizers.learned import join, read_spelling, split
 from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
 from variants.counting import native
