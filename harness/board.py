@@ -7,12 +7,11 @@ python -m harness.board results/board --check                 21 if the page is 
 
 from __future__ import annotations
 
-import argparse
 import math
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +23,12 @@ from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
 from harness.results.charts import ChartOptions, dots
-from harness.results.chosen import records_of
-from harness.results.fields import SIGNS, time_of
-from harness.results.legend import NOT_MEASURED, Legend, failures, makes_other_merges
+from harness.results.drawing import same_picture, save
+from harness.results.fields import time_of
+from harness.results.legend import NOT_MEASURED, Legend, failures, status_text
 from harness.results.rows import Row, rows
-from harness.results.svg import same_picture, save
-from harness.results.tables import given_sheet, interval_text, proof_text, ratio_of
-from harness.results.where import unlike
+from harness.results.selection import records_of, unlike
+from harness.results.tables import given_sheet, mark_of, proof_text, ratio_of, times_of
 from harness.runs.fields import FIELD
 
 PAGE = "README.md"
@@ -64,30 +62,28 @@ class Place:
         return self.rows[min(self.rows)]
 
     @cached_property
-    def best(self) -> Row | None:
-        """Its fastest row; None if none has a time."""
+    def best(self) -> Row:
+        """Its fastest row; the first if none has a time."""
         timed = [row for row in self.rows.values() if row.total is not None]
-        return min(timed, key=lambda row: row.total or 0.0, default=None)
+        return min(timed, key=lambda row: row.total or 0.0, default=self.first)
 
     @property
     def is_ranked(self) -> bool:
         """Whether it has a time and proved merges, of the defined kind or of its own words."""
-        return self.best is not None and (self.best.confirmed or is_right_on_its_words(self.best))
+        return self.best.total is not None and (self.best.confirmed or is_right_on_its_words(self.best))
 
     @property
     def order(self) -> tuple[bool, bool, float]:
         """Ranked by time, then other merges, then rows without a time, estimates first."""
-        number = time_of(self.best or self.first).number
-        return self.best is None, not self.is_ranked, math.inf if number is None else number
+        number = time_of(self.best).number
+        return self.best.total is None, not self.is_ranked, math.inf if number is None else number
 
-    @property
-    def ratio_text(self) -> str:
+    def ratio_text(self, interval: bool = True) -> str:
         """How many times the reference's time it takes, the same number here, in the chart and in README."""
         ratio = ratio_of(self.first, self.reference) if self.reference is not None else None
         if ratio is None or self.first is self.reference:
             return NOT_MEASURED if ratio is None else "× 1"
-        star = "*" if self.first.by_design else ""
-        return f"{SIGNS.get(ratio.form, '')}× {ratio_text(ratio.number)}{interval_text(ratio)}{star}"
+        return times_of(ratio if interval else ratio._replace(low=None)) + mark_of(self.first)
 
 
 @dataclass(frozen=True)
@@ -111,21 +107,18 @@ class Section:
 
     @cached_property
     def widths(self) -> list[int]:
-        return sorted({_threads_of(row) for row in self.rows})
+        return sorted({row.threads for row in self.rows})
 
     @cached_property
     def places(self) -> list[Place]:
         by_name: dict[str, dict[int, Row]] = {}
         for row in self.rows:
-            by_name.setdefault(row.name, {})[_threads_of(row)] = row
-        reference = self._reference()
-        return sorted((Place(own, reference) for own in by_name.values()), key=lambda place: place.order)
-
-    def _reference(self) -> Row | None:
-        """The row that the run compared with on the fewest threads, or the first that has a time."""
-        timed = [row for row in self.rows if _threads_of(row) == self.widths[0] and row.total is not None]
+            by_name.setdefault(row.name, {})[row.threads] = row
+        # The run compared with its reference on the fewest threads.
+        timed = [row for row in self.rows if row.threads == self.widths[0] and row.total is not None]
         names = {(row.record.get("precision") or {}).get("reference") for row in timed}
-        return next((row for row in timed if row.name in names), timed[0] if timed else None)
+        reference = next((row for row in timed if row.name in names), timed[0] if timed else None)
+        return sorted((Place(own, reference) for own in by_name.values()), key=lambda place: place.order)
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
@@ -140,11 +133,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
 
 def is_right_on_its_words(row: Row) -> bool:
     """Whether its merges differ only because its words do: on its own words they are the defined ones."""
-    return row.by_design and not makes_other_merges(row)
-
-
-def _threads_of(row: Row) -> int:
-    return int(row.record.get("threads") or 1)
+    return row.by_design and not row.other_merges
 
 
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
@@ -172,10 +161,9 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
 
 
 def _require_one_task(section: Section, folder: Path) -> None:
-    found = unlike(section.rows, without=("tie_break", "counting"))
-    if found:
+    if names := unlike(section.rows, without=("tie_break", "counting")):
         raise Refusal(
-            f"the records of {section.title} in {folder} are unlike in {' and '.join(found.values())}, and a ratio is "
+            f"the records of {section.title} in {folder} are unlike in {' and '.join(names.values())}, and a ratio is "
             "of one machine and one question; remove older records, or keep each in a folder of its own"
         )
 
@@ -184,11 +172,9 @@ def headline(board: Sequence[Section]) -> str:
     """Who is first in how many tables, and how far behind the next one is."""
     led: dict[str, list[float]] = {}
     for section in board:
-        ranked = [place for place in section.places if place.is_ranked]
-        if len(ranked) > 1:
-            first, second = ranked[0].first, ranked[1].first
-            if (ratio := ratio_of(second, first)) is not None:
-                led.setdefault(first.name, []).append(ratio.number)
+        ranked = [place.first for place in section.places if place.is_ranked]
+        if len(ranked) > 1 and (ratio := ratio_of(ranked[1], ranked[0])) is not None:
+            led.setdefault(ranked[0].name, []).append(ratio.number)
     sentences = []
     for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
         least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
@@ -203,21 +189,18 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
     names = list(dict.fromkeys(place.first.name for section in board for place in section.places))
     columns = [Column("trainer", names, figures=False)]
     for section in board:
-        ratios = {place.first.name: _without_interval(place.ratio_text) for place in section.places}
-        wrong = {place.first.name for place in section.places if place.first.status == "mismatch"}
-        columns.append(Column(section.title, ["wrong" if name in wrong else ratios.get(name, "-") for name in names]))
+        ratios = {
+            place.first.name: "wrong" if place.first.status == "mismatch" else place.ratio_text(interval=False)
+            for place in section.places
+        }
+        columns.append(Column(section.title, [ratios.get(name, NOT_MEASURED) for name in names]))
     return Sheet([], columns, ["" for _ in names], [])
-
-
-def _without_interval(text: str) -> str:
-    before, bracket, after = text.partition(" (")
-    return before + after.partition(")")[2] if bracket else text
 
 
 def sheet_of(section: Section) -> Sheet:
     """The table of a section."""
     places = section.places
-    peaks = [place.best.peak_rss_bytes if place.best is not None else None for place in places]
+    peaks = [place.best.peak_rss_bytes for place in places]
     columns = [
         Column("rank", [str(rank) if place.is_ranked else NOT_MEASURED for rank, place in enumerate(places, 1)]),
         Column("trainer", [place.first.name for place in places], figures=False),
@@ -225,17 +208,17 @@ def sheet_of(section: Section) -> Sheet:
             Column(counted_text(width, "thread"), [_time_text(place.rows.get(width)) for place in places])
             for width in section.widths
         ),
-        Column("times the first", [place.ratio_text for place in places]),
+        Column("times the first", [place.ratio_text() for place in places]),
         Column("memory", [NOT_MEASURED if peak is None else bytes_text(peak) for peak in peaks]),
-        Column("merges", [proof_text(place.best or place.first) for place in places], figures=False),
+        Column("merges", [proof_text(place.best) for place in places], figures=False),
     ]
-    return Sheet([], columns, ["" for _ in places], list(_notes(section)))
+    return Sheet([], columns, ["" for _ in places], _notes(section))
 
 
 def _time_text(row: Row | None) -> str:
     if row is None:
         return NOT_MEASURED
-    return time_of(row).text or ("wrong" if row.status == "mismatch" else row.status.replace("_", " "))
+    return time_of(row).text or ("wrong" if row.status == "mismatch" else status_text(row))
 
 
 def _notes(section: Section) -> list[str]:
@@ -286,7 +269,7 @@ def _markdown(sheet: Sheet) -> str:
     return sheet_to_markdown(sheet).strip()
 
 
-def _bullets(lines: Any) -> str:
+def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {markdown_text(line)}" for line in lines)
 
 
@@ -321,24 +304,21 @@ def _is_same(old: Path, new: Path) -> bool:
     return old.read_bytes() == new.read_bytes() if new.name == PAGE else same_picture(old, new)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = Parser(
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    parser = Parser(
         prog="python -m harness.board",
         description="Write the page of a board and its charts from the records in a folder.",
         epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
     )
-    made.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
-    made.add_argument("--check", action="store_true", help="write nothing; 21 if the page is not what its records say")
-    return made
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
+    stale = "write nothing; 21 if the page is not what its records say"
+    parser.add_argument("--check", action="store_true", help=stale)
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: _command(arguments.folder, arguments.check), WHOLE_FILES)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    arguments = parser().parse_args(argv)
-    return guarded(lambda: command(arguments.folder, arguments.check), WHOLE_FILES)
-
-
-def command(folder: Path, check: bool) -> int:
+def _command(folder: Path, check: bool) -> int:
     records = records_of([str(folder)])
     if check:
         if old := stale(records, folder):

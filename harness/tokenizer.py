@@ -340,9 +340,9 @@ def _parts(texts: Sequence[Text], tokenizer: Tokenizer, seed: int, size: int) ->
 
 def _stats(options: argparse.Namespace) -> int:
     if options.picture is not None:
-        from harness.results import charts, svg
+        from harness.results import charts, drawing
 
-        svg.check_suffix(options.picture)
+        drawing.check_suffix(options.picture)
     # A tokenizer is named after its folder or file if that distinguishes it from the others.
     short = {Path(name).name for name in options.tokenizers}
     tokenizers = {
@@ -364,7 +364,7 @@ def _stats(options: argparse.Namespace) -> int:
         writer.writeheader()
         writer.writerows({**record, "longest": " ".join(record["longest"])} for record in records)
     if options.picture is not None:
-        svg.save(charts.tokenizers(figures), options.picture)
+        drawing.save(charts.tokenizers(figures), options.picture)
     return OK
 
 

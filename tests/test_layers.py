@@ -33,7 +33,7 @@ CEILINGS = {
     "proof": 3_350,
     "records": 1_050,
     "runs": 3_350,
-    "results": 4_000,
+    "results": 3_500,
     "gate": 2_450,
     "commands": 2_400,
     "tests": 27_400,

@@ -11,7 +11,6 @@ from stored_tables import BLOCK, charts, main
 from workbench import first_fast
 
 from harness.records.load import read_records
-from harness.results.rows import identity_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
@@ -80,7 +79,7 @@ def test_the_readmes_records_are_proved_and_name_no_place_of_a_machine() -> None
         assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', path.read_text())
         for record in read_records([path]):
             assert record["status"] in ("ok", "extrapolated")
-            assert record["status"] != "ok" or record["cell"] == "count" or identity_of(record)["kind"] == "identical"
+            assert record["status"] != "ok" or record["cell"] == "count" or record["identity"]["kind"] == "identical"
 
 
 def test_the_records_of_the_sweep_hold_no_wrong_merges_and_name_no_place_of_a_machine() -> None:

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.results.svg import same_picture
+from harness.results.drawing import same_picture
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python "

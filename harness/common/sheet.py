@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, latex_text, markdown_text, terminal_texts
+from harness.common.console import html_text, html_texts, latex_text, markdown_text, terminal_texts
 
 _BETWEEN_COLUMNS = 2
 
@@ -157,7 +157,7 @@ class PatientConsole(Console):
         self.quiet = True
 
 
-# A page needs nothing else: no script, no font, no file beside it. All rules of style hold below one class, so that its
+# A page needs nothing else: no script, no font, no file beside it. All rules of style hold below one class, so that a
 # `<section>` can be put into another page with its `<style>`. What a colour says is said by a sign or a word as well,
 # headings are headings to a screen reader, and a table wider than the page can be scrolled by keyboard.
 
@@ -165,6 +165,8 @@ _CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}
 """What rich's styles mean."""
 
 STYLE = """\
+body { margin: 0; background: #ffffff; }
+@media (prefers-color-scheme: dark) { body { background: #0d1117; } }
 .bpe-harness { color-scheme: light dark; --ink: #1f2328; --faint: #59636e; --line: #d1d9e0; --card: #ffffff;
   --wrong: #b3261e; --unconfirmed: #7a5200;
   color: var(--ink); background: var(--card); font: 0.875rem/1.45 system-ui, sans-serif; padding: 1rem; }
@@ -189,58 +191,59 @@ STYLE = """\
 
 def sheets_to_html(sheets: Sequence[Sheet], title: str) -> str:
     """A whole page of sheets, one under the other."""
+    return html_document(title, STYLE, _sections(sheets, title))
+
+
+def html_document(title: str, style: str, body: str, head: str = "") -> str:
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{head}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html_text(title)}</title>\n<style>\nbody {{ margin: 0; }}\n{STYLE}</style>\n</head>\n"
-        f"<body>\n{_sections(sheets, title)}</body>\n</html>\n"
+        f"<title>{html_text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
 
 
 def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
     """The same as a part of a page, such as a notebook's, with a style that touches nothing else."""
-    return f"<style>\n{STYLE}</style>\n{_sections(sheets, title)}"
+    return f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>\n{_sections(sheets, title)}"
 
 
 def _sections(sheets: Sequence[Sheet], title: str) -> str:
-    tables = "\n".join(_section(sheet, number) for number, sheet in enumerate(sheets, 1))
+    tables = "\n".join(_section(sheet, f"notes-{number}") for number, sheet in enumerate(sheets, 1))
     return f'<section class="bpe-harness" aria-label="{html_text(title)}">\n{tables}\n</section>\n'
 
 
-def _section(sheet: Sheet, number: int) -> str:
-    notes = f"notes-{number}"
-    parts = []
-    if sheet.columns:
-        described = f' aria-describedby="{notes}"' if sheet.notes else ""
-        label = html_text(sheet.caption[0] if sheet.caption else sheet.columns[0].heading)
-        parts.append(f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">')
-        parts += [f"<table{described}>", *_caption(sheet.caption), *_head(sheet.columns), *_body(sheet), "</table>"]
-        parts.append("</div>")
-    else:
-        parts += [f"<p>{html_text(line)}</p>" for line in sheet.caption]
+def _section(sheet: Sheet, name: str) -> str:
+    parts = html_table(sheet, described_by=name if sheet.notes else "")
+    if not sheet.columns:
+        parts = [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
     if sheet.notes:
-        parts += [f'<ul id="{notes}">', *(f"<li>{html_text(note)}</li>" for note in sheet.notes), "</ul>"]
+        parts += [f'<ul id="{name}">', *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
     return "\n".join(parts)
 
 
-def _caption(lines: Sequence[str]) -> list[str]:
-    return ["<caption>" + "".join(f"<span>{html_text(line)}</span>" for line in lines) + "</caption>"] if lines else []
-
-
-def _head(columns: Sequence[Column]) -> list[str]:
-    cells = "".join(f'<th scope="col"{_kind(column)}>{html_text(column.heading)}</th>' for column in columns)
-    return [f"<thead><tr>{cells}</tr></thead>"]
-
-
-def _body(sheet: Sheet) -> list[str]:
-    names, *others = sheet.columns
-    lines = ["<tbody>"]
-    for place, style in enumerate(sheet.styles):
-        meaning = f' class="{_CLASSES[style]}"' if style else ""
-        cells = "".join(f"<td{_kind(column)}>{html_text(column.cells[place])}</td>" for column in others)
-        lines.append(f'<tr{meaning}><th scope="row">{html_text(names.cells[place])}</th>{cells}</tr>')
-    return [*lines, "</tbody>"]
-
-
-def _kind(column: Column) -> str:
-    return ' class="figure"' if column.figures else ""
+def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = (), described_by: str = "") -> list[str]:
+    """The table, with its caption if it is described elsewhere; with `keys` each cell has the one it is sorted by."""
+    kinds = [' class="figure"' if column.figures else "" for column in sheet.columns]
+    headings = html_texts([column.heading for column in sheet.columns])
+    head = "".join(f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True))
+    columns = []
+    for place, (column, kind) in enumerate(zip(sheet.columns, kinds, strict=True)):
+        start, end = ("<td", "</td>") if place else ('<th scope="row"', "</th>")
+        of_cells = [f' data-key="{key}"' for key in keys[place]] if keys else [""] * len(column.cells)
+        texts = zip(of_cells, html_texts(column.cells), strict=True)
+        columns.append([f"{start}{key}{kind}>{text}{end}" for key, text in texts])
+    classes = [f' class="{_CLASSES[style]}"' if style else "" for style in sheet.styles]
+    caption = "" if keys else "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
+    label = html_text(sheet.caption[0] if sheet.caption else "records")
+    description = f' aria-describedby="{described_by}"' if described_by else ""
+    return [
+        f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">',
+        f"<table{description}>",
+        *([f"<caption>{caption}</caption>"] if caption else []),
+        f"<thead><tr>{head}</tr></thead>",
+        "<tbody>",
+        *(f"<tr{of_row}>{''.join(cells)}</tr>" for of_row, *cells in zip(classes, *columns, strict=True)),
+        "</tbody>",
+        "</table>",
+        "</div>",
+    ]

@@ -1,17 +1,91 @@
-"""A chart as plain data: panels with marks, and the words around them; nothing here knows what draws it."""
+"""A chart as plain data: panels with marks, the words around them, and the colours; matplotlib draws it elsewhere.
+
+A mark with a `name` has it as its id in the SVG, and its `hover` as a <title>. Colours are those of a light page;
+`DARK` holds what takes their place on a dark one.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from harness.results.colours import BAND, INK, Colour, Look
+from harness.common import registry
 from harness.results.fields import MEASURED
+
+CARD, INK, FAINT, LINE, BAND = "#ffffff", "#1f2328", "#59636e", "#d8dee4", "#eef1f4"
+OURS, OTHERS = "#267141", "#aab2bb"
+PHASES = {
+    "read": "#cc79a7",
+    "count": "#56b4e9",
+    "convert": "#f0e442",
+    "init": "#009e73",
+    "copy": "#e69f00",
+    "max": "#d55e00",
+    "update": "#0072b2",
+    "other": "#444444",
+}
+"""Okabe and Ito's and a dark grey, which differ with any colour vision; a phase of no such name is of `OTHER_PHASE`."""
+OTHER_PHASE = "#24292f"
+HUES = (
+    *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),  # grey, brown, green, blue, dark green, violet
+    *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),  # orange, pink, olive, wine, purple, indigo
+)
+"""Chosen by search: any two are far apart for every kind of colour vision, on a light page and on a dark one."""
+DARK = {
+    CARD: "#0d1117",
+    INK: "#e6edf3",
+    FAINT: "#9198a1",
+    LINE: "#2f353d",
+    BAND: "#1c2128",
+    OURS: "#118f4a",
+    OTHERS: "#606a75",
+    OTHER_PHASE: "#57606a",
+    "#f0e442": "#e3d83a",
+    "#009e73": "#14a97e",
+    "#d55e00": "#dd6610",
+    "#0072b2": "#1f83c4",
+    "#444444": "#6e7681",
+    "#5c6470": "#a3adb8",
+    "#582700": "#f2ac7c",
+    "#349c78": "#63fcc5",
+    "#5e88e9": "#648eee",
+    "#7018ac": "#d7abf0",
+    "#fb31b4": "#e80da4",
+    "#7d8112": "#e5eb2d",
+    "#681127": "#fe5074",
+    "#890483": "#d037c6",
+}
+MARKERS = "os^DvP*<>phd8"
+"""matplotlib's, in the order in which they are taken. No slanting cross: it would look like a mistake."""
+
+
+class Look(NamedTuple):
+    """The colour and the marker of a variant or a counter."""
+
+    colour: str
+    marker: str = "o"
+
+
+def look_of(name: str) -> Look:
+    """The same look in every chart: by the place in the registry, or else by the digest of the name."""
+    place = _places().get(name)
+    if place is None:
+        place = int(hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12], 16)
+    return Look(HUES[place % len(HUES)], MARKERS[(place // len(HUES) + place % len(HUES)) % len(MARKERS)])
+
+
+@functools.cache
+def _places() -> dict[str, int]:
+    counters = {name: 3 + place for place, name in enumerate(registry.counters())}
+    return {**counters, **{name: place for place, name in enumerate(registry.variants())}}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Numbers from `low` to `high`, in one of UNITS."""
+    """Numbers from `low` to `high`; their unit is number, bytes or share."""
 
     title: str
     low: float
@@ -20,27 +94,19 @@ class Axis:
     unit: str = "number"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mark:
-    """Something drawn; with a name it can be found in the SVG, and shows `hover` when pointed at."""
-
-    name: str = ""
-    hover: str = ""
-
-
-@dataclass(frozen=True)
-class Bar(Mark):
+class Bar(NamedTuple):
     """Part of a bar on line `y`; an `open` one has an outline only: its length was not measured."""
 
     y: float
     start: float
     end: float
-    colour: Colour
+    colour: str
     open: bool = False
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Point(Mark):
+class Point(NamedTuple):
     """A figure as sure as its `form` says, with a line from `low` to `high`, along y if `upright`."""
 
     x: float
@@ -50,81 +116,77 @@ class Point(Mark):
     low: float | None = None
     high: float | None = None
     upright: bool = False
-    size: float = 7.0
     hollow: bool = False
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Dots(Mark):
+class Dots(NamedTuple):
     """Single measurements on one line."""
 
     xs: Sequence[float]
     y: float
-    colour: Colour
+    colour: str
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Line(Mark):
-    """Straight from point to point, or in `steps`."""
+class Line(NamedTuple):
+    """Straight from point to point, or in `steps`; the dash is one of matplotlib's."""
 
     points: Sequence[tuple[float, float]]
-    colour: Colour
-    dash: str = "solid"
+    colour: str
+    dash: str = "-"
     steps: bool = False
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Text(Mark):
-    """A text on a line, `offset` points to the right of x, or at the right of the panel in the `margin`."""
+class Text(NamedTuple):
+    """A text on a line, `offset` points to the right of x; without an x at the right of the panel."""
 
     y: float
     text: str
-    x: float = 0.0
+    x: float | None = None
     offset: float = 5.0
-    colour: Colour = INK
-    bold: bool = False
-    margin: bool = False
-    italic: bool = False
+    colour: str = INK
+    style: str = "normal"
+    weight: str = "normal"
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Label(Mark):
+class Label(NamedTuple):
     """The name of a point, beside it; or with a `line` colour the name of a series, at the right of the panel."""
 
     x: float
     y: float
     text: str
-    line: Colour | None = None
+    line: str | None = None
+    name: str = ""
+    hover: str = ""
 
 
-@dataclass(frozen=True)
-class Band(Mark):
-    """Everything between two places along x."""
-
-    low: float
-    high: float
-    colour: Colour = BAND
+Mark = Bar | Point | Dots | Line | Text | Label
 
 
-@dataclass(frozen=True)
-class Panel:
-    """Axes with marks; `y` is an axis, or the names of lines from above, of which some are `bold`."""
+class Panel(NamedTuple):
+    """Axes with marks; `y` is an axis, or the names of lines from above, some of them `bold`; `band` is shaded."""
 
     x: Axis
     y: Axis | Sequence[str]
     marks: Sequence[Mark]
     title: str = ""
     bold: Sequence[int] = ()
+    band: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A line of the key: a marker, or an area if there is no look."""
+class Entry(NamedTuple):
+    """A line of the key: a marker, or an area without one."""
 
     text: str
-    colour: Colour
-    look: Look | None = None
-    form: str = MEASURED
+    colour: str
+    marker: str | None = None
 
 
 @dataclass(frozen=True)

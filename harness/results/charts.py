@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,36 @@ from harness.common import registry
 from harness.common.comparison import MARGIN, Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, ratio_text, seconds_text
-from harness.results.chart import Axis, Band, Bar, Chart, Dots, Entry, Mark, Panel, Point, Text
-from harness.results.colours import FAINT, HUES, INK, OTHERS, OURS, Look, counter_look, look_of, phase_colour
-from harness.results.fields import AT_LEAST, ESTIMATED, MEASURED, PROVED, SIGNS, UNCONFIRMED, Time, time_of
-from harness.results.legend import Legend, failures, is_slower, join_names, threads_of
+from harness.results.chart import (
+    FAINT,
+    HUES,
+    INK,
+    OTHER_PHASE,
+    OTHERS,
+    OURS,
+    PHASES,
+    Axis,
+    Bar,
+    Chart,
+    Dots,
+    Entry,
+    Look,
+    Mark,
+    Panel,
+    Point,
+    Text,
+    look_of,
+)
+from harness.results.fields import AT_LEAST, ESTIMATED, FINISHED, MEASURED, SIGNS, UNCONFIRMED, Time, time_of
+from harness.results.legend import Legend, doubtful, failures, is_slower, join_names
 from harness.results.rows import Row, measured_phases
-from harness.results.tables import interval_text, proof_text, ratio_of, times_text
-from harness.results.where import corpus_language, grouped, one_task, panel_title
+from harness.results.selection import corpus_language, grouped, one_task, panel_title
+from harness.results.tables import doubt_of, interval_text, mark_of, proof_text, ratio_of, threads_of, times_text
 from harness.tokenizers.statistics import Figures
 
-MOST_PANELS = 9
-ONE, MORE = "circle", "diamond"
+MOST_TIMES_THE_LONGEST = 5
+"""A race draws estimates up to so many times the longest measured total."""
+_SPOKEN = {"training": "Training", "total": "From the file to the merges", "cpu": "Processor time"}
 
 
 @dataclass(frozen=True)
@@ -35,45 +54,46 @@ class ChartOptions:
 
 def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Total seconds from the fastest down on a linear axis; estimates that are far beyond it are named below."""
-    trainers = one_task([row for row in rows if not row.counting_only], "race")
-    times = {id(row): time_of(row) for row in trainers}
-    measured = [row for row in trainers if times[id(row)].form in PROVED]
+    trainers = one_task(rows, "race")
+    timed = [(row, time_of(row)) for row in trainers]
+    measured = sorted((pair for pair in timed if pair[1].form in FINISHED), key=_seconds_first)
     if not measured:
         raise Refusal("race: no trainer has a total; python -m harness measures some", UNMEASURED)
-    measured.sort(key=lambda row: row.total or 0.0)
-    first, longest = measured[0], MOST_TIMES_THE_LONGEST * (measured[-1].total or 1.0)
-    near = [row for row in trainers if times[id(row)].form == ESTIMATED and (times[id(row)].number or 0.0) <= longest]
-    drawn = sorted([*measured, *near], key=lambda row: times[id(row)].number or 0.0)
-    best = next((row for row in drawn if is_ours(row)), None)
-    labels, marks = label_of(drawn), list[Mark]()
-    for place, row in enumerate(drawn):
-        time = times[id(row)]
-        text = f"{_short(time)}{'' if row is first else f'  {_factor(row, first)}'}{'*' if row.by_design else ''}"
-        hover = f"{labels[place]}: {time.text}, {proof_text(row)}"
-        bar: dict[str, Any] = {"name": f"value-{place}", "hover": hover, "open": time.form == ESTIMATED}
-        marks.append(Bar(place, 0.0, time.number or 0.0, OURS if row is best else OTHERS, **bar))
-        marks.append(Text(place, text, time.number or 0.0, bold=row is best))
-    rest = [f"{row.name} {times[id(row)].text}".strip() for row in trainers if row not in drawn]
+    ranked = [row for row, _ in measured if not doubt_of(row)] or [measured[0][0]]
+    first, longest = ranked[0], MOST_TIMES_THE_LONGEST * (measured[-1][0].total or 1.0)
+    near = [pair for pair in timed if pair[1].form == ESTIMATED and (pair[1].number or 0.0) <= longest]
+    drawn = sorted([*measured, *near], key=_seconds_first)
+    best = next((place for place, (row, _) in enumerate(drawn) if is_ours(row.name)), None)
+    labels, marks = _names_with_threads([row for row, _ in drawn]), list[Mark]()
+    for place, ((row, time), label) in enumerate(zip(drawn, labels, strict=True)):
+        seconds, factor = time.number or 0.0, "" if row is first else f"  {_factor(row, first)}"
+        hover = f"{label}: {time.text}, {proof_text(row)}"
+        colour, weight = (OURS, "bold") if place == best else (OTHERS, "normal")
+        marks.append(Bar(place, 0.0, seconds, colour, time.form == ESTIMATED, f"value-{place}", hover))
+        marks.append(Text(place, f"{_short(time)}{factor}{mark_of(row)}", seconds, weight=weight))
+    shown = [row for row, _ in drawn]
+    rest = [f"{row.name} {time.text}".strip() for row, time in timed if row not in shown]
     notes = [f"Not drawn: {join_names(rest)}."] if rest else []
     notes += ["Dashed: stopped, total estimated."] if near else []
-    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else []
-    axis = Axis("seconds from the text to the merges", 0, 1.3 * (times[id(drawn[-1])].number or 1.0))
-    panel = Panel(axis, labels, marks, bold=[place for place, row in enumerate(drawn) if row is best])
-    return Chart(options.title or race_title(measured), _machine(drawn), notes, [panel])
+    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in shown) else []
+    notes += doubtful(shown, labels)
+    axis = Axis("seconds from the text to the merges", 0, 1.3 * (drawn[-1][1].number or 1.0))
+    panel = Panel(axis, labels, marks, bold=[] if best is None else [best])
+    return Chart(options.title or _race_title(ranked), Legend(shown).caption()[-1:], notes, [panel])
 
 
-MOST_TIMES_THE_LONGEST = 5
-"""Estimates up to so many times the longest measured total are drawn."""
+def _seconds_first(pair: tuple[Row, Time]) -> float:
+    return pair[1].number or 0.0
 
 
-def race_title(ranked: Sequence[Row]) -> str:
+def _race_title(ranked: Sequence[Row]) -> str:
     """The result as a claim, such as "32,000 tokens from 43 MB of Python: 0.09 s, 5.1 times as fast as the next"."""
     first = ranked[0]
     vocab_size, size = first.record.get("vocab_size"), first.corpus.get("bytes")
     name = str(first.corpus.get("name"))
-    what = corpus_language(name.partition("(")[0]) or name
+    language = corpus_language(name.partition("(")[0])
     task = f"{count_text(vocab_size)} tokens" if vocab_size is not None else "From the file to the merges"
-    task += f" from {bytes_text(size)} of {what[0].upper() + what[1:] if what != name else name}" if size else ""
+    task += f" from {bytes_text(size)} of {language[0].upper() + language[1:] if language else name}" if size else ""
     text = f"{task}: {_short(time_of(first))}"
     if len(ranked) < 2:
         return text
@@ -95,28 +115,30 @@ def phases(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
     groups = [list(rows)] if alone else grouped(rows)
+    legend = Legend(rows)
+    labels, caption = legend.short_labels(), legend.caption()
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
-    panels = [_phases_panel(group, groups, number) for number, group in enumerate(groups)]
-    subject = "Counting words" if all(row.counting_only for row in rows) else "Where the time goes"
-    labels = Legend(rows).short_labels()
     return Chart(
-        options.title or (_compared_title(rows) if len(groups) == 1 else "") or subject,
-        Legend(rows).caption() if len(groups) == 1 else _machine(rows),
-        failures(rows, labels),
-        panels,
-        [Entry(phase, phase_colour(phase)) for phase in spent],
+        options.title
+        or (_phases_title(rows, labels) if len(groups) == 1 else "")
+        or ("Counting words" if all(row.counting_only for row in rows) else "Where the time goes"),
+        caption if len(groups) == 1 else caption[-1:],
+        [*failures(rows, labels), *doubtful(rows, labels)],
+        [_phases_panel(group, groups, number) for number, group in enumerate(groups)],
+        [Entry(phase, PHASES.get(phase, OTHER_PHASE)) for phase in spent],
     )
 
 
-def _compared_title(rows: Sequence[Row]) -> str:
+def _phases_title(rows: Sequence[Row], labels: Sequence[str]) -> str:
     """How many times as fast the fastest row is as the slowest; empty if they cannot be compared."""
-    timed = sorted((row for row in rows if row.total and not row.by_design), key=lambda row: row.total or 0.0)
-    if len(timed) < 2 or timed[0].question != timed[-1].question or not is_slower(timed[-1], timed[0]):
+    pairs = [(row.total, row, label) for row, label in zip(rows, labels, strict=True) if row.total]
+    timed = sorted((pair for pair in pairs if not pair[1].by_design), key=lambda pair: pair[0])
+    if len(timed) < 2:
         return ""
-    first, last = timed[0], timed[-1]
-    times = times_text(last, first)
-    names = dict(zip(map(id, rows), Legend(rows).short_labels(), strict=True))
-    return f"{names[id(first)]}: {seconds_text(first.total or 0.0)}, {times} times as fast as {names[id(last)]}"
+    (seconds, first, label), (_, last, other) = timed[0], timed[-1]
+    if first.question != last.question or not is_slower(last, first):
+        return ""
+    return f"{label}: {seconds_text(seconds)}, {times_text(last, first)} times as fast as {other}"
 
 
 def _phases_panel(group: Sequence[Row], groups: Sequence[Sequence[Row]], number: int) -> Panel:
@@ -124,125 +146,129 @@ def _phases_panel(group: Sequence[Row], groups: Sequence[Sequence[Row]], number:
     longest = max((row.total for row in group if row.total), default=1.0)
     for place, row in enumerate(group):
         if row.total is None:
-            marks.append(Text(place, outcome_text(row), 0.0, colour=FAINT, italic=True))
+            marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
             continue
-        start = 0.0
+        start, total = 0.0, time_of(row).text
         for part, (phase, seconds) in enumerate(row.seconds.items()):
-            if seconds <= 0:
-                continue
-            hover = f"{labels[place]}: {phase} {seconds_text(seconds)} of {seconds_text(row.total)}"
-            named = f"bar-{number}-{place}-{part}" if seconds > longest / 1000 else ""
-            marks.append(Bar(place, start, start + seconds, phase_colour(phase), name=named, hover=hover))
-            start += seconds
-        marks.append(Text(place, time_of(row).text, start, bold=True))
+            if seconds > 0:
+                hover = f"{labels[place]}: {phase} {seconds_text(seconds)} of {total}"
+                name = f"bar-{number}-{place}-{part}" if seconds > longest / 1000 else ""
+                colour = PHASES.get(phase, OTHER_PHASE)
+                marks.append(Bar(place, start, start + seconds, colour, False, name, hover))
+                start += seconds
+        marks.append(Text(place, total + doubt_of(row), start, weight="bold"))
     title = panel_title(group, groups) if len(groups) > 1 else ""
     return Panel(Axis("seconds", 0, 1.2 * longest), labels, marks, title)
 
 
-def outcome_text(row: Row) -> str:
-    """What stands in place of a time: its estimate, or what happened."""
+def _outcome_text(row: Row) -> str:
+    """What is drawn in place of a time: its estimate, or what happened."""
     text = time_of(row).text
-    return (
-        f"{text} (stopped)" if text else proof_text(row) if row.status == "mismatch" else row.status.replace("_", " ")
-    )
+    return f"{text} (stopped)" if text else proof_text(row)
 
 
 def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds of every stage in the order in which they were invented, with the gain over the stage before."""
     order = {name: place for place, name in enumerate(registry.variants())}
-    stages = [row for row in rows if not row.counting_only and is_ours(row)]
+    stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
     stages.sort(key=lambda row: order.get(row.name, len(order)))
-    times = {id(row): time_of(row, options.seconds) for row in stages}
-    groups = [
-        group for group in (grouped(stages) if stages else []) if any(times[id(row)].form in PROVED for row in group)
-    ]
+    groups = [[(row, time_of(row, options.seconds)) for row in group] for group in grouped(stages)] if stages else []
+    groups = [group for group in groups if any(time.form in FINISHED for _, time in group)]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
+    labels, caption = legend.short_labels(), legend.caption()
+    titles = [panel_title([row for row, _ in group], [[row for row, _ in own] for own in groups]) for group in groups]
     return Chart(
-        options.title or _ladder_title(groups, times, options.seconds),
-        legend.caption() if len(groups) == 1 else legend.caption()[-1:],
-        ["N ×: as fast as the stage above.", *failures(stages, legend.short_labels(), stages)],
-        [_ladder_panel(group, groups, times, number) for number, group in enumerate(groups)],
+        options.title or _ladder_title(groups, options.seconds),
+        caption if len(groups) == 1 else caption[-1:],
+        ["N ×: as fast as the stage above.", *failures(stages, labels, stages), *doubtful(stages, labels)],
+        [
+            _ladder_panel(group, number, title if len(groups) > 1 else "")
+            for number, (group, title) in enumerate(zip(groups, titles, strict=True))
+        ],
     )
 
 
-_SPOKEN = {"training": "Training", "total": "From the file to the merges", "cpu": "Processor time"}
-
-
-def _ladder_title(groups: Sequence[Sequence[Row]], times: Mapping[int, Time], quantity: str) -> str:
-    timed = [times[id(row)] for row in groups[0] if times[id(row)].form in PROVED and not row.by_design]
-    seconds = sorted(time.number or 0.0 for time in timed)
-    if len(groups) > 1 or len(seconds) < 2:
+def _ladder_title(groups: Sequence[Sequence[tuple[Row, Time]]], quantity: str) -> str:
+    timed = [time.number or 0.0 for row, time in groups[0] if time.form in FINISHED and not row.by_design]
+    if len(groups) > 1 or len(timed) < 2:
         return f"{_SPOKEN[quantity]} seconds of every stage"
-    gain = f"{ratio_text(seconds[-1] / seconds[0])} times as fast"
-    return f"{_SPOKEN[quantity]}: from {seconds_text(seconds[-1])} to {seconds_text(seconds[0])}, {gain}"
+    least, most = min(timed), max(timed)
+    return (
+        f"{_SPOKEN[quantity]}: from {seconds_text(most)} to {seconds_text(least)}, "
+        f"{ratio_text(most / least)} times as fast"
+    )
 
 
-def _ladder_panel(
-    stages: Sequence[Row], groups: Sequence[Sequence[Row]], times: Mapping[int, Time], number: int
-) -> Panel:
-    longest = max(time.number or 0.0 for row in stages if (time := times[id(row)]).form in PROVED)
-    labels, marks = Legend(stages).short_labels(), list[Mark]()
-    before: Time | None = None
-    for place, row in enumerate(stages):
-        time = times[id(row)]
+def _ladder_panel(stages: Sequence[tuple[Row, Time]], number: int, title: str) -> Panel:
+    longest = max(time.number or 0.0 for _, time in stages if time.form in FINISHED)
+    labels, marks = Legend([row for row, _ in stages]).short_labels(), list[Mark]()
+    before: float | None = None
+    for place, (row, time) in enumerate(stages):
         if time.number is None:
-            marks.append(Text(place, outcome_text(row), 0.0, colour=FAINT, italic=True))
+            marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
         else:
-            gain = f"  {ratio_text(before.number / time.number)} ×" if before is not None and before.number else ""
+            gain = f"  {ratio_text(before / time.number)} ×" if before else ""
             text, end = time.text, min(time.number, 1.12 * longest)
-            bar: dict[str, Any] = {"name": f"value-{number}-{place}", "hover": f"{labels[place]}: {text}"}
-            marks.append(Bar(place, 0.0, end, OURS, time.form not in PROVED, **bar))
-            marks.append(Text(place, f"{text}{gain}", end))
-        before = time
-    title = panel_title(stages, groups) if len(groups) > 1 else ""
+            hover = f"{labels[place]}: {text}"
+            marks.append(Bar(place, 0.0, end, OURS, time.form not in FINISHED, f"value-{number}-{place}", hover))
+            marks.append(Text(place, f"{text}{doubt_of(row)}{gain}", end))
+        before = time.number
     return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title)
 
 
 def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
-    trainers = one_task([row for row in rows if not row.counting_only], "dots", without=("tie_break", "counting"))
+    trainers = one_task(rows, "dots", without=("tie_break", "counting"))
     drawn = [(row, time) for row in trainers if (time := time_of(row)).number is not None]
     if not drawn:
         raise Refusal("dots: no trainer has a total; python -m harness measures some", UNMEASURED)
-    best: dict[str, float] = {}
-    first: dict[str, Row] = {}
-    for row, time in sorted(drawn, key=lambda each: each[0].record.get("threads") or 1):
-        best[row.name] = min(best.get(row.name, math.inf), time.number or math.inf)
-        first.setdefault(row.name, row)
-    ranked = sorted(best, key=lambda name: best[name])
-    ours = [name for name in ranked if is_ours_name(name)]
-    base = first[ours[0] if ours else ranked[0]]
+    by_name: dict[str, list[tuple[Row, Time]]] = {}
+    for row, time in sorted(drawn, key=lambda pair: pair[0].threads):
+        by_name.setdefault(row.name, []).append((row, time))
+    least = {name: min(time.number or math.inf for _, time in own) for name, own in by_name.items()}
+    ranked = sorted(least, key=lambda name: (bool(doubt_of(by_name[name][0][0])), least[name]))
+    ours = [name for name in ranked if is_ours(name)]
+    base, base_time = by_name[(ours or ranked)[0]][0]
+    places = {name: place for place, name in enumerate(ranked)}
     marks: list[Mark] = []
     for number, (row, time) in enumerate(drawn):
-        place = ranked.index(row.name)
-        look = Look(OURS if is_ours(row) else FAINT, ONE if (row.record.get("threads") or 1) == 1 else MORE)
-        threads = counted_text(row.record.get("threads") or 1, "thread")
-        hover = f"{row.name}, {threads}: {time.text}, {proof_text(row)}"
-        marks.append(point_of(time, f"value-{number}", hover, time.number or 0.0, place, look))
-    for place, name in enumerate(ranked):
-        far = max(number for row, time in drawn if row.name == name for number in time.numbers)
-        text = time_of(base).text if first[name] is base else _factor(first[name], base)
-        marks.append(Text(place, text, far, 8, bold=name in ours))
-    vocab_size = drawn[0][0].record.get("vocab_size")
-    tokens = f", {count_text(vocab_size)} tokens" if vocab_size is not None else ""
+        look = Look(OURS if row.name in ours else FAINT, "o" if row.threads == 1 else "D")
+        hover = f"{row.name}, {counted_text(row.threads, 'thread')}: {time.text}, {proof_text(row)}"
+        marks.append(point_of(time, f"value-{number}", hover, time.number or 0.0, places[row.name], look))
+    for name, place in places.items():
+        first = by_name[name][0][0]
+        far = max(number for _, time in by_name[name] for number in time.numbers)
+        text = base_time.text if first is base else _factor(first, base)
+        marks.append(Text(place, text + mark_of(first), far, 8, weight="bold" if name in ours else "normal"))
     low, high = log_range([number for _, time in drawn for number in time.numbers], 1.3, 1.1)
-    widths = sorted({int(row.record.get("threads") or 1) for row, _ in drawn})
-    looks = [Look(INK, ONE if width == 1 else MORE) for width in widths if widths[1:]]
-    others = [name for name in ranked if any(row.by_design for row, _ in drawn if row.name == name)]
-    notes = [f"Makes other merges, on purpose: {join_names(others)}."] if others else []
-    if any(time.form in (ESTIMATED, AT_LEAST) for _, time in drawn):
-        notes.append("Ring: stopped, total estimated. Arrow: it takes longer.")
+    widths = sorted({row.threads for row, _ in drawn})
+    vocab_size = base.record.get("vocab_size")
+    tokens = f", {count_text(vocab_size)} tokens" if vocab_size is not None else ""
     return Chart(
         options.title or f"{panel_title(trainers, [trainers])}{tokens}",
-        _machine([row for row, _ in drawn]),
-        [*notes, *failures(trainers, Legend(trainers).short_labels(), [row for row, _ in drawn])],
-        [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[ranked.index(name) for name in ours])],
-        [Entry(counted_text(width, "thread"), INK, look) for width, look in zip(widths, looks, strict=False)],
+        Legend([row for row, _ in drawn]).caption()[-1:],
+        _dots_notes(trainers, [row for row, _ in drawn], {time.form for _, time in drawn}),
+        [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[places[name] for name in ours])],
+        [Entry(counted_text(width, "thread"), INK, "o" if width == 1 else "D") for width in widths if widths[1:]],
         step=0.28,
         margin=0.75,
     )
+
+
+def _dots_notes(rows: Sequence[Row], drawn: Sequence[Row], forms: set[str]) -> list[str]:
+    """What the marks mean, of those that are drawn, and what happened to the other rows."""
+    labels = Legend(rows).short_labels()
+    others = dict.fromkeys(row.name for row in drawn if row.by_design)
+    meanings = {ESTIMATED: "Ring: stopped, total estimated.", AT_LEAST: "Arrow: it takes longer."}
+    stopped = " ".join(text for form, text in meanings.items() if form in forms)
+    return [
+        *([f"* Makes other merges, on purpose: {join_names(list(others))}."] if others else []),
+        *([stopped] if stopped else []),
+        *doubtful(rows, labels),
+        *failures(rows, labels, drawn),
+    ]
 
 
 def _factor(row: Row, base: Row) -> str:
@@ -262,17 +288,15 @@ def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
         if base is not None and lines:
             names[base.name] = None
             without += [label for label, _, comparison in lines if comparison.low is None]
-            panels.append(
-                ratios_panel(lines, base.name, len(panels), panel_title(group, groups) if len(groups) > 1 else "")
-            )
+            title = panel_title(group, groups) if len(groups) > 1 else ""
+            panels.append(ratios_panel(lines, base.name, len(panels), title))
     if not panels:
         raise _no_pairs(rows, options.relative_to)
-    notes = [
-        "Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart.",
-        *([f"Too few blocks for an interval: {join_names(without)}."] if without else []),
-    ]
+    notes = ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."]
+    notes += [f"Too few blocks for an interval: {join_names(without)}."] if without else []
+    caption = Legend(rows).caption()
     title = options.title or f"How many times the time of {' or '.join(names)}"
-    return Chart(title, Legend(rows).caption() if len(groups) == 1 else _machine(rows), notes, panels)
+    return Chart(title, caption if len(groups) == 1 else caption[-1:], notes, panels)
 
 
 def _compared(group: Sequence[Row], base: Row) -> list[tuple[str, Row, Comparison]]:
@@ -287,32 +311,27 @@ def _compared(group: Sequence[Row], base: Row) -> list[tuple[str, Row, Compariso
 
 def ratios_panel(lines: Sequence[tuple[str, Row, Comparison]], base: str, number: int = 0, title: str = "") -> Panel:
     """A line for each row with its ratio to `base`; a ratio that may be 1 is hollow."""
-    marks: list[Mark] = [Band(1 / (1 + MARGIN), 1 + MARGIN)]
-    reached = [1.0]
+    marks, reached = list[Mark](), [1.0]
     for place, (label, row, comparison) in enumerate(lines):
-        text = f"{ratio_text(comparison.ratio)}{interval_text(comparison)}"
-        reached += [*comparison.ratios, comparison.low or 1.0, comparison.high or 1.0, comparison.ratio]
-        colour = row_look(row)
-        form = MEASURED if row.confirmed else UNCONFIRMED
+        ratio, low, high = comparison.ratio, comparison.low, comparison.high
+        text = f"{ratio_text(ratio)}{interval_text(comparison)}"
+        reached += [*comparison.ratios, low or 1.0, high or 1.0, ratio]
+        look, form = look_of(row.name), MEASURED if row.confirmed else UNCONFIRMED
         if len(comparison.ratios) > 1:
-            marks.append(Dots(comparison.ratios, place, colour.colour, name=f"blocks-{number}-{place}"))
-        point: dict[str, Any] = {"name": f"value-{number}-{place}", "hover": f"{label}: {text} times {base}"}
-        hollow = not comparison.different
-        marks.append(
-            Point(comparison.ratio, place, colour, form, comparison.low, comparison.high, hollow=hollow, **point)
-        )
-        marks.append(Text(place, text, margin=True))
+            marks.append(Dots(comparison.ratios, place, look.colour, f"blocks-{number}-{place}"))
+        name, hover = f"value-{number}-{place}", f"{label}: {text} times {base}"
+        marks.append(Point(ratio, place, look, form, low, high, False, not comparison.different, name, hover))
+        marks.append(Text(place, text))
     axis = Axis(f"times {base}", *log_range(reached, 1.04, 1.04), log=True)
-    return Panel(axis, [label for label, *_ in lines], marks, title)
+    return Panel(axis, [label for label, *_ in lines], marks, title, band=(1 / (1 + MARGIN), 1 + MARGIN))
 
 
 def _no_pairs(rows: Sequence[Row], base: str | None) -> Refusal:
     names = dict.fromkeys(row.name for row in rows if row.samples)
     if base is not None and base not in names:
         return Refusal(f"no time of {base!r} to compare with; there are: {', '.join(names) or 'none'}", UNMEASURED)
-    return Refusal(
-        "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten", UNMEASURED
-    )
+    text = "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten"
+    return Refusal(text, UNMEASURED)
 
 
 def tokenizers(figures: Sequence[Figures]) -> Chart:
@@ -329,47 +348,34 @@ def tokenizers(figures: Sequence[Figures]) -> Chart:
     )
     panels = []
     for number, (title, value_of, form) in enumerate(kinds):
-        longest = max((value_of(one) or 0.0 for one in figures), default=0.0) or 1.0
         marks: list[Mark] = []
         for one in figures:
             value, line = value_of(one), texts.index(one.text) * len(names) + names.index(one.tokenizer)
             if value is not None:
                 text = form.format(value)
-                hover = f"{one.tokenizer} on {one.text}: {text}"
-                marks.append(Bar(line, 0.0, value, colours[one.tokenizer], name=f"bar-{number}-{line}", hover=hover))
-                marks.append(Text(line, text, value))
-        unit = "share" if "%" in form else "number"
-        panels.append(Panel(Axis("", 0.0, 1.2 * longest, unit=unit), lines, marks, title))
+                named: Any = {"name": f"bar-{number}-{line}", "hover": f"{one.tokenizer} on {one.text}: {text}"}
+                marks += [Bar(line, 0.0, value, colours[one.tokenizer], **named), Text(line, text, value)]
+        longest = max((value_of(one) or 0.0 for one in figures), default=0.0) or 1.0
+        axis = Axis("", 0.0, 1.2 * longest, unit="share" if "%" in form else "number")
+        panels.append(Panel(axis, lines, marks, title))
     key = [Entry(name, colour) for name, colour in colours.items()]
     return Chart("Tokenizers on the same texts", [], [], panels, key, step=0.24)
 
 
-# What rows have in common
+# What the kinds have in common
 
 
-def is_ours_name(name: str) -> bool:
+def is_ours(name: str) -> bool:
+    """Whether a trainer is of this project, or of its user, and not an outside one."""
     card = registry.variants().get(name)
     return card is None or registry.OUTSIDE not in card.tags
 
 
-def is_ours(row: Row) -> bool:
-    """Whether a row is of a trainer of this project, or of its user, and not of an outside one."""
-    return is_ours_name(row.name)
-
-
-def label_of(rows: Sequence[Row]) -> list[str]:
+def _names_with_threads(rows: Sequence[Row]) -> list[str]:
     """Names of rows; if several have one name, with how many threads they used."""
     names = [row.name for row in rows]
-    widths = [threads_of(row) or row.record.get("threads") or 1 for row in rows]
-    twice = {name for name in names if names.count(name) > 1}
-    return [
-        f"{name}, {counted_text(width, 'thread')}" if name in twice else name
-        for name, width in zip(names, widths, strict=True)
-    ]
-
-
-def row_look(row: Row) -> Look:
-    return counter_look(row.name) if row.counting_only else look_of(row.name)
+    widths = [f", {counted_text(threads_of(row) or row.threads, 'thread')}" for row in rows]
+    return [name + width * (names.count(name) > 1) for name, width in zip(names, widths, strict=True)]
 
 
 def point_of(time: Time, name: str, hover: str, x: float, y: float, look: Look, upright: bool = False) -> Point:
@@ -381,15 +387,7 @@ def log_range(
     values: Sequence[float], left: float = 1.3, right: float = 1.3, least: float = 2.0
 ) -> tuple[float, float]:
     """From a little below the smallest value to a little above the largest; at least a factor of `least`."""
-    known = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
-    low, high = min(known) / left, max(known) * right
-    if high < least * low:
-        middle = math.sqrt(low * high)
-        low, high = middle / math.sqrt(least), middle * math.sqrt(least)
-    return low, high
-
-
-def _machine(rows: Sequence[Row]) -> list[str]:
-    """Where and when rows were measured."""
-    lines = Legend(rows).caption()
-    return lines[-1:]
+    positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
+    low, high = min(positive) / left, max(positive) * right
+    middle = math.sqrt(low * high)
+    return (low, high) if high >= least * low else (middle / math.sqrt(least), middle * math.sqrt(least))

@@ -1,36 +1,55 @@
-"""A chart as plain data, drawn by matplotlib into an SVG or a PNG: the same records give the same bytes.
+"""Charts drawn by matplotlib into an SVG that follows its reader's theme, or a PNG: equal charts give equal bytes.
 
-Charts are narrow, so that they can be read on a phone. Panels stand below each other. A mark with a name has it as its
-id in the SVG, and its `hover` as a <title>. Every text is made harmless here, whatever a record holds.
+Charts are narrow, so that they can be read on a phone. Panels stand below each other. Every text is made harmless here,
+whatever a record holds.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
+import itertools
 import math
+import re
 import textwrap
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
-from harness.common.console import terminal_text
+from harness.common.console import html_texts, terminal_text, terminal_texts
+from harness.common.errors import Refusal
+from harness.common.files import write_whole
 from harness.common.units import bytes_text
-from harness.results.chart import Axis, Band, Bar, Chart, Dots, Entry, Label, Line, Mark, Panel, Point, Text
-from harness.results.colours import CARD, FAINT, INK, LIGHT, LINE, Colour, Theme
-from harness.results.colours import WRONG as WRONG_COLOUR
-from harness.results.fields import AT_LEAST, ESTIMATED, UNCONFIRMED, WRONG
+from harness.results.chart import (
+    BAND,
+    CARD,
+    DARK,
+    FAINT,
+    INK,
+    LINE,
+    Axis,
+    Bar,
+    Chart,
+    Dots,
+    Label,
+    Mark,
+    Panel,
+    Point,
+    Text,
+)
+from harness.results.fields import AT_LEAST, ESTIMATED, UNCONFIRMED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, EDGE, LINE_HEIGHT = 6.0, 0.12, 0.2
+WIDTH, EDGE, LINE_HEIGHT, TITLE_HEIGHT = 6.0, 0.12, 0.2, 0.24
 WIDEST_LABEL = 2.1
-LABEL, SMALL = 9.5, 8.5
-
-
+TITLE, LABEL, SMALL = 12.5, 9.5, 8.5
+FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER = 0.0082
 """Inches that a letter of matplotlib's font is wide, for each point of its size."""
 _STYLE: Any = {  # matplotlib names its settings in a type that changes with every release
@@ -41,33 +60,113 @@ _STYLE: Any = {  # matplotlib names its settings in a type that changes with eve
     "svg.hashsalt": "pictures",  # equal records give equal bytes
     "path.simplify": False,
 }
-_MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle-up": "^",
-    "diamond": "D",
-    "triangle-down": "v",
-    "cross": "P",
-    "star": "*",
-    "triangle-left": "<",
-    "triangle-right": ">",
-    "pentagon": "p",
-    "hexagon": "h",
-    "diamond-tall": "d",
-    "octagon": "8",
-}
 _ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
-_DASHES: dict[str, Any] = {"solid": "-", "dotted": ":", "dashed": (0, (5, 2))}
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def draw_chart(chart: Chart, theme: Theme = LIGHT) -> Figure:
+def check_suffix(path: Path) -> None:
+    if path.suffix.lower() not in (".svg", ".png"):
+        raise Refusal(f"cannot draw into {path}; name a file that ends in .svg or .png")
+
+
+def save(chart: Chart, path: Path) -> None:
+    """Write the chart as its suffix says."""
+    check_suffix(path)
+    if path.suffix.lower() == ".svg":
+        write_whole(path, svg_of(chart).encode())
+        return
+    content = io.BytesIO()
+    with _styled():
+        draw_chart(chart).savefig(content, format="png", dpi=160, metadata={"Software": None})
+    write_whole(path, content.getvalue())
+
+
+def svg_of(chart: Chart) -> str:
+    """The chart as an SVG whose named marks have titles; it is dark if its reader prefers that."""
+    content = io.BytesIO()
+    with _styled():
+        draw_chart(chart).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    hovers = {mark.name: mark.hover for panel in chart.panels for mark in panel.marks if mark.name and mark.hover}
+    title, *texts = html_texts([chart.title, *hovers.values()])
+    titles = dict(zip(hovers, texts, strict=True))
+    svg = _smaller(content.getvalue().decode())
+    svg = re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{title}</title>', svg, count=1)
+
+    def titled(tag: re.Match[str]) -> str:
+        return f"{tag[0]}<title>{titles[tag[1]]}</title>" if tag[1] in titles else tag[0]
+
+    return _following(re.sub(r'<g id="([\w-]+)">', titled, svg))
+
+
+def _smaller(svg: str) -> str:
+    """The same drawing in fewer bytes: a thousandth of a point is enough, and a font is named once.
+
+    >>> _smaller('<path d="M 1.23456 2 \\nL 3 4.5000001 \\n"/>')
+    '<path d="M 1.234 2 L 3 4.500"/>'
+    """
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
+    svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
+    svg = svg.replace("; stroke-linejoin: miter", "")
+    svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
+    svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
+    return svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} ', 1)
+
+
+def _following(svg: str) -> str:
+    """The SVG with a style sheet for readers who prefer dark pages."""
+    rules = [
+        f'[style*="{attribute}: {light}"]{{{attribute}:{dark} !important}}'
+        for light, dark in sorted(DARK.items())
+        for attribute in ("fill", "stroke")
+        if f"{attribute}: {light}" in svg
+    ]
+    sheet = "\n".join(["@media (prefers-color-scheme: dark) {", *rules, "}"])
+    return svg.replace("</style>", f"\n{sheet}\n</style>", 1)
+
+
+def same_picture(one: Path, other: Path) -> bool:
+    """Whether two pictures have the same words, and the same named marks within half a point of each other."""
+    if one.read_bytes() == other.read_bytes():
+        return True
+    try:
+        (words, places), (other_words, other_places) = _content(one), _content(other)
+    except ElementTree.ParseError:
+        return False
+    return (
+        words == other_words
+        and {name: len(numbers) for name, numbers in places.items()}
+        == {name: len(numbers) for name, numbers in other_places.items()}
+        and all(
+            abs(a - b) <= 0.5
+            for name, numbers in places.items()
+            for a, b in zip(numbers, other_places[name], strict=True)
+        )
+    )
+
+
+def _content(path: Path) -> tuple[list[str], dict[str, list[float]]]:
+    """The texts of an SVG, and the coordinates below every id of ours: those with a dash."""
+    root = ElementTree.parse(path).getroot()
+    words = [element.text or "" for tag in ("text", "title") for element in root.iter(f"{_NAMESPACE}{tag}")]
+    places: dict[str, list[float]] = {}
+    for group in root.iter(f"{_NAMESPACE}g"):
+        if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or ""):
+            texts = [element.get(name) or "" for element in group.iter() for name in ("x", "y")]
+            texts += [element.get("d") or "" for element in group if element.tag == f"{_NAMESPACE}path"]
+            numbers = re.findall(r"-?\d+(?:\.\d+)?", " ".join(texts))
+            places[group.get("id") or ""] = list(map(float, numbers))
+    return words, places
+
+
+def draw_chart(chart: Chart) -> Figure:
     """The chart as a figure of matplotlib."""
-    with styled():
-        return _drawn(chart, theme)
+    with _styled():
+        return _drawn(chart)
 
 
 @contextlib.contextmanager
-def styled() -> Iterator[None]:
+def _styled() -> Iterator[None]:
     """matplotlib's settings while something is drawn or written."""
     import matplotlib
 
@@ -90,45 +189,48 @@ def text_width(text: str, size: float) -> float:
     return max(widths) * _LETTER * size
 
 
-def _wrapped(text: str, size: float, inches: float) -> list[str]:
-    return textwrap.wrap(terminal_text(text), max(8, int(inches / (_LETTER * size)))) or [""]
+def _wrapped(texts: Sequence[str], size: float, inches: float) -> list[str]:
+    letters = max(8, int(inches / (_LETTER * size)))
+    return [line for text in terminal_texts(texts) for line in textwrap.wrap(text, letters) or [""]]
 
 
-def _drawn(chart: Chart, theme: Theme) -> Figure:
+def _drawn(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
     room = WIDTH - 2 * EDGE
-    title, caption, notes = (
-        [part for line in lines for part in _wrapped(line, size, room)]
-        for lines, size in (([chart.title], 12.5), (chart.caption, SMALL), (chart.notes, SMALL))
-    )
+    title = _wrapped([chart.title], TITLE, room)
+    caption, notes = (_wrapped(lines, SMALL, room) for lines in (chart.caption, chart.notes))
     key_columns = max(1, int(room / (max((text_width(entry.text, SMALL) for entry in chart.key), default=0) + 0.5)))
-    key_height = 0.17 * -(-len(chart.key) // key_columns)
-    above = EDGE + 0.24 * len(title) + LINE_HEIGHT * len(caption) + 0.06 + key_height + (0.1 if chart.key else 0.0)
+    key_height = 0.17 * -(-len(chart.key) // key_columns) + (0.1 if chart.key else 0.0)
+    above = EDGE + TITLE_HEIGHT * len(title) + LINE_HEIGHT * len(caption) + 0.06 + key_height
     panels = [_with_short_names(panel) for panel in chart.panels]
-    heights = [(_title_height(panel, room), _height(panel, chart), _axis_height(panel)) for panel in panels]
+    titles = [_wrapped([panel.title], LABEL, room) if panel.title else [] for panel in panels]
+    heights = [
+        (0.1 + LINE_HEIGHT * len(lines) if lines else 0.06, _height(panel, chart), 0.54 if panel.x.title else 0.3)
+        for panel, lines in zip(panels, titles, strict=True)
+    ]
     below = LINE_HEIGHT * len(notes) + (0.12 if notes else 0.0)
     height = above + sum(map(sum, heights)) + below
-    figure = Figure(figsize=(WIDTH, height), facecolor=theme.of(CARD))
+    figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
     left = max(map(_room_left, panels), default=0.0)
     right = chart.margin + max(map(_room_right, panels), default=0.0)
 
-    def write(lines: Sequence[str], top: float, size: float, colour: Colour, weight: str = "normal") -> None:
+    def write(lines: Sequence[str], top: float, size: float, colour: str, step: float = LINE_HEIGHT) -> None:
+        weight = "bold" if size == TITLE else "normal"
         for number, line in enumerate(lines):
-            step = 0.24 if weight == "bold" else LINE_HEIGHT
             place = (EDGE / WIDTH, 1 - (top + (number + 0.5) * step) / height)
-            figure.text(*place, line, fontsize=size, color=theme.of(colour), weight=weight, va="center")
+            figure.text(*place, line, fontsize=size, color=colour, weight=weight, va="center")
 
-    write(title, EDGE, 12.5, INK, "bold")
-    write(caption, EDGE + 0.24 * len(title), SMALL, FAINT)
+    write(title, EDGE, TITLE, INK, TITLE_HEIGHT)
+    write(caption, EDGE + TITLE_HEIGHT * len(title), SMALL, FAINT)
     write(notes, height - below + 0.06, SMALL, FAINT)
-    _draw_key(figure, chart.key, theme, key_columns, 1 - (above - key_height - 0.1) / height)
+    _draw_key(figure, chart, key_columns, 1 - (above - key_height) / height)
     top = above
-    for panel, (titled, high, axis) in zip(panels, heights, strict=True):
-        inches = (WIDTH - 2 * EDGE - left - right, high)
+    for panel, lines, (titled, high, axis) in zip(panels, titles, heights, strict=True):
+        inches = (room - left - right, high)
         bounds = ((EDGE + left) / WIDTH, 1 - (top + titled + high) / height, inches[0] / WIDTH, high / height)
-        write(_wrapped(panel.title, LABEL, room) if panel.title else [], top + 0.04, LABEL, INK)
-        _draw_panel(figure.add_axes(bounds, facecolor=theme.of(CARD)), panel, theme, inches)
+        write(lines, top + 0.04, LABEL, INK)
+        _draw_panel(figure.add_axes(bounds, facecolor=CARD), panel, inches)
         top += titled + high + axis
     return figure
 
@@ -137,11 +239,7 @@ def _with_short_names(panel: Panel) -> Panel:
     """The panel with names of lines that take no more than their share of the width."""
     if isinstance(panel.y, Axis):
         return panel
-    return replace(panel, y=["\n".join(_wrapped(name, LABEL, WIDEST_LABEL)) for name in panel.y])
-
-
-def _title_height(panel: Panel, room: float) -> float:
-    return 0.1 + LINE_HEIGHT * len(_wrapped(panel.title, LABEL, room)) if panel.title else 0.06
+    return panel._replace(y=["\n".join(_wrapped([name], LABEL, WIDEST_LABEL)) for name in panel.y])
 
 
 def _height(panel: Panel, chart: Chart) -> float:
@@ -151,10 +249,6 @@ def _height(panel: Panel, chart: Chart) -> float:
     return max(1, len(panel.y)) * max(chart.step, 0.16 * lines + 0.04)
 
 
-def _axis_height(panel: Panel) -> float:
-    return 0.3 + (0.24 if panel.x.title else 0.0)
-
-
 def _room_left(panel: Panel) -> float:
     if isinstance(panel.y, Axis):
         return 0.72
@@ -162,139 +256,111 @@ def _room_left(panel: Panel) -> float:
 
 
 def _room_right(panel: Panel) -> float:
-    names = [text_width(mark.text, SMALL) for mark in panel.marks if isinstance(mark, Label) and mark.line]
-    margins = [text_width(mark.text, SMALL) for mark in panel.marks if isinstance(mark, Text) and mark.margin]
-    return max([*(width + 0.2 for width in names), *margins], default=0.0)
+    names = [text_width(mark.text, SMALL) + 0.2 for mark in panel.marks if isinstance(mark, Label) and mark.line]
+    margins = [text_width(mark.text, SMALL) for mark in panel.marks if isinstance(mark, Text) and mark.x is None]
+    return max([*names, *margins], default=0.0)
 
 
-def _draw_key(figure: Figure, key: Sequence[Entry], theme: Theme, columns: int, top: float) -> None:
+def _draw_key(figure: Figure, chart: Chart, columns: int, top: float) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    marker = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     handles: list[Any] = [
-        Patch(color=theme.of(entry.colour), label=terminal_text(entry.text))
-        if entry.look is None
-        else Line2D(
-            [],
-            [],
-            linestyle="none",
-            label=terminal_text(entry.text),
-            **_marker(Point(0, 0, entry.look, entry.form), theme),
-        )
-        for entry in key
+        Patch(color=entry.colour, label=text)
+        if entry.marker is None
+        else Line2D([], [], color=entry.colour, marker=entry.marker, label=text, **marker)  # type: ignore[arg-type]
+        for entry, text in zip(chart.key, terminal_texts([entry.text for entry in chart.key]), strict=True)
     ]
     if handles:
         legend = figure.legend(
-            handles=handles,
-            loc="upper left",
-            bbox_to_anchor=(EDGE / WIDTH, top),
-            ncols=min(columns, len(handles)),
-            frameon=False,
-            fontsize=SMALL,
-            labelcolor=theme.of(INK),
-            borderpad=0,
-            borderaxespad=0,
-            handletextpad=0.5,
-            columnspacing=1.4,
-            handlelength=1.4,
-        )
+            handles=handles, loc="upper left", bbox_to_anchor=(EDGE / WIDTH, top), ncols=min(columns, len(handles)),
+            frameon=False, fontsize=SMALL, labelcolor=INK, borderpad=0, borderaxespad=0, handletextpad=0.5,
+            columnspacing=1.4, handlelength=1.4,
+        )  # fmt: skip
         legend.set_gid("key")
 
 
-def _draw_panel(axes: Axes, panel: Panel, theme: Theme, inches: tuple[float, float]) -> None:
+def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
     axes.set_axisbelow(True)
-    axes.tick_params(axis="both", color=theme.of(FAINT), labelcolor=theme.of(FAINT), labelsize=SMALL, width=0.6)
+    axes.tick_params(axis="both", color=FAINT, labelcolor=FAINT, labelsize=SMALL, width=0.6)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom" or (side == "left" and isinstance(panel.y, Axis)))
-        spine.set_color(theme.of(FAINT))
+        spine.set_color(FAINT)
         spine.set_linewidth(0.6)
-    _draw_axis(axes, "x", panel.x, theme, inches[0])
+    _draw_axis(axes, "x", panel.x, inches[0])
     if isinstance(panel.y, Axis):
-        _draw_axis(axes, "y", panel.y, theme, inches[1])
-        axes.grid(color=theme.of(LINE), linewidth=0.6)
+        _draw_axis(axes, "y", panel.y, inches[1])
+        axes.grid(color=LINE, linewidth=0.6)
     else:
         axes.set_ylim(len(panel.y) - 0.5, -0.5)
         axes.set_yticks(range(len(panel.y)), panel.y)
-        axes.tick_params(axis="y", length=0, labelcolor=theme.of(INK), labelsize=LABEL)
+        axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=LABEL)
         for place, label in enumerate(axes.get_yticklabels()):
             label.set_fontweight("bold" if place in panel.bold else "normal")
-        axes.grid(axis="x", color=theme.of(LINE), linewidth=0.6)
+        axes.grid(axis="x", color=LINE, linewidth=0.6)
+    if panel.band is not None:
+        axes.axvspan(*panel.band, color=BAND, zorder=0)
     for mark in panel.marks:
-        _draw_mark(axes, mark, theme)
+        drawn = _draw_mark(axes, mark)
+        if drawn is not None and mark.name:
+            drawn.set_gid(mark.name)
     labels = [mark for mark in panel.marks if isinstance(mark, Label)]
-    _name_series(axes, [label for label in labels if label.line is not None], theme, inches)
-    _name_points(axes, [label for label in labels if label.line is None], theme, inches)
+    _name_series(axes, [label for label in labels if label.line is not None], inches)
+    _name_points(axes, [label for label in labels if label.line is None], inches)
 
 
-def _draw_mark(axes: Axes, mark: Mark, theme: Theme) -> None:
-    drawn: Any = None
+def _draw_mark(axes: Axes, mark: Mark) -> Any:
+    """Draw it and return what can be found in the SVG."""
     if isinstance(mark, Point):
-        drawn = _draw_point(axes, mark, theme)
-    elif isinstance(mark, Bar):
-        colour = theme.of(mark.colour)
-        fill: dict[str, Any] = {"color": colour, "linewidth": 0}
+        return _draw_point(axes, mark)
+    if isinstance(mark, Bar):
+        fill: dict[str, Any] = {"color": mark.colour, "linewidth": 0}
         if mark.open:
-            fill = {"facecolor": "none", "edgecolor": colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
-        (drawn,) = axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **fill)
-    elif isinstance(mark, Line):
-        style: dict[str, Any] = {"drawstyle": "steps-post" if mark.steps else "default", "zorder": 2, "linewidth": 1.1}
-        xs, ys = zip(*mark.points, strict=True)
-        drawn = axes.plot(xs, ys, color=theme.of(mark.colour), linestyle=_DASHES[mark.dash], alpha=0.8, **style)[0]
-    elif isinstance(mark, Dots):
-        style = {"marker": "o", "markersize": 3.4, "markeredgewidth": 0, "linestyle": "none", "zorder": 2}
-        drawn = axes.plot(mark.xs, [mark.y] * len(mark.xs), color=theme.of(mark.colour), alpha=0.45, **style)[0]
-    elif isinstance(mark, Band):
-        axes.axvspan(mark.low, mark.high, color=theme.of(mark.colour), zorder=0)
-    elif isinstance(mark, Text):
-        axes.annotate(
-            terminal_text(mark.text),
-            (1.0 if mark.margin else mark.x, mark.y),
-            (mark.offset, 0),
-            xycoords=axes.get_yaxis_transform() if mark.margin else "data",
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            style="italic" if mark.italic else "normal",
-            weight="bold" if mark.bold else "normal",
-            color=theme.of(mark.colour),
-            annotation_clip=False,
-        )
-    if drawn is not None and mark.name:
-        drawn.set_gid(mark.name)
+            fill = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
+        return axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **fill)[0]
+    if isinstance(mark, Text):
+        where: Any = ((1.0, mark.y), axes.get_yaxis_transform()) if mark.x is None else ((mark.x, mark.y), "data")
+        return axes.annotate(
+            terminal_text(mark.text), where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
+            va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
+        )  # fmt: skip
+    if isinstance(mark, Dots):
+        style: dict[str, Any] = {"marker": "o", "markersize": 3.4, "markeredgewidth": 0, "linestyle": "none"}
+        return axes.plot(mark.xs, [mark.y] * len(mark.xs), color=mark.colour, alpha=0.45, zorder=2, **style)[0]
+    if isinstance(mark, Label):
+        return None  # named when everything is drawn
+    xs, ys = zip(*mark.points, strict=True)
+    dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
+    style = {"drawstyle": "steps-post" if mark.steps else "default", "linestyle": dash, "linewidth": 1.1}
+    return axes.plot(xs, ys, color=mark.colour, alpha=0.8, zorder=2, **style)[0]
 
 
-def _draw_point(axes: Axes, point: Point, theme: Theme) -> Any:
+def _draw_point(axes: Axes, point: Point) -> Any:
     if point.low is not None and point.high is not None:
-        ends = [point.low, point.high]
-        axes.plot(
-            *(([point.x] * 2, ends) if point.upright else (ends, [point.y] * 2)),
-            color=theme.of(point.look.colour),
-            linewidth=1.4,
-            linestyle=(0, (2, 1.2)) if point.form == ESTIMATED else "-",
-            clip_on=False,
-            zorder=3,
-        )[0].set_gid(f"interval-{point.name}" if point.name else None)
-    return axes.plot([point.x], [point.y], linestyle="none", clip_on=False, zorder=4, **_marker(point, theme))[0]
+        ends, place = [point.low, point.high], [point.x if point.upright else point.y] * 2
+        dash: Any = (0, (2, 1.2)) if point.form == ESTIMATED else "-"
+        style = {"color": point.look.colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
+        (line,) = axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
+        line.set_gid(f"interval-{point.name}" if point.name else None)
+    return axes.plot([point.x], [point.y], linestyle="none", clip_on=False, zorder=4, **_marker(point))[0]
 
 
-def _marker(point: Point, theme: Theme) -> dict[str, Any]:
+def _marker(point: Point) -> dict[str, Any]:
     """The settings of the marker of one figure: estimates are hollow, unproved ones half filled."""
-    colour, card = theme.of(point.look.colour), theme.of(CARD)
-    plain: dict[str, Any] = {"marker": _MARKERS[point.look.shape], "markersize": point.size, "color": colour}
-    plain |= {"markeredgewidth": 0.7, "markeredgecolor": card}
+    colour = point.look.colour
+    plain: dict[str, Any] = {"marker": point.look.marker, "markersize": 7.0, "color": colour}
+    plain |= {"markeredgewidth": 0.7, "markeredgecolor": CARD}
     if point.hollow or point.form == ESTIMATED:
-        return plain | {"markerfacecolor": card, "markeredgecolor": colour, "markeredgewidth": 1.3}
+        return plain | {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
     if point.form == UNCONFIRMED:
-        return plain | {"fillstyle": "left", "markerfacecoloralt": card, "markeredgecolor": colour}
+        return plain | {"fillstyle": "left", "markerfacecoloralt": CARD, "markeredgecolor": colour}
     if point.form == AT_LEAST:
-        return plain | {"marker": _ARROW, "markersize": point.size * 1.4, "markeredgecolor": colour}
-    if point.form == WRONG:
-        wrong = theme.of(WRONG_COLOUR)
-        return plain | {"marker": "x", "color": wrong, "markeredgecolor": wrong, "markeredgewidth": 1.8}
+        return plain | {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
     return plain
 
 
-def _draw_axis(axes: Axes, side: str, axis: Axis, theme: Theme, inches: float) -> None:
+def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
     """Limits, a scale, ticks on round numbers, and what the numbers are of."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
@@ -310,7 +376,7 @@ def _draw_axis(axes: Axes, side: str, axis: Axis, theme: Theme, inches: float) -
     place.set_major_formatter(FixedFormatter([_tick_text(tick, axis.unit) for tick in ticks]))
     place.set_minor_locator(NullLocator())
     scale = " (log scale)" if axis.log else ""
-    place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=theme.of(FAINT), fontsize=SMALL)
+    place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=FAINT, fontsize=SMALL)
 
 
 def _tick_text(number: float, unit: str) -> str:
@@ -347,42 +413,36 @@ def log_ticks(low: float, high: float, most: int = 8) -> list[float]:
 def spread_labels(places: Sequence[float], step: float) -> list[float]:
     """Places near those wished, from 0 to 1, at least `step` apart, in the same order.
 
-    >>> spread_labels([0.5, 0.5, 0.125], 0.25)
-    [0.375, 0.625, 0.125]
+    >>> spread_labels([0.5, 0.5, 0.0], 0.25)
+    [0.375, 0.625, 0.0]
     """
     order = sorted(range(len(places)), key=lambda place: places[place])
-    step = min(step, 1 / max(1, len(order) - 1))
-    spread = [places[place] for place in order]
-    for _ in range(200):  # push neighbours apart until none is too near
-        moved = False
-        for lower in range(len(spread) - 1):
-            lacking = step - (spread[lower + 1] - spread[lower])
-            if lacking > 1e-9:
-                spread[lower], spread[lower + 1] = spread[lower] - lacking / 2, spread[lower + 1] + lacking / 2
-                moved = True
-        spread = [
-            min(max(place, rank * step), 1 - (len(spread) - 1 - rank) * step) for rank, place in enumerate(spread)
-        ]
-        if not moved:
-            break
+    step, last = min(step, 1 / max(1, len(order) - 1)), len(order) - 1
+    wishes = [places[place] for place in order]
+    upwards = itertools.accumulate(wishes, lambda below, wish: max(wish, below + step))
+    downwards = list(itertools.accumulate(wishes[::-1], lambda above, wish: min(wish, above - step)))[::-1]
+    middles = [(high + low) / 2 for high, low in zip(upwards, downwards, strict=True)]
+    spread = [min(max(middle, rank * step), 1 - (last - rank) * step) for rank, middle in enumerate(middles)]
     named = dict(zip(order, spread, strict=True))
-    return [round(named[place], 9) for place in range(len(places))]
+    return [named[place] for place in range(len(places))]
 
 
-def _name_series(axes: Axes, labels: Sequence[Label], theme: Theme, inches: tuple[float, float]) -> None:
+def _name_series(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
     """Names at the right edge of a panel, each with a line to its end."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    places = [tuple(to_axes.transform((label.x, label.y))) for label in labels]
+    places = [_place_in(axes, label) for label in labels]
     levels = spread_labels([min(1.0, max(0.0, y)) for _, y in places], SMALL * 1.3 / 72 / inches[1])
     gap = 0.12 / inches[0]
     style: dict[str, Any] = {"transform": axes.transAxes, "linewidth": 0.6, "alpha": 0.7, "clip_on": False, "zorder": 1}
-    for (x, y), level, label in zip(places, levels, labels, strict=True):
-        assert label.line is not None
-        axes.plot([x, 1 + gap * 0.25, 1 + gap], [y, level, level], color=theme.of(label.line), **style)
-        text = terminal_text(label.text)
-        axes.text(
-            1 + gap * 1.3, level, text, transform=axes.transAxes, fontsize=SMALL, va="center", color=theme.of(INK)
-        )
+    texts = terminal_texts([label.text for label in labels])
+    for (x, y), level, label, text in zip(places, levels, labels, texts, strict=True):
+        axes.plot([x, 1 + gap * 0.25, 1 + gap], [y, level, level], color=label.line, **style)
+        axes.text(1 + gap * 1.3, level, text, transform=axes.transAxes, fontsize=SMALL, va="center", color=INK)
+
+
+def _place_in(axes: Axes, label: Label) -> tuple[float, float]:
+    """Where in the panel a label is, each way from 0 to 1."""
+    x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
+    return float(x), float(y)
 
 
 class _Box(NamedTuple):
@@ -397,25 +457,20 @@ class _Box(NamedTuple):
         return wide * high if wide > 0 and high > 0 else 0.0
 
 
-def _name_points(axes: Axes, labels: Sequence[Label], theme: Theme, inches: tuple[float, float]) -> None:
+def _name_points(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
     """Names beside points, each at the side where it hides least."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    places = [(x * inches[0], y * inches[1]) for x, y in (to_axes.transform((each.x, each.y)) for each in labels)]
+    places = [(x * inches[0], y * inches[1]) for x, y in (_place_in(axes, label) for label in labels)]
     taken = [_Box(x - 0.06, y - 0.06, x + 0.06, y + 0.06) for x, y in places]
     panel = _Box(0.0, 0.0, *inches)
-    for (x, y), label in zip(places, labels, strict=True):
-        wide, high = text_width(terminal_text(label.text), SMALL) * 0.92, SMALL * 1.25 / 72
+    for (x, y), text in zip(places, terminal_texts([label.text for label in labels]), strict=True):
+        wide, high = text_width(text, SMALL) * 0.92, SMALL * 1.25 / 72
         corners = [
-            (x + 0.09, y - high / 2),
-            (x - 0.09 - wide, y - high / 2),
-            (x - wide / 2, y + 0.08),
-            (x - wide / 2, y - 0.08 - high),
-            (x + 0.06, y + 0.06),
-            (x + 0.06, y - 0.06 - high),
+            *((x + 0.09, y - high / 2), (x - 0.09 - wide, y - high / 2), (x - wide / 2, y + 0.08)),
+            *((x - wide / 2, y - 0.08 - high), (x + 0.06, y + 0.06), (x + 0.06, y - 0.06 - high)),
         ]
         boxes = [_Box(left, low, left + wide, low + high) for left, low in corners]
         best = min(boxes, key=lambda box: sum(map(box.overlap, taken)) + 2 * (wide * high - box.overlap(panel)))
         taken.append(best)
         middle = (best.left + best.right) / 2 / inches[0], (best.low + best.high) / 2 / inches[1]
-        style: dict[str, Any] = {"fontsize": SMALL, "color": theme.of(INK), "ha": "center", "va": "center", "zorder": 5}
-        axes.text(*middle, terminal_text(label.text), transform=axes.transAxes, **style)
+        style: dict[str, Any] = {"fontsize": SMALL, "color": INK, "ha": "center", "va": "center", "zorder": 5}
+        axes.text(*middle, text, transform=axes.transAxes, **style)

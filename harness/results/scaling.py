@@ -9,23 +9,12 @@ from dataclasses import dataclass
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
-from harness.results.chart import Axis, Chart, Label, Line, Mark, Panel
-from harness.results.charts import (
-    ChartOptions,
-    dots,
-    ladder,
-    log_range,
-    paired,
-    phases,
-    point_of,
-    race,
-    row_look,
-)
-from harness.results.colours import INK
-from harness.results.fields import PROVED, Time, seconds_of, time_of
+from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of
+from harness.results.charts import ChartOptions, dots, ladder, log_range, paired, phases, point_of, race
+from harness.results.fields import FINISHED, Time, time_of
 from harness.results.legend import SAMPLED, Legend, failures
 from harness.results.rows import Row
-from harness.results.where import base_name, grouped, panel_title
+from harness.results.selection import base_name, grouped, panel_title
 
 NEAR_THE_LINE = 0.2
 """Points farther than this share from the fitted line follow no power law, and get no line."""
@@ -46,34 +35,27 @@ class Size:
     unit: str = "number"
     without: tuple[str, ...] = ()
 
+    def text(self, size: int) -> str:
+        return bytes_text(size) if self.unit == "bytes" else count_text(size)
+
 
 CORPUS = Size(
-    "the size of the corpus",
-    "corpus",
-    "n",
+    *("the size of the corpus", "corpus", "n"),
     lambda row: row.corpus.get("bytes"),
-    "data",
-    "-m data.bytes=1MB,2MB,4MB",
-    "bytes",
+    *("data", "-m data.bytes=1MB,2MB,4MB", "bytes"),
     # Superwords extend merges of the same text, so each size has merges of its own to extend.
     ("data.sha256", "extend"),
 )
 VOCABULARY = Size(
-    "the size of the vocabulary",
-    "vocabulary, tokens",
-    "v",
+    *("the size of the vocabulary", "vocabulary, tokens", "v"),
     lambda row: row.record.get("vocab_size"),
-    "vocab size",
-    "-m vocab_size=1000,2000,4000",
+    *("vocab size", "-m vocab_size=1000,2000,4000"),
     without=("vocab_size",),
 )
 THREADS = Size(
-    "the number of threads",
-    "threads",
-    "t",
+    *("the number of threads", "threads", "t"),
     lambda row: row.record.get("threads"),
-    "threads",
-    "-m threads=1,2,4",
+    *("threads", "-m threads=1,2,4"),
 )
 
 
@@ -86,7 +68,7 @@ class Series:
 
     @property
     def measured(self) -> list[tuple[int, float]]:
-        return [(size, time.number) for size, _, time in self.points if time.form in PROVED and size and time.number]
+        return [(size, time.number) for size, _, time in self.points if time.form in FINISHED and size and time.number]
 
     def power(self) -> tuple[float, float] | None:
         """The exponent and the seconds at size 1 of the power law; None if the points follow none."""
@@ -99,14 +81,31 @@ class Series:
 
     def text(self, size: Size) -> str:
         """The name with what the points show: an exponent, or the gain of threads."""
-        if size is THREADS:
-            if len(self.measured) < 2:
-                return self.name
-            (_, first), *others = self.measured
-            threads, least = min(others, key=lambda point: point[1])
-            return f"{self.name}  {first / least:.2f} × with {threads}"
-        power = self.power()
-        return f"{self.name}  {size.symbol}^{power[0]:.2f}" if power is not None else self.name
+        if size is not THREADS:
+            power = self.power()
+            return f"{self.name}  {size.symbol}^{power[0]:.2f}" if power is not None else self.name
+        if len(self.measured) < 2:
+            return self.name
+        (_, first), *others = self.measured
+        threads, least = min(others, key=lambda point: point[1])
+        return f"{self.name}  {first / least:.2f} × with {threads}"
+
+    def lines(self, name: str, size: Size) -> Iterator[Line]:
+        """The power law; over threads the time divided by the threads, up to the cores of the machine."""
+        first, power = self.points[0][1], self.power()
+        colour = look_of(first.name).colour
+        if size is not THREADS:
+            if power is not None:
+                ends = [(float(at), power[1] * at ** power[0]) for at in (self.points[0][0], self.points[-1][0])]
+                yield Line(ends, colour, "--", name=f"fit-{name}", hover=self.text(size))
+            return
+        cores = (first.record.get("environment") or {}).get("cores_usable")
+        if cores and self.measured:
+            fewest, seconds = self.measured[0]
+            most = min(self.measured[-1][0], cores)
+            if most > fewest:
+                ends = [(float(fewest), seconds), (float(most), seconds * fewest / most)]
+                yield Line(ends, colour, ":", name=f"ideal-{name}")
 
 
 def along(size: Size) -> Callable[[Sequence[Row], ChartOptions], Chart]:
@@ -115,37 +114,33 @@ def along(size: Size) -> Callable[[Sequence[Row], ChartOptions], Chart]:
 
 
 def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
-    groups = [(group, series_of(group, options, size)) for group in grouped(rows, (*size.without, "tie_break"))]
+    groups = [(group, _series_of(group, options, size)) for group in grouped(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
     if not groups:
         sizes = sorted({number for row in rows if (number := size.of(row)) is not None})
-        texts = [bytes_text(each) if size.unit == "bytes" else count_text(each) for each in sizes]
+        texts = list(map(size.text, sizes))
         raise Refusal(
             f"{size.name}: no variant was measured at two, only at {', '.join(texts) or 'none'}; "
             f"python -m harness {size.example} measures some",
             UNMEASURED,
         )
     drawn = [row for _, own in groups for series in own for _, row, _ in series.points]
-    tried = [row for row in rows if row.name in {other.name for other in drawn}]
+    names = {row.name for row in drawn}
+    tried = [row for row in rows if row.name in names]
+    note = "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
+    if size is not THREADS:
+        power = f"the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
+        note = f"{size.symbol}^x and its line: {power}"
     return Chart(
         options.title or f"{SPOKEN[options.seconds]} by {size.name}",
         Legend(drawn).caption()[-1:],
-        [_fit_note(size), *failures(tried, Legend(tried).short_labels(), drawn)],
-        [
-            _panel(place, group, [own for own, _ in groups], series, size)
-            for place, (group, series) in enumerate(groups)
-        ],
+        [note, *failures(tried, Legend(tried).short_labels(), drawn)],
+        [_panel(place, *group, [own for own, _ in groups], size) for place, group in enumerate(groups)],
         height=max(3.0, 0.17 * max(len(series) for _, series in groups)),
     )
 
 
-def _fit_note(size: Size) -> str:
-    if size is THREADS:
-        return "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
-    return f"{size.symbol}^x and its line: the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
-
-
-def series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[Series]:
+def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more, the slowest at the largest size first."""
     lines: dict[str, list[tuple[int, Row, Time]]] = {}
     for row, name in zip(group, _names(group, size), strict=True):
@@ -166,8 +161,8 @@ def _names(group: Sequence[Row], size: Size) -> list[str]:
     ties: dict[str, set[str]] = {}
     for row in group:
         ties.setdefault(row.name, set()).add(str(row.record.get("tie_break")))
-    unsaid = {size.field, "counting", "host"} | (set() if any(len(own) > 2 for own in ties.values()) else {"tie-break"})
-    columns = {title: texts for title, texts in legend.columns.items() if title not in unsaid}
+    left_out = {size.field, "counting", "host", *(() if any(len(own) > 2 for own in ties.values()) else ["tie-break"])}
+    columns = {title: texts for title, texts in legend.columns.items() if title not in left_out}
     return [
         ", ".join([name, *(f"{title} {texts[place]}" for title, texts in columns.items())])
         for place, name in enumerate(legend.names)
@@ -175,49 +170,31 @@ def _names(group: Sequence[Row], size: Size) -> list[str]:
 
 
 def _panel(
-    number: int, group: Sequence[Row], groups: Sequence[Sequence[Row]], series: Sequence[Series], size: Size
+    number: int, group: Sequence[Row], series: Sequence[Series], groups: Sequence[Sequence[Row]], size: Size
 ) -> Panel:
     points = [point for own in series for point in own.points]
     sizes = [at for at, *_ in points]
     marks = [mark for line, own in enumerate(series) for mark in _marks(f"{number}-{line}", own, size)]
-    lows = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
+    ends = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
     x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, unit=size.unit)
-    y = Axis("seconds", *log_range([*lows, *(each for *_, time in points for each in time.numbers)]), log=True)
+    y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time.numbers)]), log=True)
     return Panel(x, y, marks, panel_title(group, groups, sizes=size is not CORPUS))
 
 
 def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
-    first = series.points[0][1]
-    colour = row_look(first).colour
-    power = series.power()
-    ends = (series.points[0][0], series.points[-1][0])
-    if size is THREADS:
-        yield from _ideal(name, series)
-    elif power is not None:
-        corners = [(float(end), power[1] * end ** power[0]) for end in ends]
-        yield Line(corners, colour, "dashed", name=f"fit-{name}", hover=series.text(size))
+    yield from series.lines(name, size)
     for place, (at, row, time) in enumerate(series.points):
-        where = bytes_text(at) if size.unit == "bytes" else count_text(at)
-        hover = f"{series.name}, {base_name(row)}, {size.title} {where}: {time.text}"
-        yield point_of(time, f"value-{name}-{place}", hover, at, time.number or 0.0, row_look(row), upright=True)
-    last, _, time = series.points[-1]
-    yield Label(last, time.number or 0.0, series.text(size), colour)
-
-
-def _ideal(name: str, series: Series) -> Iterator[Line]:
-    """What the time would be if it were divided by the threads, up to the cores of the machine."""
-    cores = (series.points[0][1].record.get("environment") or {}).get("cores_usable")
-    if cores and series.measured:
-        fewest, seconds = series.measured[0]
-        most = min(series.measured[-1][0], cores)
-        if most > fewest:
-            corners = [(float(fewest), seconds), (float(most), seconds * fewest / most)]
-            yield Line(corners, row_look(series.points[0][1]).colour, "dotted", name=f"ideal-{name}")
+        hover = f"{series.name}, {base_name(row)}, {size.title} {size.text(at)}: {time.text}"
+        yield point_of(time, f"value-{name}-{place}", hover, at, time.number or 0.0, look_of(row.name), upright=True)
+    last, row, time = series.points[-1]
+    yield Label(last, time.number or 0.0, series.text(size), look_of(row.name).colour)
 
 
 def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds against peak memory, with the rows that no other row beats in both."""
-    groups = [_with_both(group, options) for group in grouped(rows)]
+    timed = [(row, time_of(row, options.seconds)) for row in rows]
+    times = {id(row): time for row, time in timed if time.form in FINISHED and row.peak_rss_bytes}
+    groups = [[row for row in group if id(row) in times] for group in grouped(rows)]
     groups = [group for group in groups if len(group) > 1]
     if not groups:
         raise Refusal(
@@ -225,53 +202,47 @@ def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
             UNMEASURED,
         )
     drawn = [row for group in groups for row in group]
+    titles = [panel_title(group, groups) if len(groups) > 1 else "" for group in groups]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
+    caption, failed = Legend(drawn).caption(), failures(rows, Legend(rows).short_labels(), drawn)
     return Chart(
         options.title or f"{SPOKEN[options.seconds]} and peak memory",
-        Legend(drawn).caption() if len(groups) == 1 else Legend(drawn).caption()[-1:],
+        caption if len(groups) == 1 else caption[-1:],
+        ["Line: the best trade-offs of time and memory.", *sampled, *failed],
         [
-            "Line: the best trade-offs of time and memory.",
-            *sampled,
-            *failures(rows, Legend(rows).short_labels(), drawn),
+            _memory_panel(place, [(row, times[id(row)]) for row in group], title)
+            for place, (group, title) in enumerate(zip(groups, titles, strict=True))
         ],
-        [_memory_panel(place, group, groups, options) for place, group in enumerate(groups)],
         height=3.6,
     )
 
 
-def _with_both(group: Sequence[Row], options: ChartOptions) -> list[Row]:
-    return [row for row in group if time_of(row, options.seconds).form in PROVED and row.peak_rss_bytes]
-
-
-def _memory_panel(number: int, group: Sequence[Row], groups: Sequence[Sequence[Row]], options: ChartOptions) -> Panel:
-    times = [time_of(row, options.seconds) for row in group]
-    sizes = [row.peak_rss_bytes or 0 for row in group]
-    low, high = log_range([each for time in times for each in time.numbers], 1.5, 1.5)
-    least, most = log_range(sizes, 1.15, 1.15, 1.6)
-    best, marks = front(group, options), list[Mark]()
-    for place, (row, time, size, label) in enumerate(
-        zip(group, times, sizes, Legend(group).short_labels(), strict=True)
+def _memory_panel(number: int, group: Sequence[tuple[Row, Time]], title: str) -> Panel:
+    low, high = log_range([each for _, time in group for each in time.numbers], 1.5, 1.5)
+    least, most = log_range([row.peak_rss_bytes or 0 for row, _ in group], 1.15, 1.15, 1.6)
+    best, marks = _front(group), list[Mark]()
+    for place, ((row, time), label) in enumerate(
+        zip(group, Legend([row for row, _ in group]).short_labels(), strict=True)
     ):
+        seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
         hover = f"{label}: {time.text}, {bytes_text(size)}"
-        marks.append(point_of(time, f"value-{number}-{place}", hover, time.number or 0.0, size, row_look(row)))
-        if len(group) <= 14 or any(row is each for each in best):
-            marks.append(Label(time.number or 0.0, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
+        marks.append(point_of(time, f"value-{number}-{place}", hover, seconds, size, look_of(row.name)))
+        if len(group) <= 14 or (seconds, size) in best:
+            marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
     if best:
-        corners = [(seconds_of(row, options.seconds) or 0.0, float(row.peak_rss_bytes or 0)) for row in best]
-        stairs = [(corners[0][0], most), *corners, (high, corners[-1][1])]
+        stairs = [(best[0][0], most), *best, (high, best[-1][1])]
         marks.insert(0, Line(stairs, INK, steps=True, name=f"front-{number}"))
-    x = Axis("seconds", low, high, log=True)
-    y = Axis("peak memory", least, most, log=True, unit="bytes")
-    return Panel(x, y, marks, panel_title(group, groups) if len(groups) > 1 else "")
+    x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, unit="bytes")
+    return Panel(x, y, marks, title)
 
 
-def front(group: Sequence[Row], options: ChartOptions) -> list[Row]:
-    """The proved rows that no other beats in both time and memory, from the fastest to the smallest."""
-    fair = [row for row in group if row.confirmed and not row.by_design]
-    best: list[Row] = []
-    for row in sorted(fair, key=lambda row: (seconds_of(row, options.seconds) or 0.0, row.peak_rss_bytes or 0)):
-        if not best or (row.peak_rss_bytes or 0) < (best[-1].peak_rss_bytes or 0):
-            best.append(row)
+def _front(group: Sequence[tuple[Row, Time]]) -> list[tuple[float, float]]:
+    """Time and memory of the proved rows that no other beats in both, from the fastest to the smallest."""
+    fair = [(row, time) for row, time in group if row.confirmed and not row.by_design]
+    best: list[tuple[float, float]] = []
+    for seconds, size in sorted((time.number or 0.0, float(row.peak_rss_bytes or 0)) for row, time in fair):
+        if not best or size < best[-1][1]:
+            best.append((seconds, size))
     return best
 
 

@@ -313,9 +313,9 @@ ODD: tuple[Any, ...] = (
     "61",
 )
 FORMS: tuple[list[str], ...] = (
-    *([], ["--work"], ["--series", "--runs"], ["--format", "csv"], ["--format", "html"], ["--format", "markdown"]),
+    *([], ["--work"], ["--notes", "--phases"], ["--format", "csv"], ["--format", "html"], ["--format", "markdown"]),
     *(["--relative-to", "heap"], ["--pivot", "variant", "data"], ["--sort", "total"]),
-    ["--pivot", "data", "status", "--format", "csv"],
+    ["--pivot", "data", "status", "--format", "markdown"],
 )
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.common import registry
 from harness.common.registry import VariantCard
-from harness.results.colours import HUES, PHASES, SHAPES, counter_look, dark_of, look_of
+from harness.results import chart
+from harness.results.chart import CARD, DARK, HUES, OTHER_PHASE, PHASES, look_of
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 # Machado, Oliveira and Fernandes 2009: what someone without one of the three kinds of cones sees, in linear light.
 COLOUR_VISIONS = {
     "usual": np.eye(3),
@@ -50,79 +45,40 @@ def contrast(colour: str, page: str) -> float:
     return (second + 0.05) / (first + 0.05)
 
 
-@pytest.fixture
-def other_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, VariantCard]]:
-    """A registry that a test may change, with nothing remembered from another."""
-    from harness.results import colours
+def on(page: str, colour: str) -> str:
+    return DARK.get(colour, colour) if page == "dark" else colour
 
+
+def test_no_two_variants_look_alike_and_another_one_changes_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     cards = dict(registry.variants())
-    monkeypatch.setattr(registry, "variants", lambda: cards)
-    colours._looks.cache_clear()
-    yield cards
-    colours._looks.cache_clear()
-
-
-def test_no_two_variants_look_alike() -> None:
-    looks = [look_of(name) for name in registry.variants()]
-    assert len(set(looks)) == len(looks)
-    assert {look.shape for look in looks} <= set(SHAPES)
-
-
-def test_a_look_is_the_same_in_every_process() -> None:
-    line = "from harness.results.colours import look_of; print([look_of(name) for name in ('heap', 'nobody knows')])"
-    seen = {
-        subprocess.run(
-            [sys.executable, "-c", line],
-            cwd=CHECKOUT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in "12"
-    }
-    assert seen == {f"{[look_of(name) for name in ('heap', 'nobody knows')]}\n"}
-
-
-def test_an_outside_trainer_changes_nobodys_look(other_registry: dict[str, VariantCard]) -> None:
-    from harness.results import colours
-
-    before = {name: look_of(name) for name in other_registry}
-    for name in ("aardvark", "zebra"):
-        other_registry[name] = VariantCard(name, f"{name}.trainer:train", tags=("external",))
-    colours._looks.cache_clear()
-    ours = [name for name in before if "peer" not in other_registry[name].tags]
-    assert [name for name in ours if look_of(name) != before[name]] == []
-    assert look_of("aardvark") not in before.values()
-
-
-def test_sixty_more_variants_still_differ(other_registry: dict[str, VariantCard]) -> None:
-    from harness.results import colours
-
-    for number in range(60):
-        other_registry[f"x{number}"] = VariantCard(f"x{number}", "x:train", family="crowd")
-    colours._looks.cache_clear()
-    assert len({look_of(f"x{number}") for number in range(60)}) == 60
+    before = {name: look_of(name) for name in cards}
+    assert len(set(before.values())) == len(before)
+    assert look_of("nobody knows") == ("#7018ac", "d")  # by its digest, so in every process
+    more = {f"x{number}": VariantCard(f"x{number}", "x:train", family="crowd") for number in range(60)}
+    monkeypatch.setattr(registry, "variants", lambda: {**cards, **more})
+    chart._places.cache_clear()
+    try:
+        assert {name: look_of(name) for name in cards} == before
+        assert len({look_of(name) for name in [*cards, *more]}) == len(cards) + len(more)
+    finally:
+        chart._places.cache_clear()
 
 
 @pytest.mark.parametrize("vision", COLOUR_VISIONS)
 @pytest.mark.parametrize("page", ["light", "dark"])
-def test_hues_and_phases_are_told_apart_with_any_colour_vision(vision: str, page: str) -> None:
+def test_hues_and_phases_differ_with_any_colour_vision(vision: str, page: str) -> None:
     for palette in (HUES, tuple(PHASES.values())):
-        seen = [lab(COLOUR_VISIONS[vision] @ linear(getattr(colour, page))) for colour in palette]
+        seen = [lab(COLOUR_VISIONS[vision] @ linear(on(page, colour))) for colour in palette]
         nearest = min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(seen, 2))
         assert nearest >= 12, f"two colours are only {nearest:.1f} apart"
 
 
-@pytest.mark.parametrize(("page", "card"), [("light", "#ffffff"), ("dark", "#0d1117")])
-def test_what_is_drawn_as_a_point_or_a_line_stands_out_from_the_page(page: str, card: str) -> None:
-    looks = [look_of(name) for name in registry.variants()] + [counter_look(name) for name in registry.counters()]
-    faint = [look for look in looks if contrast(getattr(look.colour, page), card) < 2.5]
-    assert faint == []
-
-
-def test_a_light_colour_has_one_dark_colour() -> None:
-    pairs = [*PHASES.values(), *HUES, *(look_of(name).colour for name in registry.variants())]
-    assert {colour.light: colour.dark for colour in pairs}.items() <= dark_of().items()
-    for colour in pairs:
-        assert dark_of()[colour.light] == colour.dark
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_points_and_lines_stand_out_from_the_page(page: str) -> None:
+    names = [*registry.variants(), *registry.counters()]
+    colours = (
+        [*(look_of(name).colour for name in names), OTHER_PHASE]
+        if page == "light"
+        else [look_of(name).colour for name in names]
+    )
+    assert [colour for colour in colours if contrast(on(page, colour), on(page, CARD)) < 2.5] == []

@@ -21,10 +21,9 @@ from shown import cells, explanations, to_csv, to_markdown
 from harness.common.errors import MISMATCH, OK, Refusal
 from harness.records.load import read_records
 from harness.records.schema import BY_ITSELF
-from harness.results.frame import frame_of
-from harness.results.latest import latest
 from harness.results.legend import Legend
-from harness.results.rows import rows
+from harness.results.rows import frame_of, rows
+from harness.results.selection import latest
 from harness.results.tables import TableOptions
 from harness.table import exit_code, main, render
 
@@ -312,15 +311,6 @@ def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
 def test_a_table_for_people_loads_no_pandas() -> None:
     code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
-
-
-def test_the_series_has_its_columns(tmp_path: Path) -> None:
-    (row,) = cells([HEAP], series=True)
-    assert list(row) == ["variant", "total", "count", "merge", "max", "update", "other", "memory", "threads"]
-    assert [row[name] for name in ("total", "count", "merge")] == ["2.45 s", "0.915 s", "1.54 s"]
-    runs = [measured("a", seconds, block=block) for block, seconds in enumerate((1.0, 1.5, 1.2))]
-    assert cells(runs, runs=True)[0]["runs"] == "1.00 s / 1.50 s / 1.20 s"
-    assert tmp_path.exists()
 
 
 def test_columns_are_chosen_by_name() -> None:

@@ -1,0 +1,200 @@
+"""Which records and rows are shown: paths, the latest run, `--where NAME=VALUE`, and the rows of one task together."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.units import bytes_text
+from harness.records.load import read_records
+from harness.results.legend import join_names
+from harness.results.rows import Row, rows
+from harness.runs.fields import COMPARED, DECISIVE, FIELD, FIELDS, Key, Record, cell_of, key_of
+
+DEFAULT_RESULTS = "results/local"
+NO_PATHS = (DEFAULT_RESULTS,)
+"""What `paths` is if none was given; the same folder given by name is a list."""
+MOST_PANELS = 9
+CONDITIONS: dict[str, Callable[[Row], Any]] = {
+    **{
+        field.name.removeprefix("data."): lambda row, value=field.value: value(row.record)  # type: ignore[misc]
+        for field in FIELDS
+        if field.name not in ("params", "special_tokens")
+    },
+    "counting": lambda row: row.record.get("counting"),  # of a counter alone as well
+    "status": lambda row: row.status,
+}
+"""What `--where` can be about."""
+UNLIKE = tuple(field.unlike for field in COMPARED)
+"""In what two sets can be unlike, by the names that `--unlike` takes."""
+
+
+def add_record_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command take files and folders of records, `--all`, `--where` and two sets to compare."""
+    add = parser.add_argument
+    add(
+        "paths",
+        metavar="FILE or DIR",
+        nargs="*",
+        default=NO_PATHS,
+        help="records, or folders that hold records.jsonl, of which each cell's latest run is taken (default: the one "
+        f"latest run in {DEFAULT_RESULTS})",
+    )
+    add("--all", action="store_true", help="every record there is")
+    where = "only such rows, such as variant=heap,flat*; repeatable"
+    add("--where", metavar="NAME=VALUE", action="append", default=[], help=where)
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command set two sets of records side by side."""
+    parser.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    parser.add_argument(
+        "--unlike",
+        nargs="*",
+        metavar="WHAT",
+        help=f"compare although the sets are unlike in this, or in anything: {', '.join(UNLIKE)}",
+    )
+
+
+def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
+    """The rows that the arguments mean; without a path those of the latest run. Raises Refusal if there are none."""
+    records = records_of(arguments.paths, arguments.all)
+    if not arguments.all and arguments.paths == NO_PATHS:
+        newest = max(_run(record) for record in records)
+        records = [record for record in records if _run(record) == newest]
+    return rows_where(rows(records), arguments.where)
+
+
+def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
+    """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
+    records = read_records(paths)
+    if not records:
+        raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
+    return records if every else latest(records)
+
+
+def latest(records: Sequence[Record]) -> list[Record]:
+    """The records of each cell that its latest run made; of times, proofs and instructions the latest of each."""
+    cells = [
+        (cell_of(record), measure if (measure := record.get("measure")) in ("proof", "instructions") else "time")
+        for record in records
+    ]
+    newest: dict[Any, Record] = {}
+    for cell, record in zip(cells, records, strict=True):
+        if (record.get("started") or "") >= (newest.setdefault(cell, record).get("started") or ""):
+            newest[cell] = record
+    return [record for cell, record in zip(cells, records, strict=True) if _run(record) == _run(newest[cell])]
+
+
+def _run(record: Record) -> str:
+    return str(record.get("run_id") or "")
+
+
+def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
+    """The rows for which every NAME=VALUE holds; values may have wildcards, and commas for "or".
+
+    Raises Refusal for an unknown name, or if no row is left.
+    """
+    chosen = list(rows)
+    for condition in conditions:
+        name, equals, values = condition.partition("=")
+        if not equals or name not in CONDITIONS:
+            raise Refusal(f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}")
+        texts = [str(CONDITIONS[name](row)) for row in chosen]
+        patterns = [re.compile(fnmatch.translate(value)) for value in values.split(",")]
+        chosen = [
+            row for row, text in zip(chosen, texts, strict=True) if any(pattern.match(text) for pattern in patterns)
+        ]
+        if not chosen:
+            raise Refusal(f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED)
+    return chosen
+
+
+# Rows by task
+
+
+def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+    """The rows of each task on each machine; `without` are fields in which rows of one task may differ."""
+    groups: dict[Key, list[Row]] = {}
+    fields = [field for field in (*DECISIVE, FIELD["cell"], FIELD["host"]) if field.name not in without]
+    for row in rows:
+        corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
+        groups.setdefault((corpus, *key_of(row.record, fields)), []).append(row)
+    return list(groups.values())
+
+
+def grouped(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
+    """The rows of each task. Raises Refusal for more tasks than a chart has room for."""
+    groups = tasks_of(rows, without)
+    if len(groups) > MOST_PANELS:
+        raise Refusal(
+            f"these records answer {len(groups)} questions, and a chart has room for {MOST_PANELS}; choose by --where, "
+            f"such as --where data={rows[0].corpus.get('name')}"
+        )
+    return groups
+
+
+def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_break",)) -> list[Row]:
+    """The trainers among rows, if all are of one task on one machine. Raises Refusal if not."""
+    trainers = [row for row in rows if not row.counting_only]
+    if not trainers:
+        raise Refusal(f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED)
+    if names := unlike(trainers, without):
+        choice = " ".join(f"--where {name}={CONDITIONS[name](trainers[0])}" for name in names if name in CONDITIONS)
+        raise Refusal(
+            f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records are unlike in "
+            f"{join_names(list(names.values()))}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
+        )
+    return trainers
+
+
+def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> dict[str, str]:
+    """In what the tasks of rows differ: names of conditions, and what each is called."""
+    firsts = [group[0].record for group in tasks_of(rows, without)]
+    titles = {FIELD["data"]: "corpus", FIELD["data.sha256"]: "corpus", FIELD["cell"]: "kind"}
+    titles |= {field: field.title for field in (*DECISIVE, FIELD["host"]) if field.title}
+    names = {
+        field.name.removeprefix("data."): title
+        for field, title in titles.items()
+        if field.name not in without and len({str(field.value(record)) for record in firsts}) > 1
+    }
+    if "data" in names:
+        names.pop("sha256", None)
+    return names
+
+
+def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
+    """The corpus with its language, and whatever distinguishes this group from the others."""
+    first = group[0]
+    name = str(first.corpus.get("name")) if sizes else base_name(first)
+    language = corpus_language(name.partition("(")[0])
+    parts = [f"{name} ({language})" if language else name]
+    if sizes and first.corpus.get("bytes") is not None:
+        parts.append(bytes_text(first.corpus["bytes"]))
+    if len(groups) > 1:
+        for field in (*DECISIVE, FIELD["host"]):
+            words = first.words.get(field.name)
+            if len({own[0].words.get(field.name) for own in groups}) > 1 and words is not None:
+                shared = len({row.words.get(field.name) for row in group}) == 1
+                parts += [f"host {words.text}" if field.name == "host" else words.said] if shared else []
+    return ", ".join(filter(None, parts))
+
+
+def base_name(row: Row) -> str:
+    """The name of the row's corpus, of any size: one_word(seed=2) of one_word(bytes=5000, seed=2)."""
+    name = str(row.corpus.get("name"))
+    generated = re.fullmatch(r"(\w+)\((\w+=[^()]*)\)", name)
+    if generated is None:
+        return name
+    others = [part for part in generated[2].split(", ") if not part.startswith(("bytes=", "words=", "documents="))]
+    return f"{generated[1]}({', '.join(others)})" if others else generated[1]
+
+
+def corpus_language(name: str) -> str:
+    language = registry.cards("data").get(name, {}).get("language") or ""
+    return "" if language == "generated" else str(language)
