@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
+import setuptools
 
 from harness.common import errors
 from harness.runs import run
@@ -21,6 +24,42 @@ def test_a_module_is_outdated_when_a_source_is_newer(tmp_path: Path) -> None:
     assert not errors.is_build_outdated(tmp_path)
     os.utime(folder / "flat.hpp", (11, 11))
     assert errors.is_build_outdated(tmp_path)
+
+
+def test_no_module_is_outdated_after_a_build_that_compiles_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", settings.update)
+    monkeypatch.chdir(errors.CHECKOUT)
+    runpy.run_path("setup.py")
+    folder = tmp_path / "variants" / "native"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (folder / f"{name}.c").write_text(f'#include "{name}.hpp"\nint PyInit_{name};\n')
+        (folder / f"{name}.hpp").touch()
+
+    def build() -> None:
+        extensions = [
+            setuptools.Extension(
+                f"variants.native.{name}", [f"variants/native/{name}.c"], depends=[f"variants/native/{name}.hpp"]
+            )
+            for name in ("one", "two")
+        ]
+        distribution = setuptools.Distribution({"name": "built", "ext_modules": extensions, "packages": ["variants"]})
+        command = settings["cmdclass"]["build_ext"](distribution)
+        command.inplace = True
+        command.ensure_finalized()
+        command.run()
+
+    build()
+    for path in tmp_path.rglob("*.*"):
+        os.utime(path, (1000, 1000))
+    (folder / "two.hpp").touch()
+    assert errors.is_build_outdated(tmp_path)
+    build()
+    assert not errors.is_build_outdated(tmp_path)
 
 
 @pytest.mark.parametrize("outdated", [True, False])
