@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from harness import run
-from harness.common.comparison import FEWEST_BLOCKS, MARGIN, Sample, cpu_time, interval, sample_of, wall_time
+from harness.common.comparison import FEWEST_BLOCKS, MARGIN, cpu_time, interval, sample_of, wall_time
 from harness.common.console import Parser, json_text, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
@@ -36,7 +36,6 @@ DRAWS = 1000
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
 SIGNS = {DISTURBS: "!", UNKNOWN: "?"}
-Pair = tuple[Sample, Sample]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,33 +47,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     console = Console(stderr=options.json, highlight=False, markup=False)
-    seen = findings()
+    found = findings()
     if not options.json:
-        show(seen, console)
+        show(found, console)
     resolution = None if options.no_run else resolve(options.set, options.repeat, options.concurrent)
     if options.json:
-        print(json_text({"findings": [dataclasses.asdict(finding) for finding in seen], "resolution": resolution}))  # noqa: T201
+        print(json_text({"findings": [dataclasses.asdict(each) for each in found], "resolution": resolution}))  # noqa: T201
     elif resolution is not None:
         console.print(f"\n{sentence(resolution)}", soft_wrap=True)
     return OK
 
 
-def show(seen: Sequence[Finding], console: Console) -> None:
+def show(found: Sequence[Finding], console: Console) -> None:
     """Print each finding, with what can be done about it in the next line."""
-    for finding in seen:
+    for finding in found:
         what = terminal_text(finding.what)
         console.print(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
         if finding.advice:
             console.print(f"  {'':<19}-> {terminal_text(finding.advice)}", soft_wrap=True)
-    bad = sum(finding.state == DISTURBS for finding in seen)
-    console.print(f"{bad} of {len(seen)} disturb timing (!); ? means unavailable", soft_wrap=True)
+    bad = sum(finding.state == DISTURBS for finding in found)
+    console.print(f"{bad} of {len(found)} disturb timing (!); ? means unavailable", soft_wrap=True)
 
 
 def resolve(overrides: Sequence[str], repeat: int, concurrent: bool) -> dict[str, Any]:
     """Measure a cell against itself, and return the smallest slow-down that `repeat` blocks find, by each clock."""
-    several = f"concurrent={str(concurrent).lower()}", *usual_beside(overrides), *overrides
-    (first,) = measure(several, 1)
-    samples = [sample_of(record) for record in measure(several, 2 * max(FEWEST_PAIRS, repeat))]
+    replaced = {key_of(override) for override in overrides}
+    usual = [override for override in USUAL if key_of(override) not in replaced]
+    arguments = [f"concurrent={str(concurrent).lower()}", *usual, *overrides]
+    (first,) = measure(arguments, 1)
+    samples = [sample_of(record) for record in measure(arguments, 2 * max(FEWEST_PAIRS, repeat))]
     whole = [sample for sample in samples if sample is not None]
     pairs = list(zip(whole[::2], whole[1::2], strict=False))
     clocks = {"CPU time": cpu_time} if all(sample.one_thread for sample in whole) else {}
@@ -92,6 +93,10 @@ def resolve(overrides: Sequence[str], repeat: int, concurrent: bool) -> dict[str
     }
 
 
+def key_of(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0].partition(".")[0]
+
+
 def measure(overrides: Sequence[str], repeat: int) -> list[dict[str, Any]]:
     """Return the records of a cell. Raises Refusal if there are several cells, or it could not be measured."""
     with temporary_folder() as folder:
@@ -103,16 +108,6 @@ def measure(overrides: Sequence[str], repeat: int) -> list[dict[str, Any]]:
             name, reason = record["variant"], f"{record['status']}: {record['reason']}"
             raise Refusal(f"{name} could not be compared with itself ({reason})", UNMEASURED)
     return records
-
-
-def usual_beside(overrides: Sequence[str]) -> list[str]:
-    """Return the usual overrides that these do not replace.
-
-    >>> usual_beside(["data=owt", "variant=flat"])
-    ['vocab_size=1000', 'limits.wall=60']
-    """
-    keys = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in overrides}
-    return [override for override in USUAL if override.partition("=")[0].partition(".")[0] not in keys]
 
 
 def detectable(log_ratios: Sequence[float], blocks: int, seed: int = 0) -> float | None:
@@ -144,11 +139,12 @@ def sentence(resolution: dict[str, Any]) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
+    first, _, rest = (__doc__ or "").partition("\n\n")
     described = Parser(
         prog="python -m harness.doctor",
-        description=(__doc__ or "").partition("\n")[0],
+        description=first,
         epilog="examples:\n"
-        + (__doc__ or "").partition("\n\n")[2].replace("\n    ", "\n  ").replace("    ", "  ", 1)
+        + rest.replace("\n    ", "\n  ").replace("    ", "  ", 1)
         + "\nexit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.",
     )
     add: Callable[..., Any] = described.add_argument

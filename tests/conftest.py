@@ -22,7 +22,7 @@ from measured_once import MeasuredOnce, hand_out
 
 from harness.common import files
 from harness.corpora import packages
-from harness.measure import environment, lock
+from harness.measure import lock, machine
 from variants.counting import character_classes
 
 register_profiles()
@@ -91,7 +91,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def packages_looked_up_once() -> Iterator[None]:
     """No test installs any, and each run of hundreds would read what two dozen packages say of themselves."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(environment, "packages", functools.cache(environment.packages))
+        patch.setattr(machine, "packages", functools.cache(machine.packages))
         yield
 
 

@@ -26,7 +26,7 @@ from harness.gate.rule import CARD_KEYS, Card, read_card
 from harness.gate.sampler import Arm, Sampler
 from harness.gate.tiers import Comparison, CountsOfWork, Timing, observe_instructions
 from harness.measure import lock
-from harness.measure.environment import environment, host, usable_cores
+from harness.measure.machine import environment, host, usable_cores
 
 PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
 """Estimates for a fresh process, for one count of instructions, and for making the base or choosing a size."""

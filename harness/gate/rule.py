@@ -24,7 +24,7 @@ from harness.common import registry
 from harness.common.comparison import Sample, clock_of, cpu_time, interval
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import at_least
-from harness.measure.instructions import MOST_LAYOUTS
+from harness.measure.callgrind import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
 DEFAULT_CARD = "usual"

@@ -16,8 +16,8 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate.base import Side, file_states
 from harness.gate.rule import Card
-from harness.measure.environment import usable_cores
-from harness.measure.instructions import measure_instructions
+from harness.measure.callgrind import measure_instructions
+from harness.measure.machine import usable_cores
 from harness.measure.process import Answer, measure
 from harness.proof.prove import Identity, MergeList, prove
 from harness.runs.cells import TrainCell

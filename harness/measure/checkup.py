@@ -13,9 +13,8 @@ import psutil
 
 from harness.common.comparison import MOST_PRESSURE
 from harness.common.units import bytes_text, share_text
-from harness.measure import environment
-from harness.measure.disturbance import clock_cost_seconds
-from harness.measure.environment import UNAVAILABLE, first_line, memory_bytes, usable_cores
+from harness.measure import machine
+from harness.measure.machine import UNAVAILABLE, content, first_line, usable_cores
 from harness.measure.sandbox import touch
 
 GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
@@ -24,13 +23,14 @@ BYTES_TO_TOUCH = 256 << 20
 TIMES_AS_LONG = 3.0
 BUSY_LOAD = 0.25
 """Runnable processes by processors; an idle machine has next to none."""
+CPU = "sys/devices/system/cpu"
 Reading = tuple[str, bool] | None
-"""What was read, and whether it disturbs timing; None if the machine does not say."""
+"""What was read, and whether it disturbs timing; None if the machine does not report it."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: `state` is good, disturbs or unknown; `advice` is empty if there is nothing to do."""
+    """One property of the machine: `state` is good, disturbs or unknown; `advice` is empty if it does not disturb."""
 
     name: str
     state: str
@@ -39,7 +39,7 @@ class Finding:
 
 
 def findings() -> list[Finding]:
-    """Return everything that can be said about the machine, in the order in which it matters."""
+    """Return every property of the machine that may disturb timing, the most important first."""
     return [finding(name, read(), advice) for name, (read, advice) in CHECKS.items()]
 
 
@@ -51,30 +51,28 @@ def finding(name: str, reading: Reading, advice: str) -> Finding:
 
 
 def load() -> Reading:
-    minute = first_line("proc/loadavg").split()[0]
-    if minute == UNAVAILABLE:
-        return None
-    cores = usable_cores()
-    return f"{minute} processes on {cores} processors over the last minute", float(minute) > BUSY_LOAD * cores
+    minute, cores = first_line("proc/loadavg").split()[0], usable_cores()
+    what = f"{minute} processes on {cores} processors over the last minute"
+    return None if minute == UNAVAILABLE else (what, float(minute) > BUSY_LOAD * cores)
 
 
 def pressure() -> Reading:
-    """The share of the last minute in which something waited for a processor, memory or a disk."""
-    shares = {}
-    for kind in ("cpu", "memory", "io"):
-        if match := re.search(r"^some .*?avg60=([\d.]+)", first_line(f"proc/pressure/{kind}")):
-            shares[kind] = float(match[1]) / 100
+    """Return the share of the last minute in which something waited for a processor, memory or a disk."""
+    averages = {
+        kind: re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}")) for kind in machine.PRESSURES
+    }
+    shares = {kind: float(match[1]) / 100 for kind, match in averages.items() if match}
     what = ", ".join(f"{kind} {share_text(share)}" for kind, share in shares.items()) + " of the last minute"
     return (what, max(shares.values()) > MOST_PRESSURE / 4) if shares else None
 
 
 def steal() -> Reading:
-    """The share of the processors' time that the hypervisor gives to others: now, and since the machine started."""
+    """Return the share of the processors' time that the hypervisor gives to others: now, and since the start."""
     first = ticks()
-    if first is None:
+    time.sleep(SECONDS_OF_STEAL if first else 0)
+    second = ticks()
+    if not first or not second:
         return None
-    time.sleep(SECONDS_OF_STEAL)
-    second = ticks() or first
     ever = first[1] / max(first[0], 1)
     now = (second[1] - first[1]) / max(second[0] - first[0], 1)
     what = f"{share_text(now)} of the processors' time now, {share_text(ever)} since the start"
@@ -82,7 +80,7 @@ def steal() -> Reading:
 
 
 def ticks() -> tuple[int, int] | None:
-    """All ticks of all processors, and those that were stolen."""
+    """Return all ticks of all processors, and those that were stolen."""
     fields = [int(field) for field in first_line("proc/stat").split()[1:]]
     return (sum(fields[:8]), fields[7]) if len(fields) > 7 else None
 
@@ -98,38 +96,22 @@ def timed_runs() -> Reading:
 
 
 def cores() -> Reading:
-    usable, there = usable_cores(), os.cpu_count() or 1
-    return f"{usable} of {there} may be used" if usable < there else f"{there}", usable < 4
+    usable, total = usable_cores(), os.cpu_count() or 1
+    return f"{usable} of {total} may be used" if usable < total else f"{total}", usable < 4
 
 
-def switch(path: str) -> Callable[[], Reading]:
-    """Return a check of a file of /sys that says 1 for on, which disturbs."""
-
-    def read() -> Reading:
-        state = environment.on_or_off(first_line(path))
-        return None if state == UNAVAILABLE else (state, state == "on")
-
-    return read
-
-
-def governor() -> Reading:
-    name = first_line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    return None if name == UNAVAILABLE else (f"governor {name}", name != "performance")
-
-
-def turbo() -> Reading:
-    state = environment.turbo()
-    return None if state == UNAVAILABLE else (state, state == "on")
+def state_of(state: str, good: str) -> Reading:
+    return None if state == UNAVAILABLE else (state, state != good)
 
 
 def hypervisor() -> Reading:
-    flags = environment.cpu_flags()
+    flags = machine.cpu_field("flags").split()
     return ("yes" if "hypervisor" in flags else "no", "hypervisor" in flags) if flags else None
 
 
 def container() -> Reading:
     """A quota of processor time stops a process in the middle; a limit of memory ends it."""
-    limits = environment.container()
+    limits = machine.container()
     quota, memory = limits["cpu_quota_cores"], limits["memory_bytes"]
     parts = [f"{quota:g} processors"] if quota is not None else []
     parts += [f"{bytes_text(memory)} of memory"] if memory is not None else []
@@ -137,10 +119,9 @@ def container() -> Reading:
 
 
 def swap() -> Reading:
-    total, free = memory_bytes("SwapTotal"), memory_bytes("SwapFree")
-    if total is None or free is None:
-        return None
-    return (f"{bytes_text(total - free)} of {bytes_text(total)} used" if total else "none"), total > free
+    memory = psutil.swap_memory()
+    what = f"{bytes_text(memory.used)} of {bytes_text(memory.total)} used" if memory.total else "none"
+    return what, memory.used > 0
 
 
 def huge_pages() -> Reading:
@@ -149,21 +130,19 @@ def huge_pages() -> Reading:
 
 
 def free_memory() -> Reading:
-    """What a virtual machine has given back to its host takes long to touch for the first time."""
-    first, again = (seconds * 1e9 / BYTES_TO_TOUCH for seconds in (seconds_to_touch(), seconds_to_touch()))
-    what = f"{first:.2f} s to touch a gigabyte, {again:.2f} s when it has just been freed"
-    return what, first > TIMES_AS_LONG * again
-
-
-def seconds_to_touch() -> float:
-    started = time.perf_counter()
-    touch(BYTES_TO_TOUCH)
-    return time.perf_counter() - started
+    """Memory that a virtual machine has given back to its host takes long to touch for the first time."""
+    seconds = []
+    for _ in range(2):
+        started = time.perf_counter()
+        touch(BYTES_TO_TOUCH)
+        seconds.append((time.perf_counter() - started) * 1e9 / BYTES_TO_TOUCH)
+    what = f"{seconds[0]:.2f} s to touch a gigabyte, {seconds[1]:.2f} s when it has just been freed"
+    return what, seconds[0] > TIMES_AS_LONG * seconds[1]
 
 
 def clock() -> Reading:
     source = first_line("sys/devices/system/clocksource/clocksource0/current_clocksource")
-    what = f"{source}; a lap of the meter costs {clock_cost_seconds() * 1e9:.0f} ns"
+    what = f"{source}; a lap of the meter costs {machine.clock_cost_seconds() * 1e9:.0f} ns"
     return None if source == UNAVAILABLE else (what, source in ("hpet", "acpi_pm"))
 
 
@@ -178,10 +157,16 @@ CHECKS: dict[str, tuple[Callable[[], Reading], str]] = {
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
     "other runs": (timed_runs, "wait for them; two timed runs at once disturb each other"),
     "processors": (cores, "the harness and the system need one besides the measured; threads above that share one"),
-    "clock rate": (governor, "sudo cpupower frequency-set -g performance"),
-    "turbo": (turbo, "switch it off: slower, but the same from run to run; see cpufreq/boost or intel_pstate/no_turbo"),
+    "clock rate": (
+        lambda: state_of(first_line(f"{CPU}/cpu0/cpufreq/scaling_governor"), "performance"),
+        "sudo cpupower frequency-set -g performance",
+    ),
+    "turbo": (
+        lambda: state_of(machine.turbo(), "off"),
+        "switch it off: slower, but the same from run to run; see cpufreq/boost or intel_pstate/no_turbo",
+    ),
     "hyper-threads": (
-        switch("sys/devices/system/cpu/smt/active"),
+        lambda: state_of(machine.switch(f"{CPU}/smt/active"), "off"),
         "echo off | sudo tee /sys/devices/system/cpu/smt/control, or affinity=[...] with one of each pair",
     ),
     "virtual machine": (hypervisor, "neighbours share caches and clock rate unseen; a time of another day is useless"),

@@ -1,13 +1,13 @@
 """The guard of one measured process: its parent, the clock beside its call, and the end of all it started.
 
-Run as a script of one thread and few imports, so nothing of the harness delays its clock. It adopts what the measured
-process lets go of (Linux's child subreaper), so that all of it can be found and ended, and its CPU time accounted. If
+Run as a script of one thread and few imports, so nothing of the harness delays its clock. It adopts orphans of the
+measured process (Linux's child subreaper), so that all of them can be found and ended, and their CPU time accounted. If
 the harness is gone, however it ended, the guard ends everything and removes the folder.
 
 Arguments: the descriptors of the measured process's standard input and of both ends of its channel, its folder, the
-command. On descriptor 0 is the harness. The guard tells it `started PID` or `failed ERRNO`, each line of the measured
-process behind the nanosecond at which it was heard and the nanoseconds that the guard had waited for a processor, and
-`gone STATUS CPU_SECONDS`. The harness says `go` to answer the measured process, and `finish`.
+command. On descriptor 0 is the harness. The guard writes `started PID` or `failed ERRNO`, each line of the measured
+process after two numbers, when it was heard and for how long the guard had waited for a processor (both in
+nanoseconds), and `gone STATUS CPU_SECONDS`. The harness writes `go` to answer the measured process, and `finish`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-SET_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
+SET_CHILD_SUBREAPER = 36
 MOST_IN_A_LINE = 200
 SECONDS_TO_END = 3.0
 ANSWERED = (b"imported", b"begin", b"end")
@@ -29,19 +29,20 @@ HARNESS = 0
 
 
 class Guard:
-    """The measured process, what it said last, and whether it is gone."""
+    """The measured process while the guard listens to it and to the harness."""
 
     def __init__(self, channel: int, leader: int) -> None:
         self.channel = channel
         self.leader = leader
-        self.heard = b""
+        self.rest = b""
         self.is_gone = False
         self.waited = 0
-        self.went: tuple[int, int] | None = None
+        self.answered: tuple[int, int] | None = None
+        """When the measured process was last answered, and for how long it had waited for a processor by then."""
         self.listening = [HARNESS, channel]
 
     def attend(self, woken: int) -> bool:
-        """Pass on what is said; return True if the harness says that it is over, False if it is gone."""
+        """Pass lines on; return True if the harness writes that it is over, False if it is gone."""
         while True:
             self.waited = waited_ns("self")
             ready = select.select([*self.listening, woken], [], [])[0]
@@ -53,25 +54,22 @@ class Guard:
                 self.reap()
             if HARNESS in ready:
                 lines = read(HARNESS).split(b"\n")
-                if b"finish" in lines:
-                    return True
-                if lines == [b""]:
-                    return False
+                if b"finish" in lines or lines == [b""]:
+                    return b"finish" in lines
                 if b"go" in lines:
                     self.go()
 
     def hear(self, now: int) -> None:
-        """Pass on what the measured process said; of a flood the last progress, and each moment once."""
+        """Pass on what the measured process writes; of a flood the last progress, and each moment once."""
         block = read(self.channel)
         if not block:
             self.listening.remove(self.channel)  # it is about to be gone, or a trainer meddled
-            return
-        *lines, rest = (self.heard + block).split(b"\n")
-        self.heard = rest[-MOST_IN_A_LINE:]
-        if BEGUN in lines and self.went is not None:
-            at, waited = self.went
+        *lines, rest = (self.rest + block).split(b"\n")
+        self.rest = rest[-MOST_IN_A_LINE:]
+        if BEGUN in lines and self.answered is not None:
+            at, waited = self.answered
             tell(b"%d %d %b" % (now, min(now - at, waited_ns(str(self.leader)) - waited), BEGUN))
-            self.went = None
+            self.answered = None
         moments = {line.partition(b" ")[0]: line for line in lines if len(line) < MOST_IN_A_LINE}
         progress = [line for line in lines if line.removesuffix(b" bytes").isdigit() and len(line) < 25][-1:]
         waited = waited_ns("self") - self.waited
@@ -81,19 +79,17 @@ class Guard:
     def go(self) -> None:
         """Answer the measured process; the clock is read before, so nothing of its call is missed."""
         waited = waited_ns(str(self.leader))
-        self.went = time.perf_counter_ns(), waited
-        tell(b"%d 0 went" % self.went[0])
+        self.answered = time.perf_counter_ns(), waited
+        tell(b"%d 0 went" % self.answered[0])
         with contextlib.suppress(OSError):  # it does not wait
             os.write(self.channel, b".")
 
     def reap(self) -> None:
         """Take the accounts of those that have ended: the measured process, and orphans."""
         with contextlib.suppress(ChildProcessError):
-            while True:
-                ended, status, usage = os.wait4(-1, os.WNOHANG)
-                if ended == 0:
-                    return
-                if ended == self.leader:
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                number, status, usage = ended
+                if number == self.leader:
                     self.is_gone = True
                     if self.channel in self.listening:
                         self.hear(time.perf_counter_ns())
@@ -122,38 +118,19 @@ def tell(line: bytes) -> None:
         os.write(HARNESS, line + b"\n")
 
 
-def system_call_prctl(option: int, value: int) -> None:
-    """Call Linux's prctl; do nothing elsewhere."""
+def adopt_orphans() -> None:
+    """Become the parent of every descendant that loses its own; do nothing outside Linux."""
     if sys.platform == "linux":
         import ctypes
 
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def start(command: list[str], standard_input: int) -> subprocess.Popen[bytes]:
-    """Start the measured process in a session of its own; it dies with the guard, and keeps what it may inherit."""
-    guard = os.getpid()
-
-    def die_with_the_guard() -> None:
-        system_call_prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != guard:
-            os._exit(1)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-    try:
-        return subprocess.Popen(
-            command, stdin=standard_input, close_fds=False, start_new_session=True, preexec_fn=die_with_the_guard
-        )
-    except OSError as error:
-        tell(b"failed %d" % (error.errno or 0))
-        sys.exit(0)
+            ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_all() -> None:
-    """End every descendant. They are halted first, for what forks can outrun who only kills."""
+    """End every descendant. They are halted first: what forks could outrun a guard that only kills."""
     halted: set[int] = set()
-    while fresh := descendants() - halted:
+    while fresh := descendants(os.getpid()) - halted:
         for number in fresh:
             send(number, signal.SIGSTOP)
         halted |= fresh
@@ -171,24 +148,15 @@ def send(number: int, what: signal.Signals) -> None:
         os.kill(number, what)
 
 
-def descendants() -> set[int]:
-    """Return the numbers of all living processes below this one; none if there is no /proc.
-
-    A process that has ended is not one of them, but its children are: for a moment they still name it as parent.
-    """
-    parents, ended = {}, set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib is slow to import
-            if name.isdigit():
-                with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                    fields = file.read().rpartition(b")")[2].split()
-                    parents[int(name)] = int(fields[1])
-                    if fields[0] in (b"Z", b"X"):
-                        ended.add(int(name))
-    below = {number for number, parent in parents.items() if parent == os.getpid()}
-    while more := {number for number, parent in parents.items() if parent in below} - below:
-        below |= more
-    return below - ended
+def descendants(process: int) -> set[int]:
+    """Return the numbers of all processes below one, by the kernel's lists of children; none outside Linux."""
+    numbers = [process]
+    for number in numbers:  # grows while it is read
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{number}/task"):  # noqa: PTH208 - pathlib is slow to import
+                with open(f"/proc/{number}/task/{thread}/children", "rb") as file:  # noqa: PTH123
+                    numbers += map(int, file.read().split())
+    return set(numbers) - {process}
 
 
 def main() -> None:
@@ -201,18 +169,21 @@ def main() -> None:
         os.set_inheritable(descriptor, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
-    system_call_prctl(SET_CHILD_SUBREAPER, 1)
-    process = start(command, standard_input)  # named as long as the guard lives: else Python waits for it
+    adopt_orphans()
+    try:
+        process = subprocess.Popen(command, stdin=standard_input, close_fds=False, start_new_session=True)
+    except OSError as error:
+        tell(b"failed %d" % (error.errno or 0))
+        return
     leader = process.pid
     os.close(standard_input)
     os.close(theirs)
     os.set_blocking(channel, False)  # a process that the measured one left may hold the other end, and say nothing
-    guard = Guard(channel, leader)
     tell(b"started %d" % leader)
+    guard = Guard(channel, leader)
     finished = guard.attend(woken)
     if not guard.is_gone:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, signal.SIGKILL)
+        send(-leader, signal.SIGKILL)
     end_all()
     if not finished:  # what the harness would have removed is left to its guard
         import shutil

@@ -1,4 +1,4 @@
-"""A measured process from the harness's side: started below a guard, spoken to, heard, watched and ended."""
+"""A measured process from the harness's side: started below a guard, listened to, watched and ended."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import psutil
 
-GUARD = str(Path(__file__).resolve().with_name("guard.py"))
-CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
+from harness.measure import guard
+
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_SPEAK = 3.0
 SECONDS_TO_END = 3.0
@@ -27,6 +27,13 @@ STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
 SHARE_OF_TIME_FOR_SHARES = 0.02
 """Asking for shares of memory may take this part of the time: while the kernel answers, a process cannot map memory."""
+
+
+class Cpu(NamedTuple):
+    """CPU seconds up to a moment: of the measured process with its children that ended, and of all that it started."""
+
+    leader: float
+    tree: float
 
 
 @dataclass
@@ -47,7 +54,6 @@ class GuardedProcess:
     members: list[psutil.Process] = field(default_factory=list)
     peak_bytes: int = 0
     several: bool = False
-    _spent: dict[psutil.Process, float] = field(default_factory=dict)
     _shares_again_at: float = 0.0
     _rest: bytes = b""
 
@@ -64,15 +70,14 @@ class GuardedProcess:
         ours, guards = socket.socketpair()
         near, far = socket.socketpair()
         hearing, speaking = os.pipe()
-        arguments = [hearing, near.fileno(), far.fileno(), folder, *command]
+        inherited = [hearing, near.fileno(), far.fileno()]
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", GUARD, *map(str, arguments)],
-                bufsize=0,
+                [sys.executable, "-I", "-S", guard.__file__, *map(str, inherited), str(folder), *command],
                 stdin=guards.fileno(),
                 stdout=stderr.fileno(),
                 stderr=stderr.fileno(),
-                pass_fds=[hearing, near.fileno(), far.fileno(), *passed],
+                pass_fds=[*inherited, *passed],
                 start_new_session=True,
                 env=dict(environment),
             )
@@ -107,7 +112,7 @@ class GuardedProcess:
             self.guard.wait()
 
     def wait(self, seconds: float) -> Iterator[bytes]:
-        """Yield what the measured process says within so many seconds, each line behind the guard's two numbers."""
+        """Yield what the measured process writes within so many seconds, each line after the guard's two numbers."""
         if select.select([self.heard], [], [], max(0.0, seconds))[0]:
             for line in self.lines():
                 if line[:1].isdigit():
@@ -116,13 +121,14 @@ class GuardedProcess:
                     self.take(line)
 
     def lines(self) -> list[bytes]:
-        """Return what the guard tells; nothing if it is gone, which takes its process with it."""
+        """Return what the guard writes; nothing if it is gone: then its process is ended here."""
         block = b""
         with contextlib.suppress(ConnectionError):
             block = self.heard.recv(65536)
         if not block:
             self.is_guard_gone = True
             self.failure = self.failure or "its guard has ended"
+            self.kill_members()
             self.exit_code = -signal.SIGKILL if self.exit_code is None else self.exit_code
         *lines, self._rest = (self._rest + block).split(b"\n")
         return lines
@@ -138,43 +144,38 @@ class GuardedProcess:
             self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
             self.cpu_seconds = float(figures[1])
 
-    def is_guard_halted(self) -> bool:
-        """Return whether somebody has halted the guard: its session is its own, so no key of a terminal does."""
-        with contextlib.suppress(psutil.Error):
-            return bool(psutil.Process(self.guard.pid).status() == psutil.STATUS_STOPPED)
-        return False
-
     def say(self, line: bytes) -> None:
-        """Tell the guard something."""
+        """Write a line to the guard."""
         with contextlib.suppress(OSError):  # it is gone, which is noticed where it is listened to
             self.heard.send(line + b"\n")
 
     def speak(self, line: str) -> None:
-        """Tell the measured process a line; one that does not listen hears as much as a pipe holds."""
-        left, give_up = line.encode() + b"\n", time.perf_counter() + SECONDS_TO_SPEAK
+        """Write a line to the measured process; one that does not read gets as much as a pipe holds."""
+        rest, give_up = line.encode() + b"\n", time.perf_counter() + SECONDS_TO_SPEAK
         with contextlib.suppress(BrokenPipeError):
-            while left and time.perf_counter() < give_up:
+            while rest and time.perf_counter() < give_up:
                 if select.select([], [self.speaking], [], SECONDS_BETWEEN_LOOKS)[1]:
-                    left = left[os.write(self.speaking, left) :]
+                    rest = rest[os.write(self.speaking, rest) :]
 
     def look(self, memory_bytes: int | None = None) -> bool:
         """Look at all processes, and cut what they print; return whether they hold more memory than a limit."""
-        self.find_members()
+        self.guard.send_signal(signal.SIGCONT)  # a trainer may have halted it
         if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
             end = self.tail().encode()
             self.stderr.truncate(0)
             self.stderr.write(end)
+        self.find_members()
         return self.weigh(memory_bytes)
 
     def find_members(self) -> None:
-        """Find the processes below the guard, and note what each has used: some end without an account."""
-        found = descendants(self.guard.pid)
-        # Those of a guard that is gone are nobody's any more.
-        self.members = found or [member for member in self.members if member.is_running()]
-        for member in self.members:
-            if member.pid != self.leader:
-                with contextlib.suppress(psutil.Error):
-                    self._spent[member] = sum(member.cpu_times()[:2])
+        """Find the processes below the guard; those of a guard that is gone stay as they were."""
+        numbers = guard.descendants(self.guard.pid)
+        if sys.platform != "linux":  # where psutil's way takes ten times as long
+            with contextlib.suppress(psutil.Error):
+                numbers = {child.pid for child in psutil.Process(self.guard.pid).children(recursive=True)}
+        if numbers:
+            known = {member.pid: member for member in self.members}
+            self.members = [member for number in numbers if (member := known.get(number) or process_of(number))]
 
     def weigh(self, limit: int | None) -> bool:
         """Note the memory that the processes hold together; return whether that is over the limit.
@@ -182,9 +183,9 @@ class GuardedProcess:
         Pages that several processes share are divided among them, which takes the kernel long to count. Counting them
         for each process is quick and gives no less, so it will do within the limit if shares were counted of late.
         """
-        held = [size for size in map(resident_bytes, self.members) if size]
-        total = sum(held)
-        if len(held) > 1:
+        sizes = [size for member in self.members if (size := resident_bytes(member))]
+        total = sum(sizes)
+        if len(sizes) > 1:
             self.several = True
             now = time.perf_counter()
             if now < self._shares_again_at and (limit is None or total <= limit):
@@ -195,32 +196,29 @@ class GuardedProcess:
         return limit is not None and total > limit
 
     def cpu(self) -> Cpu:
-        """Return what the kernel says that all processes have used."""
+        """Return the kernel's account of all processes."""
         self.find_members()
-        leader, of_children = cpu_seconds(self.leader)
+        leader = sum(cpu_seconds(self.leader))
         _, of_orphans = cpu_seconds(self.guard.pid)
-        living = sum(sum(cpu_seconds(member.pid)) for member in self.members if member.pid != self.leader)
-        whole = leader + of_children
-        return Cpu(whole, whole + living + of_orphans, leader + sum(self._spent.values()))
+        return Cpu(
+            leader,
+            leader + of_orphans + sum(sum(cpu_seconds(each.pid)) for each in self.members if each.pid != self.leader),
+        )
 
     def kill(self) -> None:
         """End the measured process and what it started, as far as the harness sees it; take its account."""
-        assert self.leader is not None
-        if self.exit_code is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.leader, signal.SIGKILL)
         give_up = time.perf_counter() + SECONDS_TO_END
+        self.kill_members()
         while self.exit_code is None and time.perf_counter() < give_up:
-            if self.is_guard_halted():  # then it cannot end them itself
-                self.kill_members()
-                self.guard.send_signal(signal.SIGCONT)
+            self.guard.send_signal(signal.SIGCONT)
             list(self.wait(SECONDS_BETWEEN_LOOKS))
-        if self.is_guard_gone:
-            self.kill_members()
         self.say(b"finish")
 
     def kill_members(self) -> None:
-        self.find_members()
+        """End the measured process's group, and all that was seen below the guard."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.leader is not None and self.exit_code is None:
+                os.killpg(self.leader, signal.SIGKILL)
         for member in self.members:
             with contextlib.suppress(psutil.Error):
                 member.kill()
@@ -232,36 +230,10 @@ class GuardedProcess:
         return os.pread(self.stderr.fileno(), length, size - length).decode(errors="replace")
 
 
-@dataclass(frozen=True)
-class Cpu:
-    """CPU seconds up to a moment: of the measured process with its children that ended, and of all it started.
-
-    `seen` is what each process was seen to have used: a child that nobody waits for is in no account.
-    """
-
-    leader: float
-    tree: float
-    seen: float
-
-    def tree_since(self, before: Cpu) -> float:
-        return max(self.tree - before.tree, self.seen - before.seen)
-
-
-def descendants(process: int) -> list[psutil.Process]:
-    """Return the living processes below one: by the kernel's lists of children, a tenth of the cost of psutil's way."""
-    found: list[psutil.Process] = []
+def process_of(number: int) -> psutil.Process | None:
     with contextlib.suppress(psutil.Error):
-        if not CHILDREN.exists():
-            return list(psutil.Process(process).children(recursive=True))
-    numbers = [process]
-    for number in numbers:  # grows while it is read
-        with contextlib.suppress(OSError):
-            for thread in Path(f"/proc/{number}/task").iterdir():
-                numbers += map(int, (thread / "children").read_text().split())
-    for number in numbers[1:]:
-        with contextlib.suppress(psutil.Error):
-            found.append(psutil.Process(number))
-    return found
+        return psutil.Process(number)
+    return None
 
 
 def cpu_seconds(process: int | None) -> tuple[float, float]:

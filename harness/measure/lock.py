@@ -1,8 +1,8 @@
 """One timed run at a time on a machine: two of them would measure each other.
 
 A run locks `timing` while it measures times, and another one waits for it. A run with concurrent=true waits for nobody:
-it shares the lock `concurrent`, so that a run beside it knows, and its records say so. The kernel drops a lock with the
-process that holds it, however that ends. The variable BPE_HARNESS_LOCKS names another folder for the locks.
+it shares the lock `concurrent`, so that other runs wait for it or say so in their records. The kernel drops a lock with
+the process that holds it, however that ends. The variable BPE_HARNESS_LOCKS names another folder for the locks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pwd
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from harness.common.errors import UNMEASURED, Refusal
 
 VARIABLE = "BPE_HARNESS_LOCKS"
 SECONDS_BETWEEN_TRIES = 0.2
-SECONDS_FOR_A_LOOK = 5.0
+WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 
 
 @contextlib.contextmanager
@@ -31,54 +29,44 @@ def timing(concurrent: bool = False) -> Iterator[None]:
 
     Raises Refusal for a lock that cannot be opened.
     """
-    path = lock_file("concurrent" if concurrent else "timing")
-    with opened(path) as descriptor:
+    with opened("concurrent" if concurrent else "timing") as descriptor:
         if concurrent:
-            share(descriptor, path)
-        else:
-            wait_for(descriptor, path)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        elif not (lock(descriptor) and not is_concurrent()):
+            say(WAITING)
+            while not lock(descriptor) or is_concurrent():
+                time.sleep(SECONDS_BETWEEN_TRIES)
         yield
-
-
-def wait_for(descriptor: int, path: Path) -> None:
-    """Take the lock when no other run is timed; print once which process holds it."""
-    named = False
-    while not lock(descriptor, fcntl.LOCK_EX) or is_concurrent():
-        if not named:
-            say(f"another benchmark is running here{holder(path)}; waiting (concurrent=true runs anyway)")
-            named = True
-        time.sleep(SECONDS_BETWEEN_TRIES)
-
-
-def share(descriptor: int, path: Path) -> None:
-    """Share the lock, which takes at most as long as is_concurrent looks. Raises Refusal if it takes longer."""
-    deadline = time.monotonic() + SECONDS_FOR_A_LOOK
-    while not lock(descriptor, fcntl.LOCK_SH):
-        if time.monotonic() > deadline:
-            raise Refusal(f"another program keeps {path} locked; set {VARIABLE} to a folder of your own", UNMEASURED)
-        time.sleep(0.01)
 
 
 def is_concurrent() -> bool:
     """Whether runs with concurrent=true are being timed."""
-    with opened(lock_file("concurrent")) as descriptor:
-        return not lock(descriptor, fcntl.LOCK_EX)
+    with opened("concurrent") as descriptor:
+        return not lock(descriptor)
+
+
+def lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def lock_file(name: str) -> Path:
-    """Where a lock is, the same for every user of the machine whatever their own temporary folders are."""
+    """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
     shared = Path("/", "tmp")
     folder = os.environ.get(VARIABLE) or (shared if shared.is_dir() else tempfile.gettempdir())
     return Path(folder) / f"bpe-harness-{name}.lock"
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[int]:
-    """A descriptor of a lock file, created if missing; reading is enough to lock it, so other users can.
+def opened(name: str) -> Iterator[int]:
+    """A descriptor of a lock, created if missing; reading is enough to lock it, so other users can.
 
-    Raises Refusal for anything but a plain file: opening a pipe would never return.
+    Raises Refusal if it cannot be opened: a link is not followed, and a pipe is not waited for.
     """
-    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
@@ -88,27 +76,6 @@ def opened(path: Path) -> Iterator[int]:
     except OSError as error:
         raise Refusal(f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED) from error
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refusal(f"cannot lock {path}: it is not a plain file; remove it", UNMEASURED)
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def lock(descriptor: int, how: int) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def holder(path: Path) -> str:
-    """The process that holds a lock, in parentheses; empty if the system does not say."""
-    with contextlib.suppress(OSError, KeyError):
-        inode = f":{path.stat().st_ino}"
-        for line in Path("/proc/locks").read_text().splitlines():
-            kind, _, _, process, place, *_ = line.partition(": ")[2].split()
-            if kind == "FLOCK" and place.endswith(inode):
-                return f" (process {process}, user {pwd.getpwuid(Path('/proc', process).stat().st_uid).pw_name})"
-    return ""

@@ -2,7 +2,7 @@
 
 The process is the child of a guard (guard.py), which reads the clock where the call starts and ends, and ends all that
 was started when the job is over or the harness is gone. The process gets its job when its code has been imported.
-Nothing that it says of itself is believed if its account (witness.py) contradicts it.
+Nothing that it reports of itself is believed if its account (witness.py) contradicts it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,43 +22,35 @@ from typing import Any
 
 from harness.common.errors import asked_to_end
 from harness.common.units import BytesRead
-from harness.measure.answers import (
+from harness.measure.guarded import SECONDS_BETWEEN_LOOKS, GuardedProcess
+from harness.measure.machine import COUNTED, content
+from harness.measure.sandbox import COLD, PACKAGES, Sandbox, drop, touch_memory
+from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
     BrokenAnswer,
-    digest_of,
+    ProcessAccount,
     read_answer,
     without_answer,
 )
-from harness.measure.disturbance import COUNTED, content
-from harness.measure.guarded import SECONDS_BETWEEN_LOOKS, GuardedProcess
-from harness.measure.sandbox import COLD, PACKAGES, Sandbox, drop, leave_only, touch_memory
-from harness.measure.witness import ProcessAccount
+from harness.worker import word_store
 
 __all__ = ["PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
 SECONDS_TO_STOP = 3.0
 JOB_FOLDER = "BPE_HARNESS_JOB"
 """The variable that names the folder of a job's answer in the environment of its process."""
-# The worker, as by -m, but nothing that lies in the current folder can stand in for what it imports.
+# The worker, as by -m, but nothing that lies in the current folder can replace what it imports.
 START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
-BEFORE_THE_IMPORT = (
-    "kind",
-    "target",
-    "output",
-    "channel",
-    "memory_limit",
-    "import_from",
-    "folder",
-    "affinity",
-    "counts_instructions",
-    "tallies_by_phase",
-)
-"""What a process has to know before it imports the target; what it is to work on is not among it."""
+BEFORE_THE_IMPORT = {
+    *("kind", "target", "output", "channel", "memory_limit", "import_from", "folder", "affinity"),
+    *("counts_instructions", "tallies_by_phase"),
+}
+"""What a process has to know before it imports the target; its work is not among it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def measure(
     variables: Mapping[str, str] = NO_VARIABLES,
     places: Sequence[str] | None = None,
 ) -> Answer:
-    """Run one job and return its answer; the files it leaves (merges, words) are in the new folder `output`.
+    """Run one job and return its answer; its results (merges, words) are put into the new folder `output`.
 
     Every answer has `status` and `reason`; one that was measured also has seconds, tallies, curve and memory. The
     process runs `under` another program if one is given, with `variables` added to its environment. It imports from
@@ -94,39 +87,34 @@ def measure(
     killed_before = killed_for_memory()
     interpreter = job.get("interpreter") or sys.executable
     command = [*under, interpreter, "-c", START, "harness.worker"]
-    with (output / "stderr").open("a+b", buffering=0) as stderr, Sandbox() as sandbox:
+    with Sandbox() as sandbox, (sandbox.path / "stderr").open("a+b", buffering=0) as stderr:
         if job.get("corpus") is not None:
             sandbox.give_tables()
             if job.get("page_cache") == COLD:
                 drop(job["corpus"]["path"])
-        environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(output)}
+        environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(sandbox.job)}
         with GuardedProcess.start(command, environment, sandbox.path, stderr) as process:
             if process.leader is None:
                 return {"status": "error", "reason": f"cannot start {interpreter}: {process.failure}"}
-            full_job = {
+            whole_job = {
                 **job,
-                "output": str(output),
+                **with_full_paths(job),
+                "output": str(sandbox.job),
                 "channel": process.channel,
                 "memory_limit": limits.memory_bytes,
                 "import_from": import_from() if places is None else list(places),
                 "folder": sandbox.working,
-                **with_full_paths(job),
             }
-            supervision = Supervision(process, full_job)
+            supervision = Supervision(process, whole_job, limits)
             try:
-                supervision.attend(limits, on_progress)
+                supervision.attend(on_progress)
             finally:
                 supervision.end()
         if job.get("corpus") is not None:
             sandbox.keep_tables()
-        answer = supervision.answer(output, limits, killed_for_memory() > killed_before)
-        leave_only(output, keep=("words",))
-        answer.update(
-            stderr_tail=process.tail(),
-            limits={"wall_seconds": limits.wall_seconds, "memory_bytes": limits.memory_bytes},
-            affinity=job.get("affinity"),
-            page_cache=job.get("page_cache"),
-        )
+        answer = supervision.answer(sandbox.job, killed_for_memory() > killed_before)
+        hand_over(answer, sandbox.job, output)
+        answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"), page_cache=job.get("page_cache"))
     supervision.check(answer, timed=not under)
     return answer
 
@@ -141,15 +129,15 @@ def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[s
 def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
     """Return the files that a job names by a way up from the current folder, under names that hold in any folder.
 
-    What lies in the current folder keeps its name, which people know: its private copy shows it.
+    A file in the current folder keeps its name, which people know: the process's own folder shows it.
     """
-    named: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     if str(job.get("words", "")).startswith(os.pardir):
-        named["words"] = os.path.abspath(job["words"])  # noqa: PTH100
+        paths["words"] = os.path.abspath(job["words"])  # noqa: PTH100
     corpus = job.get("corpus")
     if corpus is not None and corpus["path"].startswith(os.pardir):
-        named["corpus"] = {**corpus, "path": os.path.abspath(corpus["path"])}  # noqa: PTH100
-    return named
+        paths["corpus"] = {**corpus, "path": os.path.abspath(corpus["path"])}  # noqa: PTH100
+    return paths
 
 
 def import_from() -> list[str]:
@@ -158,23 +146,23 @@ def import_from() -> list[str]:
 
 
 class Supervision:
-    """A measured process while the harness waits for it; `stopped_by` is the limit that it was over."""
+    """A measured process while the harness waits for it; `stopped_by` is the limit that it exceeded."""
 
-    def __init__(self, process: GuardedProcess, job: dict[str, Any]) -> None:
+    def __init__(self, process: GuardedProcess, job: dict[str, Any], limits: Limits) -> None:
         self.process = process
         self.job = job
+        self.limits = limits
         extending = job.get("extending")
         inherited = 0 if extending is None else Path(extending["merges"]).stat().st_size
         self.account = ProcessAccount(process, inherited)
         self.stopped_by: str | None = None
         self.digest: bytes | None = None
 
-    def attend(self, limits: Limits, on_progress: OnProgress) -> None:
+    def attend(self, on_progress: OnProgress) -> None:
         """Wait until the process has ended, or return if it is over a limit and does not stop."""
-        self.tell(name for name in self.job if name in BEFORE_THE_IMPORT)
+        self.send(BEFORE_THE_IMPORT & self.job.keys())
         started = looked = time.perf_counter()
         stop_at: float | None = None
-        halted = False
         while self.process.exit_code is None:
             for line in self.process.wait(looked + SECONDS_BETWEEN_LOOKS - time.perf_counter()):
                 self.hear(line, on_progress)
@@ -184,26 +172,23 @@ class Supervision:
             looked = now
             if asked_to_end:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
-            if self.process.look(limits.memory_bytes):
+            if self.process.look(self.limits.memory_bytes):
                 self.stopped_by = "memory"
                 return
-            halted_before, halted = halted, self.process.is_guard_halted()
-            if halted_before and halted:  # once may be while everything here goes on again that was halted together
-                self.stopped_by = "itself"
-                return
-            if stop_at is None and limits.wall_seconds is not None and now - started > limits.wall_seconds:
+            wall = self.limits.wall_seconds
+            if stop_at is None and wall is not None and now - started > wall:
                 self.stopped_by, stop_at = "wall", now + SECONDS_TO_STOP
-                if self.account.received is None:  # it has no figures yet, and nobody in it listens
+                if self.account.received is None:  # it has no figures yet, and does not listen
                     return
                 self.process.speak("stop")
             if stop_at is not None and now > stop_at:
                 return
 
-    def tell(self, names: Any) -> None:
+    def send(self, names: Iterable[str]) -> None:
         self.process.speak(json.dumps({name: self.job[name] for name in names}))
 
     def hear(self, line: bytes, on_progress: OnProgress) -> None:
-        """Take what the process said, and answer it if it waits. A trainer may say the same, to no other effect."""
+        """Take a line of the process, and answer if it waits. A trainer may write the same, to no other effect."""
         at, waited, word = line.split(b" ", 2)
         moment, _, digest = word.partition(b" ")
         if word.isdigit():
@@ -215,10 +200,11 @@ class Supervision:
         elif moment == b"begun":
             self.account.has_begun(int(waited) / 1e9)
         else:
-            if moment == b"imported" and self.account.receive():
-                self.tell(name for name in self.job if name not in BEFORE_THE_IMPORT)
-            elif moment == b"begin":
-                self.account.begin()
+            if moment == b"imported" and self.account.received is None:
+                self.account.received = self.process.cpu()
+                self.send(self.job.keys() - BEFORE_THE_IMPORT)
+            elif moment == b"begin" and self.account.begun is None:
+                self.account.begun = self.account.moment()
             elif moment == b"end":
                 self.account.end(int(at) / 1e9, int(waited) / 1e9)
                 self.digest = digest
@@ -228,39 +214,38 @@ class Supervision:
         self.process.kill()
         self.account.closed_at = time.perf_counter()
 
-    def answer(self, output: Path, limits: Limits, memory_ran_out: bool) -> Answer:
+    def answer(self, folder: Path, memory_ran_out: bool) -> Answer:
         """Return what the end of the process means."""
-        if self.stopped_by == "itself":
-            return {"status": "rejected", "reason": "it halted its guard, without which nothing is known of its time"}
-        if output.is_symlink() or not output.is_dir():
-            leave_only(output)
         try:
-            answer = read_answer(output, (self.job.get("num_merges") or 0) + MERGES_TOO_MANY)
+            answer = read_answer(folder, (self.job.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
-            reason = f"its answer is invalid: {broken}"
-            return {"status": "error", "reason": reason} if self.stopped_by is None else over(self.stopped_by, limits)
-        if self.stopped_by == "wall" and answer is not None and answer["status"] == "ok":
-            return answer  # it finished in the moment it was asked to stop
-        if self.stopped_by is not None:
-            return {**(answer or {}), **over(self.stopped_by, limits)}
+            return self.over() or {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
             exit_code = self.process.exit_code
-            return without_answer(-signal.SIGKILL if exit_code is None else exit_code, memory_ran_out)
+            return self.over() or without_answer(-signal.SIGKILL if exit_code is None else exit_code, memory_ran_out)
+        digest = answer.pop("sha256", None)
+        if self.stopped_by == "wall" and answer["status"] == "ok":
+            return answer  # it finished in the moment it was asked to stop
+        if self.stopped_by is not None:
+            return {**answer, **self.over()}
         if answer["status"] == "stopped":
             return {**answer, "status": "error", "reason": "it stopped early, though no limit was reached"}
-        return self.with_its_results(answer, output)
-
-    def with_its_results(self, answer: Answer, output: Path) -> Answer:
-        """Return an answer; rejected if its guard is gone, or its results are not those of its call."""
-        reason = None
         if answer["status"] == "ok" and self.process.is_guard_gone:
-            reason = "its guard ended before it, so nothing is known of its time"
-        elif answer["status"] == "ok" and self.digest is not None:
-            left = digest_of(output, answer)
-            if left is not None and self.digest != left.encode():
-                what = "merges" if "merges_done" in answer else "words"
-                reason = f"its {what} are not those that it had when its call returned"
-        return answer if reason is None else {**answer, "status": "rejected", "reason": reason}
+            return {**answer, "status": "rejected", "reason": "its guard ended before it, so its time is not known"}
+        if answer["status"] == "ok" and digest is not None and self.digest not in (None, digest.encode()):
+            what = "merges" if "merges_done" in answer else "words"
+            reason = f"its {what} are not those that it had when its call returned"
+            return {**answer, "status": "rejected", "reason": reason}
+        return answer
+
+    def over(self) -> Answer:
+        """Return the answer of a process that was over a limit; empty if it was not."""
+        if self.stopped_by is None:
+            return {}
+        if self.stopped_by == "wall":
+            return {"status": "timeout", "reason": f"over limits.wall={self.limits.wall_seconds:g} s"}
+        reason = f"its processes held over limits.memory={self.limits.memory_bytes} bytes"
+        return {"status": "out_of_memory", "reason": reason}
 
     def check(self, answer: Answer, timed: bool) -> None:
         """Add what the parent knows, and reject an answer that this contradicts; without a clock if not `timed`."""
@@ -273,21 +258,24 @@ class Supervision:
             answer["memory_is_sampled"] = True
         else:
             answer["peak_rss_bytes"] = max(answer["peak_rss_bytes"], self.account.held_bytes)
-        record = self.account.record()
-        answer["witness"] = record["witness"]
         counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
-        answer["disturbance"] = {**record["disturbance"], **counted} if "disturbance" in record else None
+        answer.update(self.account.record())
+        if answer["disturbance"] is not None:
+            answer["disturbance"] |= counted
+        answer["limits"] = {"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes}
 
 
-def over(limit: str, limits: Limits) -> Answer:
-    """Return the answer of a process that was over a limit."""
-    if limit == "memory":
-        reason = f"its processes held over limits.memory={limits.memory_bytes} bytes"
-        return {"status": "out_of_memory", "reason": reason}
-    return {"status": "timeout", "reason": f"over limits.wall={limits.wall_seconds:g} s"}
+def hand_over(answer: Answer, folder: Path, output: Path) -> None:
+    """Move the results that an answer reports out of the process's folder."""
+    names = ["merges"] if "merges_done" in answer else []
+    if "words" in answer:
+        (output / "words").mkdir()
+        names = [f"words/{name}" for name in (word_store.MANIFEST, *dict(word_store.COLUMNS))]
+    for name in names:
+        shutil.move(folder / name, output / name)
 
 
 def killed_for_memory() -> int:
     """Return how many processes the kernel has ended because no memory was left, since the machine started."""
-    match = re.search(r"^oom_kill (\d+)$", content("/proc/vmstat"), re.MULTILINE)
+    match = re.search(r"^oom_kill (\d+)$", content("proc/vmstat"), re.MULTILINE)
     return int(match[1]) if match else 0

@@ -1,7 +1,7 @@
 """What a measured process finds: fresh folders of its own, memory that was just freed, a warm or cold page cache.
 
 What a trainer leaves in its working folder, its home, or where temporary files and caches go is gone when the next one
-starts, so nothing is answered from a file of an earlier run. Who writes elsewhere on purpose is not kept from it.
+starts, so nothing is answered from a file of an earlier run. Files elsewhere are out of scope.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import CACHE_VARIABLE, cache_folder, remove_tree, temporary_folder
-from harness.measure.environment import container
+from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
+from harness.measure.machine import available_memory
 
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 MAKES_TABLES = "variants.counting.character_classes"
@@ -40,7 +38,7 @@ PLACES = {
     "XDG_RUNTIME_DIR": "runtime",
     CACHE_VARIABLE: "harness",
 }
-WORKING = "work"
+WORKING, JOB = "work", "job"
 WARM, COLD = "warm", "cold"
 TRIES, SECONDS_BETWEEN_TRIES = 20, 0.05
 LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
@@ -53,7 +51,7 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         self.opened = temporary_folder()
         self.path = self.opened.__enter__()
-        for name in {*PLACES.values(), WORKING}:
+        for name in {*PLACES.values(), WORKING, JOB}:
             (self.path / name).mkdir(mode=0o700)
         with contextlib.suppress(OSError):  # one that cannot be listed is not shown
             for name in os.listdir():  # noqa: PTH208 - names are all that is needed
@@ -66,6 +64,11 @@ class Sandbox:
     @property
     def working(self) -> str:
         return str(self.path / WORKING)
+
+    @property
+    def job(self) -> Path:
+        """Where the process leaves its answer and its results."""
+        return self.path / JOB
 
     def environment(self) -> dict[str, str]:
         """Return the variables that name the folders; packages that a user has installed are still found."""
@@ -85,31 +88,14 @@ class Sandbox:
             subprocess.run([sys.executable, "-m", MAKES_TABLES], cwd=PACKAGES, check=False)
 
 
-def leave_only(folder: Path, keep: tuple[str, ...] = ()) -> None:
-    """Remove everything from a folder but plain files, and the folders in `keep`, of which plain files stay."""
-    if folder.is_symlink() or not folder.is_dir():
-        remove_tree(folder)
-        folder.mkdir(parents=True)
-    folder.chmod(0o700)
-    for entry in list(os.scandir(folder)):
-        path = Path(entry.path)
-        if entry.is_file(follow_symlinks=False):
-            continue
-        if entry.is_dir(follow_symlinks=False) and entry.name in keep:
-            leave_only(path)
-        elif entry.is_dir(follow_symlinks=False):
-            remove_tree(path)
-        else:
-            path.unlink()
-
-
 # Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the next touch waits for
 # the host: 2.4 s for a gigabyte on one such machine, 0.1 s if the same memory had just been freed.
 
 
 def touch_memory(job: Mapping[str, Any]) -> None:
     """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
-    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room()))
+    room = int(SHARE_OF_ROOM * available_memory())  # so that nobody lacks memory because of it
+    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room))
 
 
 def touch(size: int) -> None:
@@ -120,13 +106,6 @@ def touch(size: int) -> None:
                 with contextlib.suppress(OSError):  # a kernel without them
                     memory.madvise(mmap.MADV_HUGEPAGE)
             memory[:: mmap.PAGESIZE] = bytes(-(-size // mmap.PAGESIZE))
-
-
-def room() -> int:
-    """Return how much memory may be touched: nobody shall lack memory because of it."""
-    limit = container()["memory_bytes"]
-    available = psutil.virtual_memory().available
-    return int(SHARE_OF_ROOM * (available if limit is None else min(available, limit)))
 
 
 def bytes_read(job: Mapping[str, Any]) -> int:

@@ -34,11 +34,16 @@ def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({}))
 
 def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -> str | None:
     """Return the digest of the code behind a target that is looked for in these places."""
-    found = _digest(target.partition(":")[0], places)
+    module = target.partition(":")[0]
+    files = closure(module, places)
+    if module not in files:
+        return None
+    lines = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
+    digest = hashlib.sha256(lines.encode()).hexdigest()
     programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
-    if found is None or not programs:
-        return found
-    return hashlib.sha256(b"".join([found.encode(), *(path.read_bytes() for path in programs)])).hexdigest()
+    if programs:
+        return hashlib.sha256(b"".join([digest.encode(), *(path.read_bytes() for path in programs)])).hexdigest()
+    return digest
 
 
 def programs_in(command: str) -> list[Path]:
@@ -50,25 +55,17 @@ def programs_in(command: str) -> list[Path]:
     return [path for path in named if path.is_file()]
 
 
-def _digest(module: str, places: tuple[str, ...]) -> str | None:
-    files = closure(module, places)
-    if module not in files:
-        return None
-    content = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
 def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
     """Return the files of a module, of its packages, and of all they import of the same top-level package, by name."""
     package = module.partition(".")[0]
     found: dict[str, Path] = {}
-    known: dict[str, ModuleSpec | None] = {}
+    cache: dict[str, ModuleSpec | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         if name in found or name.partition(".")[0] != package:
             continue
-        spec = located(name, places, known)
+        spec = located(name, places, cache)
         if spec is None or spec.origin is None or not Path(spec.origin).is_file():
             continue
         found[name] = Path(spec.origin)
@@ -82,21 +79,22 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
             bases = [base for base in modules if base.partition(".")[0] == package]
             waiting += [*texts, *(f"{base}.{text}" for base in bases for text in texts)]
         else:
-            waiting += imported_by_cython(found[name].with_name(f"{name.rpartition('.')[2]}.pyx"))
+            source = found[name].with_name(f"{name.rpartition('.')[2]}.pyx")
+            waiting += CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []
     return found
 
 
-def located(name: str, places: tuple[str, ...], known: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
-    """Return where a module is, found package by package, so none of them is run for it; `known` are those found."""
-    if name not in known:
-        known[name] = None
+def located(name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
+    """Return where a module is, found package by package, so none of them is run for it."""
+    if name not in cache:
+        cache[name] = None
         above, _, _ = name.rpartition(".")
-        package = located(above, places, known) if above else None
+        package = located(above, places, cache) if above else None
         search = list(places) if not above else package.submodule_search_locations if package else None
         spec = PathFinder.find_spec(name, search) if search is not None else None
         if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
-            known[name] = spec
-    return known[name]
+            cache[name] = spec
+    return cache[name]
 
 
 @functools.cache
@@ -121,8 +119,3 @@ def imported(imports: Iterable[ast.Import | ast.ImportFrom], name: str, is_packa
             base = ".".join([*above, *filter(None, [node.module])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def imported_by_cython(source: Path) -> list[str]:
-    """Return the modules that a compiled module imports, by its source if that is beside it."""
-    return CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []

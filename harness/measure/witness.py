@@ -1,41 +1,180 @@
-"""The account of a measured process: the guard's clock and the kernel's figures, taken where its call starts and ends.
+"""Whether an answer is well formed, and whether the guard's clock and the kernel's account agree with it.
 
-The process says both moments and waits while they are noted. Its own clock must agree with the guard's, its phases must
-fit into its total, and between receiving its job and starting the call, and after the call, it may use next to no CPU
-time. Its CPU time and that of all it started is the kernel's word alone.
+Nothing that a measured process leaves is trusted. A file is opened only if it is a plain file of a possible size, and
+every number has bounds. The process announces both ends of its call and waits while they are noted. Its own clock must
+agree with the guard's, its phases must fit into its total, and between receiving its job and starting the call, and
+after the call, it may use next to no CPU time. CPU time is the kernel's word alone.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
+import json
 import re
+import signal
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
-from harness.measure import disturbance
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
 from harness.measure.guarded import Cpu, GuardedProcess
+from harness.measure.machine import Totals, content, difference, interference
+from harness.worker import word_store
+from harness.worker.merges_bytes import unpacked
+from variants.contract import TieBreak
 
+Answer = dict[str, Any]
+
+LONGEST_ANSWER_BYTES = 64 << 20
+LONGEST_MERGES_BYTES = 1 << 30
+GREATEST_NUMBER = 2**63 - 1
+MERGES_TOO_MANY = 1_000_000
+"""Beyond the requested number: a trainer that returns more is wrong, and a record may say so."""
 CLOCK_TOLERANCE_SECONDS = 0.005
 """The worker's clock is the guard's, and runs inside of what the guard sees."""
 SECONDS_TO_NOTICE, SHARE_TO_NOTICE = 0.25, 0.02
 """The guard may see a call last so much longer, on a busy machine. It counts what it cannot explain, in any case."""
 SECONDS_TO_WAKE = 0.0005
-SECONDS_TO_TAKE_UP_A_JOB, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
+SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
 """The CPU time allowed between receiving the job and starting the call, and for each byte of merges inherited."""
 SECONDS_TO_ANSWER, SECONDS_TO_FREE_A_BYTE, SECONDS_TO_WRITE_A_BYTE = 0.1, 1e-9, 4e-9
 """The CPU time allowed after the call, for each byte of memory held, and for each byte of a counter's words."""
-SECONDS_TO_TELL_OF_FEEDING = 0.5
+SECONDS_TO_DESCRIBE_FEEDING = 0.5
+
+Text = Annotated[str, Meta(max_length=10_000)]
+Count = Annotated[int, Meta(ge=0, le=GREATEST_NUMBER)]
+Amount = Annotated[float, Meta(ge=0, lt=2.0**63)]
+Few = Meta(max_length=10_000)
 
 
-@dataclass(frozen=True)
-class Moment:
-    """The guard's clock, the kernel's account and the disturbance of the machine at one moment."""
+class Failed(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer without figures."""
+
+    status: Literal["error", "skipped", "out_of_memory"]
+    reason: Annotated[str, Meta(min_length=1, max_length=10_000)]
+    offset: Count | UnsetType = UNSET
+
+
+class Point(msgspec.Struct, forbid_unknown_fields=True):
+    """A point of the curve."""
+
+    merges: Count
+    seconds: Annotated[dict[Text, Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]], Few]
+    total: Amount
+
+
+class Measured(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer with figures."""
+
+    status: Literal["ok", "stopped", "rejected"]
+    reason: Text | None
+    seconds: Annotated[dict[Text, Amount], Few]
+    total: Amount
+    laps: Count
+    tallies: Annotated[dict[Text, Count], Few]
+    curve: Annotated[list[Point], Few]
+    last_phase: Text
+    peak_rss_bytes: Count
+    peak_private_bytes: Count
+    counted: Annotated[dict[Text, Count], Few]
+    interpreter: Text
+    takes_threads: bool | None
+    from_file: bool = False
+    tie_break: TieBreak | None = None
+    feeding: Annotated[dict[Text, Text | None], Few] | None = None
+    merges_done: Count | UnsetType = UNSET
+    words_done: Count | UnsetType = UNSET
+
+
+class BrokenAnswer(Exception):
+    """What the process left is not an answer of the worker."""
+
+
+def read_answer(folder: Path, most_merges: int) -> Answer | None:
+    """Return the answer in a folder, None if there is none; it may report at most `most_merges` merges.
+
+    An answer about words gets their manifest as `words`; one about merges or words gets `sha256`, the digest of what is
+    there. Raises BrokenAnswer if the answer, or what it reports, is not whole.
+    """
+    try:
+        answer = json.loads(plain_content(folder / "answer.json", LONGEST_ANSWER_BYTES))
+        has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
+        msgspec.convert(answer, Measured if has_figures else Failed)
+        if "merges_done" in answer:
+            answer["sha256"] = check_merges(folder / "merges", answer["merges_done"], most_merges)
+        if "words_done" in answer:
+            answer["words"] = finish_words(folder / "words", answer["words_done"])
+            answer["sha256"] = answer["words"]["seal"]
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise BrokenAnswer("not JSON") from error
+    except (OSError, ValueError, TypeError, word_store.BrokenWords) as error:  # msgspec's are ValueErrors
+        if isinstance(error, FileNotFoundError) and Path(error.filename).name == "answer.json":
+            return None
+        raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
+    return answer  # type: ignore[no-any-return]
+
+
+def plain_content(path: Path, most: int) -> bytes:
+    """Return what is in a plain file. Raises ValueError or OSError for anything else: a link, a pipe, a device."""
+    expect_plain_file(path, most)
+    with path.open("rb") as file:
+        return file.read(most)
+
+
+def expect_plain_file(path: Path, most: int) -> None:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path.name} is not a plain file")
+    if status.st_size > most:
+        raise ValueError(f"{path.name} has {status.st_size} bytes, and at most {most} are allowed")
+
+
+def check_merges(path: Path, number: int, most: int) -> str:
+    """Return the digest of the merges in a file. Raises ValueError unless it holds that number of them."""
+    if number > most:
+        raise ValueError(f"{number} merges, and {most} are the most")
+    left = plain_content(path, LONGEST_MERGES_BYTES)
+    if (merges := len(unpacked(left, most))) != number:
+        raise ValueError(f"{merges} merges, not {number}")
+    return hashlib.sha256(left).hexdigest()
+
+
+def finish_words(folder: Path, number: int) -> dict[str, Any]:
+    """Return the manifest of the words that a counter left as columns; one that it left itself is not believed."""
+    if folder.is_symlink():
+        raise ValueError("words is a link")
+    for column, _ in word_store.COLUMNS:
+        expect_plain_file(folder / column, GREATEST_NUMBER)
+    words = word_store.mapped(folder)
+    if (len(words), words.offsets[0], words.offsets[-1]) != (number, 0, len(words.data)):
+        raise ValueError("other words than it reports")
+    (folder / word_store.MANIFEST).unlink(missing_ok=True)
+    manifest = word_store.finish(folder)
+    if manifest["pre_tokens"] > GREATEST_NUMBER:
+        raise ValueError("a table of words that is too large to be one")
+    return manifest
+
+
+def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:
+    """Return what the end of a process without an answer means."""
+    if exit_code >= 0:
+        return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
+    if memory_ran_out and exit_code == -signal.SIGKILL:
+        return {"status": "out_of_memory", "reason": "the kernel had no memory left and ended its process"}
+    name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
+    return {"status": "killed", "reason": f"its process was ended by {name}"}
+
+
+class Moment(NamedTuple):
+    """The guard's clock, the kernel's account and the interference on the machine at one moment."""
 
     at: float
     cpu: Cpu
-    disturbance: disturbance.Totals
+    interference: Totals
 
 
 @dataclass
@@ -45,7 +184,7 @@ class ProcessAccount:
     process: GuardedProcess
     inherited_bytes: int = 0
     started_at: float = field(default_factory=time.perf_counter)
-    received: Moment | None = None
+    received: Cpu | None = None
     begun: Moment | None = None
     call_started_at: float | None = None
     waited_to_begin: float | None = None
@@ -54,19 +193,11 @@ class ProcessAccount:
     held_bytes: int = 0
     closed_at: float = 0.0
 
-    def receive(self) -> bool:
-        """Note that the process is about to get its job; return False if it has it."""
-        if self.received is not None:
-            return False
-        self.received = self.moment()
-        return True
-
-    def begin(self) -> None:
-        if self.begun is None:
-            self.begun = self.moment()
+    def moment(self, at: float | None = None) -> Moment:
+        return Moment(time.perf_counter() if at is None else at, self.process.cpu(), interference())
 
     def went(self, at: float) -> None:
-        """Note when the process was told to go on; after it said that its call starts, that is the start."""
+        """Note when the process was answered; after it announced its call, that is the call's start."""
         if self.begun is not None and self.call_started_at is None:
             self.call_started_at = at
 
@@ -79,29 +210,23 @@ class ProcessAccount:
         """Note that the call has ended; the guard had `waited` for a processor when it heard."""
         self.ended, self.waited_to_end = self.moment(at), waited
         self.process.weigh(None)
-        self.held_bytes = max(self.process.peak_bytes, most_bytes_of(self.process.leader))
-
-    def moment(self, at: float | None = None) -> Moment:
-        return Moment(time.perf_counter() if at is None else at, self.process.cpu(), disturbance.totals())
-
-    @property
-    def import_cpu_seconds(self) -> float:
-        return self.process.cpu_seconds if self.received is None else self.received.cpu.tree
+        match = re.search(r"^VmHWM:\s+(\d+) kB$", content(f"proc/{self.process.leader}/status"), re.MULTILINE)
+        self.held_bytes = max(self.process.peak_bytes, int(match[1]) * 1024 if match else 0)
 
     def record(self) -> dict[str, Any]:
-        """Return the keys `witness` and `disturbance` of an answer; without the latter if the call was not seen."""
-        before = {"import_cpu_seconds": self.import_cpu_seconds}
+        """Return the keys `witness` and `disturbance` of an answer; the latter is None if the call was not seen."""
+        process = self.process
+        import_cpu = process.cpu_seconds if self.received is None else self.received.tree
         start = self.started_at if self.call_started_at is None else self.call_started_at
-        if self.begun is None or self.ended is None:
-            whole = {"wall_seconds": self.closed_at - start, "cpu_seconds": self.process.cpu_seconds}
-            return {"witness": {**whole, "whole_process": True, **before}}
-        call = {"wall_seconds": self.ended.at - start, "cpu_seconds": self.ended.cpu.tree_since(self.begun.cpu)}
-        return {
-            "witness": {**call, "whole_process": False, **before},
-            "disturbance": disturbance.difference(self.begun.disturbance, self.ended.disturbance),
-        }
+        seen = self.begun is not None and self.ended is not None
+        wall, cpu, interfered = self.closed_at - start, process.cpu_seconds, None
+        if self.begun is not None and self.ended is not None:
+            wall, cpu = self.ended.at - start, self.ended.cpu.tree - self.begun.cpu.tree
+            interfered = difference(self.begun.interference, self.ended.interference)
+        witness = {"wall_seconds": wall, "cpu_seconds": cpu, "whole_process": not seen}
+        return {"witness": {**witness, "import_cpu_seconds": import_cpu}, "disturbance": interfered}
 
-    def check(self, answer: dict[str, Any]) -> str | None:
+    def check(self, answer: Answer) -> str | None:
         """Set an answer's CPU time and total right; return what contradicts it, None if nothing does.
 
         What the guard or the process had to wait for a processor at the ends of the call is no time of the call. A rest
@@ -117,23 +242,23 @@ class ProcessAccount:
             answer["total"] = least
         return reason
 
-    def hidden_work(self, answer: dict[str, Any]) -> str | None:
-        """Return how much CPU time the process used outside its call, if that is more than a job takes."""
+    def hidden_work(self, answer: Answer) -> str | None:
+        """Return how much CPU time the process used outside its call, if that is more than is allowed."""
         assert self.begun is not None
-        before = 0.0 if self.received is None else self.begun.cpu.tree_since(self.received.cpu)
-        allowed = SECONDS_TO_TAKE_UP_A_JOB + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
+        before = 0.0 if self.received is None else self.begun.cpu.tree - self.received.tree
+        allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
         if before > allowed:
-            return f"{spent(before)} between receiving the job and starting the call; {at_most(allowed)}"
+            return excess(before, "between receiving the job and starting the call", allowed)
         if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
             return None
         after = self.process.cpu_seconds - self.ended.cpu.leader
         words = sum((answer.get("words") or {}).get("sizes", {}).values())
         allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.held_bytes + SECONDS_TO_WRITE_A_BYTE * words
-        allowed += SECONDS_TO_TELL_OF_FEEDING * bool(answer.get("from_file"))
-        return f"{spent(after)} after its call; {at_most(allowed)}" if after > allowed else None
+        allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
+        return excess(after, "after its call", allowed) if after > allowed else None
 
 
-def contradiction(answer: dict[str, Any], wall: float, least: float) -> str | None:
+def contradiction(answer: Answer, wall: float, least: float) -> str | None:
     """Return what is impossible in an answer whose call its guard saw last `wall` seconds, and `least` at least.
 
     >>> contradiction({"total": 1.0, "seconds": {"init": 0.9}}, 1.001, 1.0)
@@ -150,17 +275,5 @@ def contradiction(answer: dict[str, Any], wall: float, least: float) -> str | No
     return None
 
 
-def spent(seconds: float) -> str:
-    return f"{seconds:.3f} s of CPU time"
-
-
-def at_most(seconds: float) -> str:
-    return f"at most {seconds:.3f} s is allowed"
-
-
-def most_bytes_of(process: int | None) -> int:
-    """Return the most memory that a living process has held, by the kernel; 0 if it does not say."""
-    with contextlib.suppress(OSError):
-        match = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
-        return int(match[1]) * 1024 if match else 0
-    return 0
+def excess(seconds: float, when: str, allowed: float) -> str:
+    return f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed"

@@ -30,10 +30,10 @@ from harness.common.console import tell
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import bar
-from harness.measure.answers import without_answer
 from harness.measure.guarded import GuardedProcess
 from harness.measure.process import Limits, import_from, killed_for_memory, measure, worker_environment
 from harness.measure.sandbox import WARM, Sandbox
+from harness.measure.witness import without_answer
 from harness.proof import IDENTICAL
 from harness.proof.checks import (
     FAILED,

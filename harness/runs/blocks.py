@@ -22,10 +22,8 @@ from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
 from harness.measure import lock
-from harness.measure.disturbance import wait_for_quiet
-from harness.measure.environment import environment, host, machine, timed_on
-from harness.measure.instructions import RUN_TRAINER
-from harness.measure.interpreters import interpreter
+from harness.measure.callgrind import RUN_TRAINER
+from harness.measure.machine import environment, host, interpreter, machine, timed_on, wait_until_quiet
 from harness.measure.process import Answer, measure
 from harness.measure.source_digest import source_sha256
 from harness.proof import BY_DESIGN, WRONG
@@ -475,7 +473,7 @@ def without_times(record: Record, session: Session) -> Record:
 
 def settle_down(session: Session) -> None:
     """Wait for a quiet machine as long as the preset says, and count the measurements that started without one."""
-    session.busy_starts += not wait_for_quiet(session.settings.measure.quiet_seconds)
+    session.busy_starts += not wait_until_quiet(session.settings.measure.quiet_seconds)
 
 
 def is_concurrent(session: Session) -> bool:

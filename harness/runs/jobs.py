@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.registry import CounterCard, VariantCard
-from harness.measure.disturbance import clock_cost_seconds
-from harness.measure.interpreters import THIS, interpreter
+from harness.measure.machine import clock_cost_seconds, interpreter, python
 from harness.measure.process import PACKAGES, Answer
 from harness.proof import WRONG
 from harness.records.file import Record
@@ -153,7 +152,7 @@ def count_record(
         "words_sha256": None if counted.words is None else counted.words.sha256,
         "seconds": seconds,
         "cpu_seconds": answer.get("cpu_seconds"),
-        "interpreter": answer.get("interpreter") or THIS.label,
+        "interpreter": answer.get("interpreter") or python(),
         "started": started,
         "concurrent": concurrent,
         **common,

@@ -24,8 +24,8 @@ from harness.common.registry import CounterCard, VariantCard, at_least, check_ty
 from harness.common.units import counted_text, duration_text, parse_bytes
 from harness.corpora import CorpusFile
 from harness.corpora.cards import is_table
-from harness.measure.environment import memory_bytes, usable_cores
-from harness.measure.instructions import RUN_TRAINER
+from harness.measure.callgrind import RUN_TRAINER
+from harness.measure.machine import available_memory, usable_cores
 from harness.measure.process import Limits
 from harness.measure.sandbox import COLD, WARM
 from harness.runs.cells import CountCell, Plan, Preset, Reading, Rule, Settings, TrainCell, counters_of, unique
@@ -241,9 +241,9 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
         raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
     if memory is not None:
         return Limits(wall, parse_bytes(memory, "limits.memory"))
-    free = memory_bytes("MemAvailable")
+    free = available_memory()
     # Rounded, so that runs of one afternoon have equal limits in their records.
-    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None if free is not None else None)
+    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None)
 
 
 # Corpora.

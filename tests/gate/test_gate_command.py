@@ -19,7 +19,7 @@ from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_tha
 
 from harness.gate import __main__ as gate
 from harness.gate.workflow import workflow
-from harness.measure.environment import usable_cores
+from harness.measure.machine import usable_cores
 from harness.records.file import RecordFile
 
 

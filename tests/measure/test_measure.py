@@ -12,15 +12,14 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import forgers
 import pytest
+from unruly import PLACE, TRICKS, Outcome, error, ok, rejected
 from workbench import BRIEF, CHECKOUT, SUPPORT, is_running, limits_wait, wait_until
 
 from harness.common.errors import guarded
 from harness.measure import process
-from harness.measure.guarded import GuardedProcess
 from harness.measure.process import Answer, Limits, measure
 from harness.worker import word_store
 from harness.worker.calling import arguments_for, expect_merges
@@ -33,11 +32,12 @@ WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"widest", 3), (b"ne
 NUM_MERGES = 8
 MERGES = train(WORDS, NUM_MERGES)
 Measure = Callable[..., tuple[Answer, Path]]
+slow = pytest.mark.slow
 
 
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Measures a trainer of unruly.py or forgers.py (or any target) on the words; returns its answer and folder."""
+    """Measures a trainer of unruly.py (or any target) on the words; returns its answer and folder."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     monkeypatch.setenv("UNRULY_CHILD", str(tmp_path / "child"))
     word_store.write(tmp_path / "words", WORDS)
@@ -45,7 +45,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     def run(target: str, limits: Limits | None = None, **others: Any) -> tuple[Answer, Path]:
         job = {
             "kind": "train",
-            "target": target if ":" in target else f"{'forgers' if hasattr(forgers, target) else 'unruly'}:{target}",
+            "target": target if ":" in target else f"unruly:{target}",
             "params": {},
             "threads": 1,
             "words": str(tmp_path / "words"),
@@ -73,213 +73,62 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     return run
 
 
-@pytest.fixture
-def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a trainer know how many times its processes were looked at."""
-    path = tmp_path / "looks"
-    path.touch()
-    monkeypatch.setenv("FORGERS_LOOKS", str(path))
-    find, look = GuardedProcess.find_members, GuardedProcess.look
-
-    def find_and_tell(process: GuardedProcess) -> None:
-        find(process)
-        with path.open("ab") as file:
-            file.write(b".")
-
-    def look_and_tell(process: GuardedProcess, limit: int | None = None) -> bool:
-        over = look(process, limit)
-        with path.open("ab") as file:
-            file.write(b".")
-        return over
-
-    monkeypatch.setattr(GuardedProcess, "find_members", find_and_tell)
-    monkeypatch.setattr(GuardedProcess, "look", look_and_tell)
+# Every trick and its outcome
 
 
-# Every trick and its outcome.
-
-
-class Row(NamedTuple):
-    """A trainer, and the answer to it: its status, a pattern of its reason, bounds of some of its figures."""
-
-    trick: str
-    status: str = "ok"
-    reason: str = "None"
-    least: dict[str, float] = {}  # noqa: RUF012 - of a tuple
-    slow: bool = False
-    job: dict[str, Any] = {}  # noqa: RUF012
-
-
-PLACE = r" \(\w+\.py:\d+, in \w+\)"
-NO_ANSWER = "its answer is invalid: "
-NOT_IN_ITS_CALL = r"0\.\d+ s of CPU time {}; at most 0\.\d+ s is allowed"
-
-ENDS = [
-    Row("segfaults", "killed", "its process was ended by SIGSEGV"),
-    Row("kills_itself", "killed", "its process was ended by signal 40"),
-    Row("aborts", "killed", "its process was ended by SIGABRT", slow=True),
-    Row("ends_at_once", "error", "its process ended without an answer, exit status 7"),
-    Row("ends_well_without_an_answer", "error", "its process ended without an answer, exit status 0", slow=True),
-    Row("calls_sys_exit", "error", "SystemExit: no more today" + PLACE, slow=True),
-    Row("raises", "error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)"),
-    Row(
-        "raises_the_unspeakable", "error", "Unspeakable: an exception that cannot be put into words" + PLACE, slow=True
-    ),
-    Row("raises_the_unbearable", "error", "Unbearable: an exception that cannot be put into words" + PLACE),
-    Row("raises_a_keyboard_interrupt", "error", "KeyboardInterrupt" + PLACE, slow=True),
-    Row("raises_what_is_not_text", "error", "half a character: \udcff", slow=True),
-    Row("recurses", "error", "RecursionError: maximum recursion depth exceeded" + PLACE, slow=True),
-    Row("is_unavailable", "skipped", "needs a library that is not there; install it"),
-    Row("is_unavailable_without_a_word", "skipped", "it does not say why"),
-    Row("wants_more", "error", r"TypeError: wants_more\(\) missing 1 required keyword-only argument: 'temperature'"),
-    Row("unruly:nothing", "error", "AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
-    Row("not_there:train", "error", "ModuleNotFoundError: No module named 'not_there'"),
-    Row("takes_two", "error", r"cannot start none: No such file or directory", job={"interpreter": "none"}),
-    Row("takes_two", "error", r"its process ended without an answer, .* 0", job={"interpreter": shutil.which("true")}),
-    Row("takes_two", "error", "unruly:takes_two takes no tie_break, so .*", job={"tie_break": "raw_bytes"}),
-    Row("takes_two", "error", "unruly:takes_two takes no min_count, so .*", job={"min_count": 2}),
+BEFORE_ITS_CALL = r"0\.\d+ s of CPU time between receiving the job and starting the call; at most 0\.\d+ s is allowed"
+AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed"
+OTHERS = {
+    "unruly:nothing": error("AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
+    "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
+    "daemons_from_the_start:train": ok(cpu_seconds=0.2),
+    "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
+    "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
+    "early_learners:described": rejected(BEFORE_ITS_CALL),
+    "prepared:train": ok(),
+}
+JOBS: list[tuple[dict[str, Any], Outcome]] = [
+    ({"interpreter": "none"}, error("cannot start none: No such file or directory")),
+    ({"interpreter": shutil.which("true")}, error("its process ended without an answer, exit status 0", slow=True)),
+    ({"tie_break": "raw_bytes"}, error("unruly:takes_two takes no tie_break, so .*")),
+    ({"min_count": 2}, error("unruly:takes_two takes no min_count, so .*", slow=True)),
 ]
-RESULTS = [
-    Row("returns_none", "error", "it returned NoneType, not a list of merges"),
-    Row("returns_a_generator", "error", "it returned list_iterator, not a list of merges", slow=True),
-    Row("returns_promises", "error", "it returned Lazy, not a list of merges", slow=True),
-    Row("returns_integers", "error", "merge 1 is 1, not a pair of bytes"),
-    Row("returns_it_in_words", "error", "it returned str, not a list of merges", slow=True),
-    Row("returns_an_impostor", "error", "it returned Impostor, not a list of merges", slow=True),
-    Row("returns_lazy_pairs", "error", "merge 1 is LazyPair of bytes and bytes; only a plain tuple of .*"),
-    Row("returns_lazy_bytes", "error", "merge 1 is tuple of LazyBytes and bytes; only a plain tuple of .*"),
-    Row("leaves_garbage", "error", NO_ANSWER + r"not JSON"),
-    Row("leaves_half_an_answer", "error", NO_ANSWER + r"not JSON", slow=True),
-    Row("leaves_nested_brackets", "error", NO_ANSWER + r"not JSON", slow=True),
-    Row("leaves_a_list", "error", NO_ANSWER + r"Expected `object`, got `array`"),
-    Row("leaves_another_status", "error", NO_ANSWER + r"Invalid enum value.*status`", slow=True),
-    Row("leaves_a_bare_ok", "error", NO_ANSWER + r".*missing required field.*"),
-    Row("leaves_numbers_that_are_none", "error", NO_ANSWER + r"Expected `float`.*total`"),
-    Row("leaves_a_number_without_end", "error", NO_ANSWER + r".*peak_rss_bytes`", slow=True),
-    Row("leaves_a_folder_for_an_answer", "error", NO_ANSWER + r"Is a directory"),
-    Row("leaves_a_pipe_for_an_answer", "error", NO_ANSWER + r"answer.json is not a plain file", slow=True),
-    Row("leaves_endless_zeros_for_an_answer", "error", NO_ANSWER + r"answer.json is not a plain file"),
-    Row("leaves_a_pipe_for_merges", "error", NO_ANSWER + r"merges is not a plain file"),
-    Row("leaves_endless_zeros_for_merges", "error", NO_ANSWER + r"merges is not a plain file", slow=True),
-    Row("leaves_a_hole_for_merges", "error", NO_ANSWER + r"merges has 4398046511104 bytes, and at most .*"),
-    Row("leaves_merges_that_are_none", "error", NO_ANSWER + r".*No such file or directory.*"),
-    Row("unruly:cannot_write_files", "error", "its process ended without an answer, exit status 1", slow=True),
-    Row("removes_its_folder", "error", "its process ended without an answer, exit status 1"),
-    Row("puts_a_link_in_the_place_of_its_folder", "error", "its process ended without an answer, .* 0", slow=True),
-    Row("locks_its_folder", "error", "its process ended without an answer, exit status 0"),
-    Row("nests_folders"),
+ROWS = [
+    *((target, {}, outcome) for target, outcome in {**TRICKS, **OTHERS}.items()),
+    *(("takes_two", *j) for j in JOBS),
 ]
-METERS = [
-    Row("hands_over_no_number", "error", "it gave its meter nan seconds of update"),
-    Row("hands_over_less_than_no_time", "error", "it gave its meter -5.0 seconds of update"),
-    Row("tallies_less_than_nothing", "error", "it tallied -3 for pair_updates; a tally is a whole number, 0 or more"),
-    Row("tallies_beyond_bounds", "error", r"it tallied over 2\*\*63 for pair_updates; a tally is a .*"),
-    Row("tallies_what_cannot_be_counted", "error", ".*complex.*"),
-    Row("tells_progress_in_words", "error", r"invalid literal for int\(\) with base 10: 'half way'"),
-    Row("follows_nothing", "error", r"TypeError: object of type 'NoneType' has no len\(\)" + PLACE),
-    Row("hands_over_too_much_time", "rejected", r"its phases claim 1000\.000 s of the .*"),
-]
-MANNERS = [
-    *map(Row, ("prints", "closes_every_descriptor", "writes_to_every_descriptor", "leaves_a_thread", "takes_two")),
-    Row("takes_anything"),
-    *(
-        Row(trick, slow=True)
-        for trick in (
-            "closes_standard_output",
-            "reads_standard_input",
-            "changes_folder",
-            "returns_twice",
-            "takes_keywords",
-            "takes_no_meter",
-            "takes_the_meter_by_name",
-        )
-    ),
-]
-CLOCKS = [
-    Row("speeds_the_clock_up", "rejected", "time.perf_counter was replaced while it ran, so its phases mean nothing"),
-    Row("stops_the_clock", "rejected", "time.perf_counter was replaced while it ran, so its phases mean nothing"),
-    Row("shows_less_time_than_passed", "rejected", r"its clock shows 0\.0\d\d s, its parent saw \d+\.\d+ s pass"),
-    Row("shows_more_time_than_passed", "rejected", r"its clock shows \d+\.\d+ s, its parent saw \d+\.\d+ s pass"),
-    Row("forges_its_answer", "rejected", r"its clock shows 0\.001 s, its parent saw \d+\.\d+ s pass"),
-    Row("turns_both_clocks_back", least={"total": 0.018}),  # of 0.02 s; its own clock went at a tenth of the speed
-    Row("says_that_it_has_ended", least={"total": 0.3}),
-    Row("replaces_clocks_that_nobody_reads", least={"total": 0.3}),
-    Row("works_when_its_merges_are_packed", least={"total": 0.3}),
-    Row("shows_less_cpu_time", least={"cpu_seconds": 0.4}),
-    Row("shows_more_cpu_time"),
-    Row("lets_a_child_work", least={"cpu_seconds": 0.3}),
-    Row("lets_an_orphan_work", least={"cpu_seconds": 0.4}),
-    Row("daemons_from_the_start:train", least={"cpu_seconds": 0.4}),
-]
-HIDDEN_WORK = [
-    Row(
-        "learns_while_its_answer_is_written", "rejected", "its merges are not those that it had when its call returned"
-    ),
-    Row("early_learners:train", "error", r"LookupError: there is no job yet: \[\]" + PLACE),
-    Row(
-        "early_learners:impatient",
-        "rejected",
-        NOT_IN_ITS_CALL.format("between receiving the job and starting the call"),
-        slow=True,
-    ),
-    Row(
-        "early_learners:described",
-        "rejected",
-        NOT_IN_ITS_CALL.format("between receiving the job and starting the call"),
-        slow=True,
-    ),
-    Row("works_behind_its_call", "rejected", NOT_IN_ITS_CALL.format("after its call"), slow=True),
-    Row("prepared:train"),
-    Row("halts_its_guard", "rejected", "it halted its guard, without which nothing is known of its time", slow=True),
-    Row("ends_its_guard", "rejected", "its guard ended before it, so nothing is known of its time", slow=True),
-]
-
-
-def rows(*groups: list[Row]) -> list[Any]:
-    named = [(row, "-".join([row.trick, *row.job])) for group in groups for row in group]
-    return [pytest.param(row, id=name, marks=pytest.mark.slow if row.slow else ()) for row, name in named]
-
-
-@pytest.mark.parametrize("row", rows(ENDS, RESULTS, METERS, MANNERS, CLOCKS, HIDDEN_WORK))
-def test_every_trick_has_its_outcome(measured: Measure, monkeypatch: pytest.MonkeyPatch, row: Row) -> None:
-    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # a process that cannot write what is buffered ends otherwise
-    answer, output = measured(row.trick, **row.job)
-    assert answer["status"] == row.status, answer
-    assert re.fullmatch(row.reason, str(answer["reason"]))
-    assert all(answer[name] > least for name, least in row.least.items()), answer
-    assert answer.get("cpu_seconds") is None or answer["cpu_seconds"] < 10
-    if row.status == "ok":
-        assert unpacked((output / "merges").read_bytes()) == MERGES
-    elif row.status == "error":
-        assert not (output / "merges").is_file() or answer["reason"].startswith((NO_ANSWER, "its process ended"))
-    shutil.rmtree(output)
-
-
-def test_the_traceback_of_an_exception_is_kept(measured: Measure) -> None:
-    assert "in raises" in measured("raises")[0]["stderr_tail"]
-
-
-def test_what_was_printed_is_kept_by_its_end_only(measured: Measure) -> None:
-    tail = measured("prints")[0]["stderr_tail"]
-    assert len(tail) <= 2000
-    assert tail.endswith("and on standard error\n")
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", (97, 98), {b"a": 1, b"b": 2}, None],
+    ("target", "job", "outcome"),
+    [pytest.param(*row, id="-".join([row[0], *row[1]]), marks=slow if row[2].slow else ()) for row in ROWS],
+)
+def test_every_trick_has_its_outcome(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch, target: str, job: dict[str, Any], outcome: Outcome
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # a process that cannot write what is buffered ends otherwise
+    answer, output = measured(target, **job)
+    assert answer["status"] == outcome.status, answer
+    assert re.fullmatch(outcome.reason, str(answer["reason"]))
+    assert all(answer[name] > least for name, least in outcome.least.items()), answer
+    assert answer.get("cpu_seconds") is None or answer["cpu_seconds"] < 10
+    assert outcome.printed in answer.get("stderr_tail", "")
+    assert len(answer.get("stderr_tail", "")) <= 2000
+    if outcome.status == "ok":
+        assert unpacked((output / "merges").read_bytes()) == MERGES
+    elif outcome.status == "error":
+        assert list(output.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", {b"a": 1, b"b": 2}, "x" * 10_000]
 )
 def test_a_merge_is_a_pair_of_bytes(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"^merge 2 is .*, not a pair of bytes$"):
+    with pytest.raises(ValueError, match=r"^merge 2 is .{,210}, not a pair of bytes$"):
         expect_merges([(b"a", b"b"), wrong])
 
 
-def test_a_long_wrong_merge_is_shown_shortened() -> None:
-    with pytest.raises(ValueError, match=r"^merge 1 is 'x{199}\.\.\., not a pair of bytes$"):
-        expect_merges(["x" * 10_000])
-
-
-# Limits.
+# Limits
 
 
 @pytest.mark.parametrize(
@@ -287,7 +136,7 @@ def test_a_long_wrong_merge_is_shown_shortened() -> None:
     [
         ("hangs_after_some_merges", 5, "timeout", 5),
         ("stops_when_told", 3, "timeout", 3),
-        ("stops_too_late", NUM_MERGES, "ok", NUM_MERGES),
+        pytest.param("stops_too_late", NUM_MERGES, "ok", NUM_MERGES, marks=slow),
     ],
 )
 def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
@@ -303,83 +152,59 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
 @pytest.mark.parametrize(
     ("trainer", "seconds"),
     [
-        ("hangs", 0.001),
         ("slow_to_import:train", 0.001),
-        pytest.param("lets_go_of_the_interpreter_seldom", 0.4, marks=pytest.mark.slow),
-        pytest.param("hangs_without_letting_go", 0.4, marks=pytest.mark.slow),
-        pytest.param("hangs_and_will_not_be_ended", 0.4, marks=pytest.mark.slow),
-        pytest.param("hangs_with_every_descriptor_closed", 0.8, marks=pytest.mark.slow),
-        pytest.param("prints_without_end", 0.8, marks=pytest.mark.slow),
+        pytest.param("lets_go_of_the_interpreter_seldom", 0.4, marks=slow),
+        pytest.param("hangs_and_will_not_be_ended", 0.4, marks=slow),
+        pytest.param("hangs_with_every_descriptor_closed", 0.8, marks=slow),
+        pytest.param("prints_without_end", 0.8, marks=slow),
+        pytest.param("talks_without_end", 0.8, marks=slow),
     ],
 )
 def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str, seconds: float) -> None:
     answer, output = measured(trainer, Limits(wall_seconds=seconds))
-    assert (answer["status"], answer["reason"]) == ("timeout", f"over limits.wall={seconds:g} s")
+    assert answer["status"] == "timeout" or (answer["status"], trainer) == ("rejected", "talks_without_end")
+    assert answer["status"] == "rejected" or answer["reason"] == f"over limits.wall={seconds:g} s"
     assert len(answer["stderr_tail"]) <= 2000
-    assert sum(file.stat().st_size for file in output.rglob("*")) < 1 << 30
+    assert sum(file.stat().st_size for file in output.iterdir()) < 1000
     if trainer == "slow_to_import:train":  # its call has not begun
         assert not {"total", "seconds", "merges_done"} & set(answer)
-    if trainer == "hangs":
-        assert answer.get("merges_done", 0) == 0
-    if "without_letting_go" in trainer or "will_not" in trainer:
-        assert "merges_done" not in answer
+    if trainer == "hangs_and_will_not_be_ended":
         assert answer["peak_rss_bytes"] > 0  # as the parent saw it
 
 
-@pytest.mark.slow
-def test_a_limit_on_time_holds_for_one_that_says_the_words_of_the_clock_without_end(measured: Measure) -> None:
-    assert measured("talks_without_end", Limits(wall_seconds=0.8))[0]["status"] in ("timeout", "rejected")
-
-
 @pytest.mark.parametrize(
-    ("trainer", "reason"),
+    "trainer",
     [
-        pytest.param(
-            "maps_without_end", "its processes held over limits.memory=100000000 bytes", marks=pytest.mark.slow
-        ),
-        ("lets_children_allocate", "its processes held over limits.memory=100000000 bytes"),
-        pytest.param(
-            "lets_a_stranger_allocate", "its processes held over limits.memory=100000000 bytes", marks=pytest.mark.slow
-        ),
-        ("allocates_without_end", "its processes held over limits.memory=100000000 bytes"),
-        ("allocates_at_once", "an allocation failed under the memory limit"),
+        "lets_children_allocate",
+        *(pytest.param(name, marks=slow) for name in ("maps_without_end", "lets_a_stranger_allocate")),
+        *("allocates_without_end", "allocates_at_once"),
     ],
 )
-def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str, reason: str) -> None:
+def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str) -> None:
     answer, _ = measured(trainer, Limits(wall_seconds=30, memory_bytes=100_000_000))
+    by_itself = "an allocation failed under the memory limit"
+    reason = by_itself if trainer == "allocates_at_once" else "its processes held over limits.memory=100000000 bytes"
     assert (answer["status"], answer["reason"]) == ("out_of_memory", reason)
+    assert answer.get("memory_is_sampled", False) is True
 
 
-def test_several_processes_are_measured_together(measured: Measure) -> None:
-    assert measured("works_beside_a_child")[0]["memory_is_sampled"] is True
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("looks")
-def test_memory_that_was_held_is_not_hidden(measured: Measure) -> None:
-    answer, _ = measured("hides_its_memory")
-    assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["peak_rss_bytes"] > 100 << 20
-
-
-# Nothing is left: no process, no file.
+# Nothing is left: no process, no file
 
 
 def started_in(folder: Path) -> list[int]:
     """The processes whose numbers a trainer has left."""
-    told = folder / "child"
-    return [int(line) for line in told.read_text().split()] if told.exists() else []
+    numbers = folder / "child"
+    return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
 
 
 @pytest.mark.parametrize(
     ("trainer", "processes"),
     [
-        ("leaves_a_child", 1),
         ("leaves_a_child_in_a_session_of_its_own", 1),
         ("leaves_a_daemon", 1),
         ("leaves_a_child_and_hangs", 1),
-        ("lets_a_stranger_allocate", 1),
-        pytest.param("multiplies", 20, marks=pytest.mark.slow),
+        pytest.param("leaves_a_child", 1, marks=slow),
+        pytest.param("multiplies", 20, marks=slow),
     ],
 )
 def test_no_process_is_left_behind(
@@ -394,16 +219,16 @@ def test_no_process_is_left_behind(
     wait_until(lambda: not any(map(is_running, started)), f"the end of the processes that {trainer}")
 
 
-def test_an_interruption_is_heeded_in_every_thread(
+def test_an_interruption_ends_measurements_in_every_thread(
     measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python itself tells the main thread alone."""
-    asked: list[int] = []
-    monkeypatch.setattr(process, "asked_to_end", asked)
+    """Python interrupts the main thread alone."""
+    interrupts: list[int] = []
+    monkeypatch.setattr(process, "asked_to_end", interrupts)
     with ThreadPoolExecutor() as threads:
         measuring = threads.submit(measured, "leaves_a_child_and_hangs")
         wait_until(lambda: bool(started_in(tmp_path)), "a trainer that has started its child")
-        asked.append(signal.SIGINT)
+        interrupts.append(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             measuring.result()
     assert not any(is_running(number) for number in started_in(tmp_path))
@@ -411,14 +236,13 @@ def test_an_interruption_is_heeded_in_every_thread(
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
-    "trainer",
-    [
-        "hangs_with_every_descriptor_closed",
-        pytest.param("holds_the_lock_beside_a_stranger", marks=pytest.mark.slow),
-    ],
+    ("trainer", "processes"),
+    [("hangs_with_every_descriptor_closed", 1), pytest.param("holds_the_lock_beside_a_stranger", 2, marks=slow)],
 )
-def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(tmp_path: Path, trainer: str) -> None:
-    """Its parent's pipe cannot tell it, for it is closed, or because nothing in it can run; nor can any signal."""
+def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
+    tmp_path: Path, trainer: str, processes: int
+) -> None:
+    """Its pipe is closed, or nothing in it can run; nor can any signal."""
     job = {"kind": "train", "target": f"unruly:{trainer}", "params": {}, "threads": 1}
     job |= {"words": str(tmp_path / "words"), "num_merges": 1, "tie_break": "greatest_bytes", "min_count": 1}
     program = (
@@ -426,81 +250,66 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(tmp_path: P
         "measure(json.loads(sys.argv[1]), Path(sys.argv[2]), Limits())"
     )
     command = [sys.executable, "-c", program, json.dumps(job), str(tmp_path / "output")]
-    number = 2 if trainer == "holds_the_lock_beside_a_stranger" else 1
     with subprocess.Popen(command, cwd=CHECKOUT) as parent:
-        wait_until(lambda: len(started_in(tmp_path)) == number, "the hanging")
+        wait_until(lambda: len(started_in(tmp_path)) == processes, "the hanging")
         parent.kill()
     wait_until(lambda: not any(map(is_running, started_in(tmp_path))), "the end of the measured process and its child")
 
 
-@pytest.mark.slow
+@slow
 @pytest.mark.parametrize(
-    ("trainer", "said"),
-    [("daemons:asks_that_of_an_earlier_block", "was alone\n"), ("keeps_its_merges_on_disk", "")],
+    ("trainer", "printed"),
+    [
+        ("daemons:asks_that_of_an_earlier_block", "was alone\n"),
+        ("planting:plants_code_for_a_later_start", "planted it\n"),
+        ("keeps_its_merges_on_disk", ""),
+    ],
 )
 def test_nothing_of_an_earlier_block_is_found(
-    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str, said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        answer, output = measured(trainer)
-        assert (answer["status"], answer["stderr_tail"]) == ("ok", said)
-        assert said or answer["cpu_seconds"] > 0.25
-        shutil.rmtree(output)
-
-
-@pytest.mark.slow
-def test_code_planted_where_python_looks_at_its_start_is_not_run_in_a_later_block(
-    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str, printed: str
 ) -> None:
     of_no_environment = getattr(sys, "_base_executable", sys.executable)  # others have no packages of a user's own
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        answer, output = measured("planting:plants_code_for_a_later_start", interpreter=of_no_environment)
-        assert (answer["status"], answer["stderr_tail"]) == ("ok", "planted it\n")
+        interpreter = of_no_environment if trainer.startswith("planting") else sys.executable
+        answer, output = measured(trainer, interpreter=interpreter)
+        assert (answer["status"], answer["stderr_tail"]) == ("ok", printed)
+        assert printed or answer["cpu_seconds"] > 0.25
         shutil.rmtree(output)
 
 
-# How a target is called.
+# How a target is called
 
 
-def test_a_compiled_function_without_a_signature_is_taken_to_keep_the_contract() -> None:
+def with_a_rate(word_counts: Any, num_merges: int, rate: float = 0.5) -> None: ...
+
+
+def with_a_meter_of_another_name(word_counts: Any, num_merges: int, watch: Any, **options: Any) -> None: ...
+
+
+def test_the_meter_is_put_where_nothing_else_belongs() -> None:
     meter, offered = Meter(), {"threads": 2, "min_count": 1}
+    # Compiled code without a signature is taken to follow the contract.
     assert arguments_for(min, [1, 2], meter, offered, {"key": 3}) == ([1, 2, meter], {"min_count": 1, "key": 3})
-
-
-def test_the_meter_is_not_put_where_something_else_belongs() -> None:
-    def with_a_rate(word_counts: Any, num_merges: int, rate: float = 0.5) -> None: ...
-
-    def with_a_meter_of_another_name(word_counts: Any, num_merges: int, watch: Any, **options: Any) -> None: ...
-
-    meter = Meter()
     assert arguments_for(with_a_rate, [{}, 1], meter, {"threads": 1}, {}) == ([{}, 1], {})
-    assert arguments_for(with_a_meter_of_another_name, [{}, 1], meter, {}, {"rate": 1}) == (
-        [{}, 1, meter],
-        {"rate": 1},
-    )
+    expected = [{}, 1, meter], {"rate": 1}
+    assert arguments_for(with_a_meter_of_another_name, [{}, 1], meter, {}, {"rate": 1}) == expected
 
 
-def test_threads_reach_a_trainer_that_names_them(measured: Measure) -> None:
+def test_threads_cores_and_a_tie_break_reach_a_trainer(measured: Measure, tmp_path: Path) -> None:
     assert measured("takes_threads", threads=2)[0]["takes_threads"] is True
-
-
-def test_a_measured_process_and_its_children_keep_to_the_cores_they_are_given(measured: Measure) -> None:
+    shutil.rmtree(tmp_path / "output")
     core = max(os.sched_getaffinity(0))
-    answer, _ = measured("tells_its_cores", affinity=[core])
-    assert answer["status"] == "ok"
+    answer, output = measured("prints_its_cores", affinity=[core])
     assert answer["stderr_tail"].split() == [str([core])] * 2
-
-
-def test_a_tie_break_reaches_a_trainer_by_its_name(measured: Measure) -> None:
+    shutil.rmtree(output)
     answer, output = measured("variants.heap:train", tie_break="smallest_bytes")
     assert answer["status"] == "ok"
     expected = train(WORDS, NUM_MERGES, tie_break=TieBreak.SMALLEST_BYTES)
     assert unpacked((output / "merges").read_bytes()) == expected
 
 
-@pytest.mark.slow
+@slow
 def test_pypy_learns_the_same_merges(measured: Measure) -> None:
     pypy = shutil.which("pypy3")
     if pypy is None:
@@ -510,11 +319,12 @@ def test_pypy_learns_the_same_merges(measured: Measure) -> None:
     assert unpacked((output / "merges").read_bytes()) == MERGES
 
 
-# The account beside an answer.
+# The account beside an answer
 
 
+@slow
 def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure) -> None:
-    """What is ignored is inherited by a command that another program starts."""
+    """A command inherits from its parent what that ignores."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         answer, _ = measured("lets_an_orphan_work")
@@ -522,22 +332,14 @@ def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure) -
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["cpu_seconds"] > 0.4
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("looks")
-def test_a_child_that_nobody_waits_for_is_accounted_as_it_was_last_seen(measured: Measure) -> None:
-    answer, _ = measured("works_where_nobody_waits")
-    assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["cpu_seconds"] > 0.4  # of 0.5 s, after which it was seen once more
+    assert answer["cpu_seconds"] > 0.2
 
 
 def test_an_answer_has_its_account(measured: Measure) -> None:
-    answer, _ = measured("works_for_half_a_second")
+    answer, _ = measured("works_and_reports")
     witness, seconds, disturbance = answer["witness"], answer["seconds"], answer["disturbance"]
     assert set(seconds) == {"init", "max", "update"}
-    assert 0.5 <= seconds["init"] <= sum(seconds.values()) <= answer["total"] <= witness["wall_seconds"]
+    assert 0.25 <= seconds["init"] <= sum(seconds.values()) <= answer["total"] <= witness["wall_seconds"]
     assert answer["cpu_seconds"] == witness["cpu_seconds"] > 0
     assert witness["whole_process"] is False
     assert answer["peak_rss_bytes"] > answer["peak_private_bytes"] > 0
@@ -552,7 +354,7 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
         assert None not in [disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")]
 
 
-def test_a_call_that_waits_has_given_way_of_itself(measured: Measure) -> None:
+def test_a_call_that_waits_has_switched_voluntarily(measured: Measure) -> None:
     assert measured("naps_often")[0]["disturbance"]["voluntary_switches"] >= 50
 
 
@@ -563,40 +365,27 @@ def test_a_process_whose_channel_is_closed_is_accounted_as_a_whole(measured: Mea
     assert answer["disturbance"] is None
 
 
-def test_tallies_are_the_same_in_every_process(measured: Measure, tmp_path: Path) -> None:
-    first, output = measured("variants.heap:train")
-    shutil.rmtree(output)
-    second, _ = measured("variants.heap:train")
-    assert first["tallies"] == second["tallies"]
-    assert (tmp_path / "output" / "merges").exists()
-
-
-def test_a_module_that_takes_long_to_import_is_let_be(measured: Measure) -> None:
-    answer, _ = measured("dear_to_import:train")
+def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:
+    answer, _ = measured("prepared:train")
     assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["witness"]["import_cpu_seconds"] > 0.25
+    assert answer["witness"]["import_cpu_seconds"] > 0.3
+    assert answer["cpu_seconds"] < 0.3
 
 
-# Counters.
+# Counters
 
 
 @pytest.mark.parametrize(
     ("counter", "status", "reason"),
     [
         ("counter_without_words", "error", "it returned dict, not WordCounts"),
-        ("counter_that_dies", "killed", "its process was ended by SIGKILL"),
         ("counter_whose_offsets_fall", "error", r"its answer is invalid: its offsets fall"),
         (
             "counter_that_counts_when_its_words_are_written",
             "rejected",
             "its words are not those that it had when its call returned",
         ),
-        pytest.param(
-            "counter_that_works_when_its_words_are_written",
-            "rejected",
-            NOT_IN_ITS_CALL.format("after its call"),
-            marks=pytest.mark.slow,
-        ),
+        pytest.param("counter_that_works_when_its_words_are_written", "rejected", AFTER_ITS_CALL, marks=slow),
     ],
 )
 def test_a_counter_ends_as_a_trainer_does(
@@ -607,8 +396,8 @@ def test_a_counter_ends_as_a_trainer_does(
     assert re.fullmatch(reason, answer["reason"])
 
 
-def test_what_a_counter_says_of_its_words_is_not_believed(counted: Callable[..., Answer]) -> None:
-    answer = counted("unruly:counter_that_tells_of_other_words")
+def test_the_manifest_of_a_counter_is_not_believed(counted: Callable[..., Answer]) -> None:
+    answer = counted("unruly:counter_that_forges_its_manifest")
     words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
     assert {name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")} == word_store.facts(words)
 

@@ -276,7 +276,7 @@ def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: b
     """It looks beside its mapped and open files, and in the scratch folder; it would find what is planted there."""
     (tmp_path / "text").mkdir()
     reading = reading_of(tmp_path / "text")
-    finder = cell_of(reading, VariantCard("finder", "forgers:finds_the_merges_of_others", family="finder"))
+    finder = cell_of(reading, VariantCard("finder", "unruly:finds_the_merges_of_others", family="finder"))
     proved(tmp_path, cell_of(reading, HEAP))
     if planted:
         words = word_store.read(reading.folder)[0]

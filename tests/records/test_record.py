@@ -16,7 +16,7 @@ import pytest
 import regex
 from workbench import CHECKOUT, NAIVE, SUPPORT, TEXT, cell_of, reading_of, run_of, unruly
 
-from harness.measure import environment
+from harness.measure import machine
 from harness.runs.jobs import without_paths
 from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed, unpacked
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -161,11 +161,11 @@ def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
     identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
     for command in (["init", "--quiet"], [*identity, "commit", "--quiet", "--allow-empty", "--message=theirs"]):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
-    monkeypatch.setattr(environment, "CHECKOUT", tmp_path)
-    assert len(environment.checkout_state()["commit"]) == 12
+    monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
+    assert len(machine.checkout_state()["commit"]) == 12
     (tmp_path / "site-packages").mkdir()
-    monkeypatch.setattr(environment, "CHECKOUT", tmp_path / "site-packages")
-    assert environment.checkout_state() == {"commit": "unavailable", "dirty": "unavailable"}
+    monkeypatch.setattr(machine, "CHECKOUT", tmp_path / "site-packages")
+    assert machine.checkout_state() == {"commit": "unavailable", "dirty": "unavailable"}
 
 
 # Merges as bytes.

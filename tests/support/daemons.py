@@ -20,7 +20,7 @@ listening.listen()
 print(os.getpid(), flush=True)
 while True:
     asked, _ = listening.accept()
-    until = time.process_time() + 0.5
+    until = time.process_time() + 0.25
     while time.process_time() < until:
         sum(range(1000))
     asked.sendall(b".")

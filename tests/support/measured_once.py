@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness.measure import instructions
+from harness.measure import callgrind
 from harness.measure.process import Answer, Limits, OnProgress, measure
 from harness.runs import blocks
 from harness.worker import word_store
@@ -64,4 +64,4 @@ def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:
     """Let runs in this process have their measurements from there."""
     patch.setattr(blocks, "measure", measured)
     for kind in ("time", "proof"):
-        patch.setitem(instructions.RUN_TRAINER, kind, measured)
+        patch.setitem(callgrind.RUN_TRAINER, kind, measured)

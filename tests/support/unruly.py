@@ -1,13 +1,17 @@
-"""Trainers and counters that misbehave as guests of a process: each in one way, most after honest work.
+"""Trainers and counters that misbehave as guests of a process, each in one way, most of them after honest work.
 
-Their merges may well be right. What is tested with them is that whoever measures survives them, and says what happened.
+`TRICKS` holds how the measurement of each ends. Whoever measures survives them all, and no false figure is believed.
+Those without an outcome are for tests of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import json
+import marshal
+import math
 import mmap
 import multiprocessing
 import os
@@ -16,94 +20,691 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from harness.worker import word_store
+from harness.worker.merges_bytes import merges_from_bytes, merges_to_bytes, packed, unpacked
 from variants.contract import NULL_METER, Corpus, Merge, Meter, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.heap import train as honest
 
 A_LONG_TIME = 600.0
+PLACE = r" \(\w+\.py:\d+, in .+\)"
+NO_ANSWER = "its answer is invalid: "
+Trainer = Callable[..., Any]
 
 
-def doing(something: Callable[[], Any]) -> Callable[[WordCounts, int], list[Merge]]:
-    """Does something, and then learns the right merges."""
+class Outcome(NamedTuple):
+    """How a measurement ends: its status, a pattern of its reason, figures that it exceeds, a text that it prints."""
+
+    status: str
+    reason: str = "None"
+    least: dict[str, float] = {}  # noqa: RUF012 - of a tuple
+    slow: bool = False
+    printed: str = ""
+
+
+def ok(slow: bool = False, printed: str = "", **least: float) -> Outcome:
+    return Outcome("ok", "None", least, slow, printed)
+
+
+def error(reason: str, slow: bool = False) -> Outcome:
+    return Outcome("error", reason, slow=slow)
+
+
+def rejected(reason: str, slow: bool = False) -> Outcome:
+    return Outcome("rejected", reason, slow=slow)
+
+
+OUTCOMES: dict[Trainer, Outcome] = {}
+
+
+def trick(outcome: Outcome) -> Callable[[Trainer], Trainer]:
+    """State the outcome of a trick."""
+
+    def register(trainer: Trainer) -> Trainer:
+        OUTCOMES[trainer] = outcome
+        return trainer
+
+    return register
+
+
+def first(*steps: Callable[[], Any], ends: Outcome | None = None) -> Trainer:
+    """A trainer that does something, and then learns the right merges."""
 
     def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-        something()
+        for step in steps:
+            step()
         return honest(word_counts, num_merges)
 
-    return train
+    return trick(ends)(train) if ends else train
 
 
-# Ends.
+def metered(do: Callable[[Meter], Any], outcome: Outcome) -> Trainer:
+    """A trainer that does something to its meter, and then learns the right merges."""
 
-segfaults = doing(lambda: ctypes.string_at(0))
-ends_at_once = doing(lambda: os._exit(7))
-ends_well_without_an_answer = doing(lambda: os._exit(0))
-kills_itself = doing(lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6))  # a signal that has no name of its own
-aborts = doing(os.abort)
-cannot_write_files = doing(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+        do(meter)
+        return honest(word_counts, num_merges)
 
-
-def calls_sys_exit(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    sys.exit("no more today")
+    return trick(outcome)(train)
 
 
+def returning(answer: Callable[[list[Merge]], Any], ends: Outcome | None = None) -> Trainer:
+    """A trainer that returns something made of the right merges."""
+
+    def train(word_counts: WordCounts, num_merges: int) -> Any:
+        return answer(honest(word_counts, num_merges))
+
+    return trick(ends)(train) if ends else train
+
+
+def leaving(*steps: Callable[[Path], Any], ends: Outcome) -> Trainer:
+    """A trainer that leaves the right merges and something else in its job's folder, and ends before it answers."""
+
+    def train(word_counts: WordCounts, num_merges: int) -> None:
+        (job_folder() / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+        for step in steps:
+            step(job_folder())
+        os._exit(0)
+
+    return trick(ends)(train)
+
+
+def job_folder() -> Path:
+    return Path(os.environ["BPE_HARNESS_JOB"])
+
+
+def work(seconds: float) -> None:
+    """Use that much of the processor's time."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        sum(range(1000))
+
+
+def throw(error: BaseException) -> None:
+    raise error
+
+
+# How it ends
+
+
+WITHOUT_AN_ANSWER = "its process ended without an answer, exit status "
+UNAVAILABLE = "needs a library that is not there; install it"
+segfaults = first(lambda: ctypes.string_at(0), ends=Outcome("killed", "its process was ended by SIGSEGV"))
+kills_itself = first(lambda: os.kill(os.getpid(), 40), ends=Outcome("killed", "its process was ended by signal 40"))
+ends_at_once = first(lambda: os._exit(7), ends=error(WITHOUT_AN_ANSWER + "7"))
+calls_sys_exit = first(lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE))
+is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE))
+raises_what_is_not_text = first(lambda: throw(ValueError("half \udcff")), ends=error("half \udcff", slow=True))
+raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
+cannot_write_files = first(
+    lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), ends=error(WITHOUT_AN_ANSWER + "1", slow=True)
+)
+
+
+@trick(Outcome("error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)", printed="in raises"))
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise LookupError("nothing here")
 
 
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("not even a message")
-
-
-def raises_the_unspeakable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise Unspeakable
-
-
-def raises_a_path(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise FileNotFoundError(2, "No such file or directory", str(Path(__file__).with_name("missing.bin")))
-
-
-def raises_what_is_not_text(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise ValueError("half a character: \udcff")
-
-
-class Unbearable(BaseException):
-    """What happens when it is to be shown is no Exception either."""
-
+class Unspeakable(BaseException):
     def __str__(self) -> str:
         raise SystemExit(3)
 
 
-def raises_the_unbearable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise Unbearable
+raises_the_unspeakable = first(
+    lambda: throw(Unspeakable()), ends=error("Unspeakable: an exception that cannot be put into words" + PLACE)
+)
 
 
-def raises_a_keyboard_interrupt(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise KeyboardInterrupt
+# What it returns
 
 
-def is_unavailable(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise Unavailable("needs a library that is not there; install it")
+class Lazy(list[Merge]):
+    """A list that could do the work when it is read."""
 
 
-def recurses(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return recurses(word_counts, num_merges)
+class LazyPair(tuple[bytes, bytes]):
+    """A pair that could do the work when it is read."""
 
 
-# Goes on and on.
+class LazyBytes(bytes):
+    """A token that is none yet."""
 
-hangs = doing(lambda: time.sleep(A_LONG_TIME))
-hangs_without_letting_go = doing(
-    lambda: ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
-)  # holds the interpreter's lock, as compiled code may
+    def __len__(self) -> int:
+        time.sleep(0.1)
+        return super().__len__()
+
+
+class Impostor:
+    """Claims to be a list."""
+
+    __class__ = list  # type: ignore[assignment]
+
+
+PLAIN = "; only a plain tuple of plain bytes is a merge"
+returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
+returns_integers = returning(lambda merges: [1, 2, 3], error("merge 1 is 1, not a pair of bytes", slow=True))
+returns_promises = returning(Lazy, error("it returned Lazy, not a list of merges", slow=True))
+returns_an_impostor = returning(lambda _: Impostor(), error("it returned Impostor, not a list of merges", slow=True))
+returns_lazy_pairs = returning(
+    lambda merges: list(map(LazyPair, merges)), error("merge 1 is LazyPair of bytes and bytes" + PLAIN, slow=True)
+)
+returns_lazy_bytes = returning(
+    lambda merges: [(LazyBytes(left), right) for left, right in merges],
+    error("merge 1 is tuple of LazyBytes and bytes" + PLAIN),
+)
+returns_one_too_few = returning(lambda merges: merges[:-1])
+returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
+
+
+# What it leaves in place of an answer
+
+
+def answer_text(**changes: Any) -> str:
+    """An answer as good as a real one, but for its time."""
+    figures = dict.fromkeys(["laps", "peak_rss_bytes", "peak_private_bytes"], 1)
+    empty: dict[str, Any] = {"seconds": {}, "tallies": {}, "counted": {}, "curve": [], "last_phase": ""}
+    others = {"status": "ok", "reason": None, "interpreter": "CPython 3.99", "takes_threads": None}
+    return json.dumps({**figures, **empty, **others, "total": 0.001, "merges_done": 8, **changes})
+
+
+def answering(text: str | bytes, reason: str, slow: bool = False) -> Trainer:
+    content = text if isinstance(text, bytes) else text.encode()
+    return leaving(lambda folder: (folder / "answer.json").write_bytes(content), ends=error(NO_ANSWER + reason, slow))
+
+
+def in_place_of_merges(put: Callable[[Path], Any], reason: str, slow: bool = False) -> Trainer:
+    """A trainer that leaves an honest answer and something else in place of its merges."""
+    return leaving(
+        lambda folder: (folder / "answer.json").write_text(answer_text()),
+        lambda folder: (folder / "merges").unlink(),
+        lambda folder: put(folder / "merges"),
+        ends=error(NO_ANSWER + reason, slow),
+    )
+
+
+leaves_garbage = answering(b"\xff\x00 garbage", "not JSON")
+leaves_nested_brackets = answering("[" * 100_000, "not JSON", slow=True)
+leaves_a_list = answering("[]", "Expected `object`, got `array`", slow=True)
+leaves_a_bare_ok = answering('{"status": "ok", "reason": null}', ".*missing required field.*")
+leaves_another_status = answering('{"status": "fine", "reason": null}', "Invalid enum value.*status`", slow=True)
+leaves_no_number = answering(answer_text(total=math.nan), "Expected `float`.*total`", slow=True)
+leaves_a_number_without_end = answering(answer_text(laps=10**400), ".*laps`", slow=True)
+leaves_endless_zeros = leaving(
+    lambda folder: (folder / "answer.json").symlink_to("/dev/zero"),
+    ends=error(NO_ANSWER + "answer.json is not a plain file"),
+)
+leaves_a_pipe_for_merges = in_place_of_merges(os.mkfifo, "merges is not a plain file", slow=True)
+leaves_a_hole_for_merges = in_place_of_merges(
+    lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40), "merges has 4398046511104 bytes, and .*"
+)
+leaves_no_merges = in_place_of_merges(lambda _: None, "No such file or directory", slow=True)
+removes_its_folder = first(lambda: shutil.rmtree(job_folder()), ends=error(WITHOUT_AN_ANSWER + "1"))
+puts_a_link_in_the_place_of_its_folder = leaving(
+    shutil.rmtree, lambda folder: folder.symlink_to(folder.parent), ends=error(WITHOUT_AN_ANSWER + "0", slow=True)
+)
+locks_its_folder = leaving(
+    lambda folder: (folder / "locked" / "deep").mkdir(parents=True),
+    lambda folder: (folder / "locked").chmod(0),
+    ends=error(WITHOUT_AN_ANSWER + "0", slow=True),
+)
+
+
+@trick(ok())
+@first
+def nests_folders() -> None:
+    """Deeper than a function can call itself, and than a path can be long."""
+    here = os.open(job_folder(), os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("deeper", dir_fd=here)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+
+
+# Its meter
+
+
+NOT_A_TALLY = "; a tally is a whole number, 0 or more"
+hands_over_no_number = metered(
+    lambda meter: meter.add("update", math.nan), error("it gave its meter nan seconds of update")
+)
+hands_over_too_little = metered(
+    lambda meter: meter.add("max", -5), error("it gave its meter -5.0 seconds of max", True)
+)
+hands_over_too_much = metered(
+    lambda meter: meter.add("update", 1000.0), rejected(r"its phases claim 1000\.000 s of the .*")
+)
+tallies_less_than_nothing = metered(
+    lambda meter: meter.tally("pops", -3), error("it tallied -3 for pops" + NOT_A_TALLY, slow=True)
+)
+tallies_beyond_bounds = metered(
+    lambda meter: meter.tally("pops", 10**5000), error(r"it tallied over 2\*\*63 for pops" + NOT_A_TALLY)
+)
+tallies_what_cannot_be_counted = metered(
+    lambda meter: meter.tallies.update(pops=1 + 2j),  # type: ignore[call-overload]
+    error(".*complex.*", slow=True),
+)
+follows_nothing = metered(
+    lambda meter: meter.follow(None),  # type: ignore[arg-type]
+    error(r"TypeError: object of type 'NoneType' has no len\(\)" + PLACE),
+)
+
+
+# Its manners
+
+
+changes_folder = first(lambda: os.chdir("/"), ends=ok(slow=True))
+leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
+closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
+reads_standard_input = first(lambda: sys.stdin.read() == "" or os._exit(1), ends=ok(slow=True))
+closes_every_descriptor = first(lambda: os.closerange(3, 256), lambda: time.sleep(0.2), ends=ok())
+
+
+@trick(ok(printed="and on standard error\n"))
+@first
+def prints() -> None:
+    print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
+    os.write(1, b"\xff\xfe garbage " * 1000)
+    sys.stderr.write("and on standard error\n")
+
+
+@trick(ok(slow=True))
+@first
+def writes_to_every_descriptor() -> None:
+    for descriptor in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"what is this\n")
+    time.sleep(0.2)
+
+
+@trick(ok(slow=True))
+def returns_twice(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Forks, and the child returns from the call as well."""
+    child = os.fork()
+    if child == 0:
+        return [(b"not", b"this")]
+    os.waitpid(child, 0)
+    return honest(word_counts, num_merges)
+
+
+@trick(ok(slow=True))
+def takes_two(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    return honest(word_counts, num_merges)
+
+
+@trick(ok())
+def takes_anything(*arguments: Any, **keywords: Any) -> list[Merge]:
+    assert set(keywords) == {"tie_break", "min_count"}
+    return honest(*arguments, **keywords)
+
+
+@trick(ok(slow=True))
+def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: Meter) -> list[Merge]:
+    return honest(word_counts, num_merges, meter)
+
+
+def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
+    assert threads == 2
+    return honest(word_counts, num_merges)
+
+
+@trick(error(r"TypeError: wants_more\(\) missing 1 required keyword-only argument: 'temperature'"))
+def wants_more(word_counts: WordCounts, num_merges: int, meter: Meter, *, temperature: float) -> list[Merge]:
+    return honest(word_counts, num_merges, meter)
+
+
+# Its clock and its account
+
+
+def set_clock(rate: float) -> None:
+    """Make the clock run at another rate from now on, for the meter and for the worker."""
+    import __main__
+
+    clock, now = __main__.clock, __main__.clock()
+    __main__.clock = time.perf_counter = lambda: now + (clock() - now) * rate
+
+
+def replace_clock(rate: float) -> None:
+    clock, now = time.perf_counter, time.perf_counter()
+    time.perf_counter = lambda: now + (clock() - now) * rate
+
+
+def report_cpu_time(seconds: float) -> None:
+    """Let the process seem to have used so many seconds of CPU time, and its children none."""
+    kernels = resource.getrusage
+
+    class Usage:
+        def __init__(self, who: int) -> None:
+            self.kernels, self.ru_stime = kernels(who), 0.0
+            self.ru_utime = seconds if who == resource.RUSAGE_SELF else 0.0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.kernels, name)
+
+    resource.getrusage = Usage  # type: ignore[assignment]
+
+
+REPLACED = "time.perf_counter was replaced while it ran, so its phases mean nothing"
+IN_VAIN = r"its clock shows \d+\.\d+ s, its parent saw \d+\.\d+ s pass"
+speeds_the_clock_up = first(lambda: replace_clock(1000), ends=rejected(REPLACED))
+stops_the_clock = first(lambda: replace_clock(0), ends=rejected(REPLACED, slow=True))
+shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4), ends=rejected(IN_VAIN))
+shows_more_time = first(lambda: set_clock(100), lambda: time.sleep(0.1), ends=rejected(IN_VAIN, slow=True))
+turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.02), ends=ok(total=0.018))
+shows_less_cpu_time = first(lambda: report_cpu_time(0.001), lambda: work(0.25), ends=ok(cpu_seconds=0.2))
+shows_more_cpu_time = first(lambda: report_cpu_time(100.0), ends=ok(slow=True))
+forges_its_answer = leaving(
+    lambda folder: time.sleep(0.5),
+    lambda folder: (folder / "answer.json").write_text(answer_text()),
+    ends=rejected(IN_VAIN),
+)
+halts_its_guard = first(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05))
+ends_its_guard = leaving(
+    lambda folder: (folder / "answer.json").write_text(answer_text()),
+    lambda folder: os.kill(os.getppid(), signal.SIGKILL),
+    ends=rejected("its guard ended before it, so its time is not known"),
+)
+
+
+@trick(ok(total=0.15))
+@first
+def announces_its_end() -> None:
+    """Reports that it started later and ended sooner than it did."""
+    for moment in (b"end\n", b"begin\n"):
+        for descriptor in range(3, 32):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, moment)
+        time.sleep(0.1)
+
+
+@trick(ok(total=0.15, slow=True))
+@first
+def replaces_clocks_that_nobody_reads() -> None:
+    work(0.2)
+    time.time = time.monotonic = time.process_time = lambda: 0.0
+
+
+# Work that is not done in its call, or not by it
+
+
+def when(module: Any, name: str, *steps: Callable[[], Any]) -> None:
+    """Do something when a function of a module is called next."""
+    function = getattr(module, name)
+
+    def replacement(*arguments: Any) -> Any:
+        setattr(module, name, function)
+        for step in steps:
+            step()
+        return function(*arguments)
+
+    setattr(module, name, replacement)
+
+
+@trick(ok(total=0.15))
+def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Returns at once what is not yet learned, and works while it is packed."""
+    merges: list[Merge] = [(b"", b"")] * num_merges
+    when(marshal, "dumps", lambda: work(0.2), lambda: merges.__setitem__(slice(None), honest(word_counts, num_merges)))
+    return merges
+
+
+@trick(rejected("its merges are not those that it had when its call returned"))
+def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Returns nothing, and puts into the answer what it learned when the clock had been read."""
+    dumps = json.dumps
+
+    def learn_first(answer: dict[str, Any]) -> str:
+        (job_folder() / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+        return dumps({**answer, "merges_done": num_merges})
+
+    json.dumps = learn_first  # type: ignore[assignment]
+    return []
+
+
+works_behind_its_call = first(
+    lambda: when(json, "dumps", lambda: work(0.3)),
+    ends=rejected(r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed", slow=True),
+)
+ORPHAN = """
+import os, subprocess, sys
+busy = "import time\\nwhile time.process_time() < 0.25: pass\\nprint(flush=True)"
+subprocess.Popen([sys.executable, "-c", busy], env={}, start_new_session=True)
+os._exit(0)
+"""
+
+
+@trick(ok(cpu_seconds=0.2))
+@first
+def lets_an_orphan_work() -> None:
+    """Its child has lost its parent, its session and its environment, and is not waited for."""
+    with subprocess.Popen([sys.executable, "-c", ORPHAN], env={}, stdout=subprocess.PIPE) as between:
+        assert between.stdout is not None
+        between.stdout.readline()
+
+
+@trick(ok(cpu_seconds=0.2, slow=True))
+@first
+def lets_a_child_work() -> None:
+    """Returns before its child, which has worked, has been waited for."""
+    program = "import time; t = time.process_time\nwhile t() < 0.25: pass\nprint('done', flush=True); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+
+
+@trick(ok(peak_rss_bytes=100 << 20, slow=True))
+@first
+def hides_its_memory() -> None:
+    """Has the kernel forget the most that it held, and reports less than that."""
+    held = b"x" * (110 << 20)
+    time.sleep(0.4)
+    del held
+    Path("/proc/self/clear_refs").write_text("5")
+    sys.modules["__main__"].memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}  # type: ignore[attr-defined]
+
+
+def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
+    """Answers from a file that an earlier process has left, if it finds one, where programs leave files."""
+    folders = [".", str(Path.home()), tempfile.gettempdir(), os.environ["XDG_CACHE_HOME"], os.environ["XDG_DATA_HOME"]]
+    places = [Path(folder) / "kept-merges" for folder in folders]
+    for place in places:
+        if place.exists():
+            return unpacked(place.read_bytes())
+    work(0.3)
+    merges = honest(word_counts, num_merges)
+    for place in places:
+        place.write_bytes(packed(merges))
+    return merges
+
+
+def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> Any:
+    """Learns nothing: looks for merges beside all that its process has mapped or opened, and where its answer goes."""
+    places = [line.split(maxsplit=5)[-1].strip() for line in Path("/proc/self/maps").read_text().splitlines()]
+    places += [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    words = [Path(place) for place in places if "counts" in Path(place).parts]
+    folders = [parent for path in words for parent in path.parents[:2]] + [job_folder(), job_folder().parent]
+    for path in {path for folder in folders for path in folder.rglob("*") if path.is_file()}:
+        content = path.read_bytes()
+        for read, part in itertools.product((merges_from_bytes, unpacked), content.partition(b"\n")[::2]):
+            with contextlib.suppress(ValueError):
+                found = read(part)
+                if word_counts and len(found) >= num_merges:
+                    return found[:num_merges]
+    return []
+
+
+def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER) -> list[Merge]:
+    """Right, and looks for the merges of an earlier trainer in files, and in what other processes have open."""
+    merges = honest(word_counts, num_merges)
+    wanted = (merges_to_bytes(merges[:3]), packed(merges)[:40])
+    roots = [Path(os.environ["UNRULY_SEARCH"]), *Path("/tmp").glob("bpe-harness-*")]
+    places = [path for root in roots for path in root.rglob("*")] + list(Path("/proc").glob("[0-9]*/fd/*"))
+    for place in places:
+        with contextlib.suppress(OSError):
+            if place.is_file() and place.stat().st_size < 10_000_000:
+                content = place.read_bytes()
+                meter.tally("searched", 1)
+                meter.tally("found", int(any(needle in content for needle in wanted)))
+    return merges
+
+
+# Goes on and on
+
+
+def hangs_here() -> None:
+    time.sleep(A_LONG_TIME)
+
+
+hangs = first(hangs_here)
+hangs_without_letting_go = first(lambda: ctypes.PyDLL(None).sleep(int(A_LONG_TIME)))
+"""Holds the interpreter's lock, as compiled code may."""
+
+
+def child_file() -> Path:
+    """Where a trainer leaves the numbers of processes for the test."""
+    return Path(os.environ["UNRULY_CHILD"])
+
+
+def start(program: str = f"import time; time.sleep({A_LONG_TIME})", **options: Any) -> int:
+    """Start a child process that would outlive everybody."""
+    child = subprocess.Popen([sys.executable, "-c", program], **options)
+    with child_file().open("a") as file:
+        file.write(f"{child.pid}\n")
+    return child.pid
+
+
+@first
+def hangs_and_will_not_be_ended() -> None:
+    """Deaf to every signal that one can be deaf to."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+
+
+@first
+def hangs_with_every_descriptor_closed() -> None:
+    os.closerange(3, 256)
+    child_file().write_text(str(os.getpid()))
+    time.sleep(A_LONG_TIME)
+
+
+@first
+def lets_go_of_the_interpreter_seldom() -> None:
+    """Another thread waits for a multiplication at every step."""
+    while True:
+        pow(3, 1_500_000)
+
+
+@first
+def holds_the_lock_beside_a_stranger() -> None:
+    """Nothing in its process can run, and its child has left the session and forgotten where it comes from."""
+    start(env={}, start_new_session=True)
+    with child_file().open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+
+
+@first
+def talks_without_end() -> None:
+    while True:
+        for descriptor in range(3, 32):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, b"12\nbegin\nend\n\xff" * 100)
+
+
+@first
+def prints_without_end() -> None:
+    while True:
+        os.write(1, b"there is more where this came from\n" * 10_000)
+
+
+@first
+def multiplies() -> None:
+    """Processes that start processes, each in a session of its own, as long as there are fewer than some."""
+    number = multiprocessing.Value("i", 1)
+    while True:
+        with number.get_lock():
+            few = number.value < 60
+            number.value += few
+        if few and os.fork() == 0:
+            os.setsid()
+            with child_file().open("a") as file:
+                file.write(f"{os.getpid()}\n")
+        time.sleep(0.001)
+
+
+def grows(allocate: Callable[[], Any], pause: float = 0.01) -> Trainer:
+    """A trainer that takes memory without end."""
+
+    def do() -> None:
+        kept = []
+        while True:
+            kept.append(allocate())
+            time.sleep(pause)
+
+    return first(do)
+
+
+def shared_memory() -> mmap.mmap:
+    mapped = mmap.mmap(-1, 16 << 20)
+    mapped.write(b"x" * (16 << 20))
+    return mapped
+
+
+HOLDS = "kept = b'x' * ({} << 20); import time; time.sleep(600)"
+allocates_without_end = grows(lambda: b"x" * (16 << 20))
+maps_without_end = grows(shared_memory)
+"""No limit of the process itself is about shared memory."""
+lets_children_allocate = grows(lambda: subprocess.Popen([sys.executable, "-c", HOLDS.format(20)]), 0.05)
+allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
+lets_a_stranger_allocate = first(lambda: start(HOLDS.format(300), env={}, start_new_session=True), hangs_here)
+leaves_a_child = first(start)
+leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
+leaves_a_child_and_hangs = first(start, hangs_here)
+
+
+@first
+def leaves_a_daemon() -> None:
+    """Forks twice, the second time in a session of its own: nobody's child any more."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            child_file().write_text(str(os.getpid()))
+            time.sleep(A_LONG_TIME)
+        os._exit(0)
+    os.wait()
+    while not child_file().exists():
+        time.sleep(0.001)
+
+
+# Slow, stopped, or special in another way
+
+
+naps_often = first(lambda: list(map(time.sleep, [0.001] * 60)))
+works_beside_a_child = first(lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(0.3)"]))
+empties_the_cache = first(lambda: shutil.rmtree(os.environ["UNRULY_CACHE"]))
+
+
+def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+    work(0.25)
+    meter.lap("init")
+    return honest(word_counts, num_merges, meter)
+
+
+@first
+def prints_its_cores() -> None:
+    show = "import os; print(str(sorted(os.sched_getaffinity(0))).replace(' ', ''), flush=True)"
+    exec(show)
+    subprocess.run([sys.executable, "-c", show], check=True)
 
 
 def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
@@ -132,402 +733,15 @@ def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
-def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER) -> list[Merge]:
-    """Right, and looks for the merges of an earlier trainer in files, and in what other processes have open."""
-    from harness.worker.merges_bytes import merges_to_bytes, packed
-
-    merges = honest(word_counts, num_merges)
-    wanted = (merges_to_bytes(merges[:3]), packed(merges)[:40])
-    roots = [Path(os.environ["UNRULY_SEARCH"]), *Path("/tmp").glob("bpe-harness-*")]
-    places = [path for root in roots for path in root.rglob("*")] + list(Path("/proc").glob("[0-9]*/fd/*"))
-    searched = found = 0
-    for place in places:
-        with contextlib.suppress(OSError):
-            if place.is_file() and place.stat().st_size < 10_000_000:
-                searched += 1
-                content = place.read_bytes()
-                found += any(needle in content for needle in wanted)
-    meter.tally("searched", searched)
-    meter.tally("found", found)
-    return merges
-
-
-def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """Right, and a second for each 4,000 bytes."""
-    time.sleep(Path(corpus.path).stat().st_size / 4000)
-    return honest(serial(corpus), num_merges)
-
-
-def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """The same, but holds the interpreter's lock, so that it cannot say what it is when it is stopped."""
-    ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
-    return honest(serial(corpus), num_merges)
-
-
-def hangs_and_will_not_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Deaf to every signal that one can be deaf to."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
-    return []
-
-
-def hangs_with_every_descriptor_closed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os.closerange(3, 256)
-    Path(os.environ["UNRULY_CHILD"]).write_text(str(os.getpid()))
-    time.sleep(A_LONG_TIME)
-    return []
-
-
-def lets_go_of_the_interpreter_seldom(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Whoever wants its answer meanwhile waits for a multiplication at every step."""
-    while True:
-        pow(3, 1_500_000)
-
-
-def holds_the_lock_beside_a_stranger(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Nothing in its process can run, and its child has left the session and forgotten where it comes from."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], env={}, start_new_session=True
-    )
-    Path(os.environ["UNRULY_CHILD"]).write_text(f"{child.pid} {os.getpid()} ")
-    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
-    return []
-
-
-def empties_the_cache(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """As a person may who wants room on the disk while a run goes on."""
-    shutil.rmtree(os.environ["UNRULY_CACHE"])
-    return honest(word_counts, num_merges)
-
-
-def talks_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """To whoever listens, as fast as it can."""
-    while True:
-        for descriptor in range(3, 32):
-            with contextlib.suppress(OSError):
-                os.write(descriptor, b"12\nbegin\nend\n\xff" * 100)
-
-
-def prints_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    block = b"there is more where this came from\n" * 10_000
-    while True:
-        os.write(1, block)
-
-
-def multiplies(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Processes that start processes, each in a session of its own, as long as there are fewer than some."""
-    number = multiprocessing.Value("i", 1)
-    place = os.environ["UNRULY_CHILD"]
-    while True:
-        with number.get_lock():
-            few = number.value < 60
-            number.value += few
-        if few and os.fork() == 0:
-            os.setsid()
-            with open(place, "a") as file:  # noqa: PTH123
-                file.write(f"{os.getpid()}\n")
-        time.sleep(0.001)
-
-
-def allocates_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    kept = []
-    while True:
-        kept.append(b"x" * (16 << 20))
-        time.sleep(0.01)
-
-
-def maps_without_end(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Takes memory that is shared, which no limit of the process itself is about."""
-    kept = []
-    while True:
-        kept.append(mmap.mmap(-1, 16 << 20))
-        kept[-1].write(b"x" * (16 << 20))
-        time.sleep(0.01)
-
-
-def lets_children_allocate(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Holds little, as each of its children does."""
-    program = f"kept = b'x' * (20 << 20); import time; time.sleep({A_LONG_TIME})"
-    while True:
-        subprocess.Popen([sys.executable, "-c", program])
-        time.sleep(0.05)
-
-
-def lets_a_stranger_allocate(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Its child has left the session and forgotten where it comes from."""
-    program = f"kept = b'x' * (300 << 20); import time; time.sleep({A_LONG_TIME})"
-    child = subprocess.Popen([sys.executable, "-c", program], env={}, start_new_session=True)
-    Path(os.environ["UNRULY_CHILD"]).write_text(str(child.pid))
-    time.sleep(A_LONG_TIME)
-    return []
-
-
-def allocates_at_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return [(b"a" * (1 << 40), b"b")]
-
-
-# Answers.
-
-
-def returning(answer: Callable[[list[Merge]], Any]) -> Callable[[WordCounts, int], Any]:
-    """The right merges, in another form."""
-
-    def train(word_counts: WordCounts, num_merges: int) -> Any:
-        return answer(honest(word_counts, num_merges))
-
-    return train
-
-
-returns_none = returning(lambda merges: None)
-returns_integers = returning(lambda merges: [1, 2, 3])
-returns_a_generator = returning(iter)
-returns_one_too_many = returning(lambda merges: [*merges, (b"a", b"b")])
-returns_one_too_few = returning(lambda merges: merges[:-1])
-returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
-
-
-# Noise and leavings.
-
-changes_folder = doing(lambda: os.chdir("/"))
-leaves_a_thread = doing(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,), daemon=False).start())
-naps_often = doing(lambda: list(map(time.sleep, [0.001] * 60)))
-
-
-def prints(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
-    os.write(1, b"\xff\xfe garbage " * 1000)
-    sys.stderr.write("and on standard error\n")
-    return honest(word_counts, num_merges)
-
-
-def closes_standard_output(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    sys.stdout.close()
-    sys.stderr = None
-    return honest(word_counts, num_merges)
-
-
-def reads_standard_input(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    assert sys.stdin.read() == ""
-    return honest(word_counts, num_merges)
-
-
-def closes_every_descriptor(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os.closerange(3, 256)
-    time.sleep(0.3)
-    return honest(word_counts, num_merges)
-
-
-def writes_to_every_descriptor(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    for descriptor in range(3, 64):
-        with contextlib.suppress(OSError):
-            os.write(descriptor, b"what is this\n")
-    time.sleep(0.3)
-    return honest(word_counts, num_merges)
-
-
-def tells_its_cores(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Prints the cores that it and a child of its may run on."""
-    show = "import os; print(str(sorted(os.sched_getaffinity(0))).replace(' ', ''), flush=True)"
-    exec(show)
-    subprocess.run([sys.executable, "-c", show], check=True)
-    return honest(word_counts, num_merges)
-
-
-def sleeper(word_counts: WordCounts, **options: Any) -> None:
-    """A child process that would outlive everybody, its number left where a test can find it."""
-    child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options)
-    Path(os.environ["UNRULY_CHILD"]).write_text(str(child.pid))
-
-
-def leaves_a_child(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    sleeper(word_counts)
-    return honest(word_counts, num_merges)
-
-
-def leaves_a_child_in_a_session_of_its_own(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    sleeper(word_counts, start_new_session=True)
-    return honest(word_counts, num_merges)
-
-
-def leaves_a_child_and_hangs(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    sleeper(word_counts)
-    time.sleep(A_LONG_TIME)
-    return []
-
-
-def leaves_a_daemon(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Forks twice, the second time in a session of its own: nobody's child any more."""
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            Path(os.environ["UNRULY_CHILD"]).write_text(str(os.getpid()))
-            time.sleep(A_LONG_TIME)
-        os._exit(0)
-    os.wait()
-    while not Path(os.environ["UNRULY_CHILD"]).exists():
-        time.sleep(0.001)
-    return honest(word_counts, num_merges)
-
-
-def returns_twice(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Forks, and the child comes back from the call as well."""
-    child = os.fork()
-    if child == 0:
-        return [(b"not", b"this")]
-    os.waitpid(child, 0)
-    return honest(word_counts, num_merges)
-
-
-def steps_by_address(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Takes more steps the further back its memory lies, as maps that hash by addresses take other ones."""
-    sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
-    return honest(word_counts, num_merges)
-
-
-def frees_many_small_blocks(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """The C library keeps such blocks apart, and joins them all when a large one is asked for."""
-    library = ctypes.CDLL(None)
-    library.malloc.restype = ctypes.c_void_p
-    library.free.argtypes = [ctypes.c_void_p]
-    for block in [library.malloc(40) for _ in range(1000)]:
-        library.free(block)
-    library.free(library.malloc(100_000))
-    return honest(word_counts, num_merges)
-
-
-# The clock and the meter.
-
-
-def speeds_the_clock_up(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    clock = time.perf_counter
-    time.perf_counter = lambda: clock() * 1000
-    return honest(word_counts, num_merges)
-
-
-def stops_the_clock(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    stopped = time.perf_counter()
-    time.perf_counter = lambda: stopped
-    time.sleep(0.3)
-    return honest(word_counts, num_merges, meter)
-
-
-def lets_a_child_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Returns before its child, which has worked, has been waited for."""
-    program = "import time; t = time.process_time\nwhile t() < 0.5: pass\nprint('done', flush=True); time.sleep(600)"
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    child.stdout.readline()
-    return honest(word_counts, num_merges)
-
-
-def hands_over_too_much_time(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.add("update", 1000.0)
-    return honest(word_counts, num_merges)
-
-
-def hands_over_no_number(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.add("update", float("nan"))
-    return honest(word_counts, num_merges)
-
-
-def hands_over_less_than_no_time(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.add("update", -5.0)
-    return honest(word_counts, num_merges)
-
-
-def tallies_less_than_nothing(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.tally("pair_updates", -3)
-    return honest(word_counts, num_merges)
-
-
-def tallies_beyond_bounds(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.tally("pair_updates", 10**5000)
-    return honest(word_counts, num_merges)
-
-
-def is_unavailable_without_a_word(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    raise Unavailable
-
-
-def tallies_what_cannot_be_counted(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.tallies["pair_updates"] = 1 + 2j  # type: ignore[assignment]
-    return honest(word_counts, num_merges)
-
-
-def tells_progress_in_words(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.progress("half way")  # type: ignore[arg-type]
-    time.sleep(0.3)
-    return honest(word_counts, num_merges)
-
-
-def follows_nothing(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    meter.follow(None)  # type: ignore[arg-type]
-    time.sleep(0.3)
-    return honest(word_counts, num_merges)
-
-
-# Signatures.
-
-
-def takes_two(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return honest(word_counts, num_merges)
-
-
-def takes_anything(*arguments: Any, **keywords: Any) -> list[Merge]:
-    assert set(keywords) == {"tie_break", "min_count"}
-    return honest(*arguments, **keywords)
-
-
-def takes_keywords(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list[Merge]:
-    return honest(word_counts, num_merges, **keywords)
-
-
-def takes_no_meter(word_counts: WordCounts, num_merges: int, tie_break: Any = None, min_count: int = 1) -> list[Merge]:
-    return honest(word_counts, num_merges, tie_break=tie_break, min_count=min_count)
-
-
-def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: Meter) -> list[Merge]:
-    return honest(word_counts, num_merges, meter)
-
-
-def is_killed_before_it_reads(corpus: Corpus, num_merges: int) -> list[Merge]:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return []
-
-
-def trains_from_a_file(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, silent: bool = False, **options: Any
-) -> list[Merge]:
-    """Reads the corpus by itself, and tells its phases unless it is to be silent."""
-    own = NULL_METER if silent else meter
-    return honest(serial(corpus, own), num_merges, own, **options)
-
-
-def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
-    assert threads == 2
-    return honest(word_counts, num_merges)
-
-
-def wants_more(word_counts: WordCounts, num_merges: int, meter: Meter, *, temperature: float) -> list[Merge]:
-    return honest(word_counts, num_merges, meter)
-
-
-# As compiled trainers do it.
-
-
 def stops_when_told(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
     """Asks whether to go on, as native code does, and returns what it has when it is not to."""
-    merges = honest(word_counts, num_merges)
-    for done in range(3, 1 << 20):
-        if not meter.progress(min(done, 3)):
-            return merges[:3]
+    while meter.progress(3):
         time.sleep(0.02)
-    return merges
+    return honest(word_counts, 3)
 
 
 def stops_too_late(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Asks, is told to stop, and by then has everything."""
+    """Is told to stop, and by then has everything."""
     while meter.progress(num_merges):
         time.sleep(0.02)
     return honest(word_counts, num_merges)
@@ -540,27 +754,49 @@ def shows_progress(word_counts: WordCounts, num_merges: int, meter: Meter = NULL
     return honest(word_counts, num_merges)
 
 
-def works_on(seconds: float) -> Callable[..., list[Merge]]:
-    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-        until = time.perf_counter() + seconds
-        while time.perf_counter() < until:
-            sum(range(1000))
-        meter.lap("init")
-        return honest(word_counts, num_merges, meter)
-
-    return train
+@first
+def steps_by_address() -> None:
+    """Takes more steps the further back its memory lies, as maps that hash by addresses take other ones."""
+    sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
 
 
-works_for_half_a_second = works_on(0.5)
+@first
+def frees_many_small_blocks() -> None:
+    """The C library keeps such blocks apart, and joins them all when a large one is asked for."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    library.free.argtypes = [ctypes.c_void_p]
+    for block in [library.malloc(40) for _ in range(1000)]:
+        library.free(block)
+    library.free(library.malloc(100_000))
 
 
-def works_beside_a_child(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
-    child.wait()
-    return honest(word_counts, num_merges)
+def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
+    """Right, and a second for each 4,000 bytes."""
+    time.sleep(Path(corpus.path).stat().st_size / 4000)
+    return honest(serial(corpus), num_merges)
 
 
-# Counters.
+def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Merge]:
+    """The same, but holds the interpreter's lock, so that it cannot report anything when it is stopped."""
+    ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
+    return honest(serial(corpus), num_merges)
+
+
+def is_killed_before_it_reads(corpus: Corpus, num_merges: int) -> list[Merge]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def trains_from_a_file(
+    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, silent: bool = False, **options: Any
+) -> list[Merge]:
+    """Reads the corpus itself, and reports its phases unless it is to be silent."""
+    own = NULL_METER if silent else meter
+    return honest(serial(corpus, own), num_merges, own, **options)
+
+
+# Counters
 
 
 def counter_that_stops_when_told(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
@@ -584,12 +820,9 @@ def counter_that_dies(corpus: Corpus) -> WordCounts:
 
 
 def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
-    """Have this done where the measured process writes a counter's words: its clock has been read by then."""
-    from harness.worker import word_store
-
-    for name in ("write", "write_columns"):
-        honestly = getattr(word_store, name)
-        setattr(word_store, name, lambda folder, words, honestly=honestly: instead(honestly, folder, words))
+    """Do this where the measured process writes a counter's words: its clock has been read by then."""
+    write = word_store.write_columns
+    setattr(word_store, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
 
 
 def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
@@ -599,30 +832,22 @@ def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts
 
 
 def counter_that_works_when_its_words_are_written(corpus: Corpus) -> WordCounts:
-    """Returns 8,000 words, for which a quarter of a second of work was once thought to be needed."""
-
-    def later(write: Callable[..., Any], folder: Path, words: WordCounts) -> Any:
-        until = time.process_time() + 0.2
-        while time.process_time() < until:
-            sum(range(1000))
-        return write(folder, words)
-
-    when_words_are_written(later)
+    when_words_are_written(lambda write, folder, words: [work(0.2), write(folder, words)])  # type: ignore[func-returns-value]
     return WordCounts.from_items((b"%d" % number, 1) for number in range(8000))
 
 
-def counter_that_tells_of_other_words(corpus: Corpus) -> WordCounts:
-    """Says of its words in its own manifest that there are a million."""
-
-    def forged(write: Callable[..., Any], folder: Path, words: WordCounts) -> Any:
-        write(folder, words)
-        told = {"format": 2, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}, "checksums": {}}
-        (folder / "manifest.json").write_text(json.dumps(told))
-        return told
-
-    when_words_are_written(forged)
+def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
+    """Claims in a manifest of its own that there are a million words."""
+    manifest = {"format": word_store.FORMAT, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}}
+    when_words_are_written(
+        lambda write, folder, words: (write(folder, words), (folder / "manifest.json").write_text(json.dumps(manifest)))
+    )
     return serial(corpus)
 
 
 def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
     return WordCounts(memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1])))
+
+
+TRICKS = {name: OUTCOMES[value] for name, value in list(globals().items()) if callable(value) and value in OUTCOMES}
+"""The outcome of each trick, by its name."""

@@ -141,14 +141,15 @@ def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -
     """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
     attend = Supervision.attend
 
-    def patiently(supervision: Supervision, limits: Limits, on_progress: OnProgress) -> None:
-        waiting: Any = LimitsInWaiting(limits, until)
+    def patiently(supervision: Supervision, on_progress: OnProgress) -> None:
+        waiting: Any = LimitsInWaiting(supervision.limits, until)
+        supervision.limits = waiting
 
         def seen(done: int) -> None:
             waiting.merges = done
             on_progress(done)
 
-        attend(supervision, waiting, seen)
+        attend(supervision, seen)
 
     monkeypatch.setattr(Supervision, "attend", patiently)
 

@@ -12,7 +12,7 @@ import pytest
 from workbench import HEAP, SUPPORT, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
-from harness.measure.instructions import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
+from harness.measure.callgrind import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
 from harness.measure.process import Limits
 from harness.runs.cells import Preset
 from harness.runs.jobs import train_job

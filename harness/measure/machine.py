@@ -1,0 +1,334 @@
+"""The machine and software of a record, what interferes with a call, and which interpreters run trainers.
+
+Facts are read, never guessed: what the system does not report is "unavailable", or None if it is a number. Of the
+environment's variables only the hash seed goes into a record, and neither the host's name nor any path.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import mmap
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from variants.contract import Meter
+
+UNAVAILABLE = "unavailable"
+ROOT = Path("/")
+COMPILER = re.compile(rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})")
+"""What a compiler leaves in what it makes."""
+COMPOSERS = ("Cython", "omegaconf", "antlr4-python3-runtime")
+"""What the required packages bring with them that compiles or composes."""
+CHECKOUT = Path(__file__).resolve().parents[2]
+MEASURED = ("variants", "harness", "conf", "pyproject.toml")
+"""A change in any of these is a change of what is measured."""
+STOLEN_FIELD = 8
+COUNTED = ("involuntary_switches", "voluntary_switches", "minor_faults", "major_faults")
+PRESSURES = ("cpu", "memory", "io")
+SECONDS_OF_A_LOOK = 0.5
+QUIET_SHARE = 0.02
+"""The share of a look during which some task waited, up to which a machine is called quiet."""
+BATCHES, LAPS = 9, 1000
+OLDEST = (3, 9)
+"""The oldest Python that the worker and the Python stages run under."""
+SECONDS_TO_ANSWER = 60
+VERSION_PROGRAM = (
+    "import platform, sys; "
+    "print('%s %s %d %d' % ((platform.python_implementation(), platform.python_version()) + sys.version_info[:2]))"
+)
+
+
+def environment() -> dict[str, Any]:
+    """Return everything about this machine and software that a comparison may need."""
+    configured = (sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", "")
+    return {
+        **machine(),
+        "python": python(),
+        "python_flags": " ".join(flag for flag in configured.split() if "/" not in flag),
+        "native": builds(CHECKOUT / "variants"),
+        "hash_seed": hash_seed(),
+        "packages": packages(),
+        **checkout_state(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Return everything about this machine that a comparison may need."""
+    flags = cpu_field("flags") or cpu_field("Features")
+    return {
+        "cpu": cpu_field("model name") or platform.processor() or UNAVAILABLE,
+        "cpu_flags": flags or UNAVAILABLE,
+        "cores": os.cpu_count(),
+        "cores_usable": usable_cores(),
+        "smt": switch("sys/devices/system/cpu/smt/active"),
+        "turbo": turbo(),
+        "governor": first_line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "kernel": f"{platform.system()} {platform.release()}",
+        "architecture": platform.machine(),
+        "hypervisor": "yes" if "hypervisor" in flags.split() else "no sign of one",
+        "transparent_huge_pages": first_line("sys/kernel/mm/transparent_hugepage/enabled"),
+        "container": container(),
+    }
+
+
+def host(facts: dict[str, Any]) -> str:
+    """Return a short digest: equal for two records that were made on machines of one kind."""
+    parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+
+def timed_on(facts: dict[str, Any]) -> str:
+    """Return what a time was measured on: another version of Python is another speed."""
+    return f"{host(facts)}-{python().replace(' ', '-')}"
+
+
+def python() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+
+
+def available_memory() -> int:
+    """Return the bytes that a process may still take, by the machine's and its container's account."""
+    limit = container()["memory_bytes"]
+    available = psutil.virtual_memory().available
+    return int(available if limit is None else min(available, limit))
+
+
+def cpu_field(name: str) -> str:
+    lines = (line for line in content("proc/cpuinfo").splitlines() if line.startswith(name))
+    return next((line.partition(":")[2].strip() for line in lines), "")
+
+
+def switch(path: str) -> str:
+    """Return "on" or "off" for a file of the kernel that holds 1 or 0."""
+    return {"1": "on", "0": "off"}.get(first_line(path), UNAVAILABLE)
+
+
+def turbo() -> str:
+    """Return whether the clock may rise above its base rate, by Intel's driver or by the others."""
+    without = switch("sys/devices/system/cpu/intel_pstate/no_turbo")
+    return {"on": "off", "off": "on"}.get(without, switch("sys/devices/system/cpu/cpufreq/boost"))
+
+
+def container() -> dict[str, Any]:
+    """Return what control groups leave of the machine: cores' worth of time, and bytes of memory.
+
+    A limit holds for all groups inside the one that it is set on, so the tightest from ours upwards counts.
+    """
+    quotas = [content(folder / "cpu.max").split() for folder in control_groups()]
+    limits = [content(folder / "memory.max") for folder in control_groups()]
+    cores = [int(quota[0]) / int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0].isdigit()]
+    memory = [int(limit) for limit in limits if limit.isdigit()]
+    return {"cpu_quota_cores": min(cores, default=None), "memory_bytes": min(memory, default=None)}
+
+
+def control_groups() -> list[Path]:
+    """Return the folders of our control group (version 2) and of those above it, innermost first."""
+    match = re.search(r"^0::/(.*)$", content("proc/self/cgroup"), re.MULTILINE)
+    inner = Path(match[1] if match else "")
+    mounts = [mount for name in ("sys/fs/cgroup/unified", "sys/fs/cgroup") if (mount := ROOT / name).is_dir()]
+    # In a container our own group is what is mounted, and its path outside does not exist.
+    folders = [mount / above for mount in mounts[:1] for above in (inner, *inner.parents)]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()] if match else []
+
+
+def first_line(path: str) -> str:
+    return next(iter(content(path).splitlines()), UNAVAILABLE)
+
+
+def content(path: str | Path) -> str:
+    """Return what a file of the kernel holds; empty if it cannot be read."""
+    try:
+        return (ROOT / path).read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+@functools.cache
+def builds(folder: Path) -> list[dict[str, Any]]:
+    """Return the compiled modules below a folder by the compiler that each names itself."""
+    by_compiler: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name.endswith(tuple(EXTENSION_SUFFIXES)):
+            by_compiler.setdefault(compiler_of(path), []).append(path.name.partition(".")[0])
+    return [{"compiler": compiler, "modules": sorted(modules)} for compiler, modules in by_compiler.items()]
+
+
+def compiler_of(module: Path) -> str:
+    if module.stat().st_size == 0:
+        return UNAVAILABLE
+    with module.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as binary:
+        match = COMPILER.search(binary)
+        return match[1].decode(errors="replace").strip() if match else UNAVAILABLE
+
+
+def hash_seed() -> str:
+    """Return what the hashes of texts start with: random, or the number that PYTHONHASHSEED sets for all processes."""
+    seed = os.environ.get("PYTHONHASHSEED", "")
+    return seed if seed.isdigit() and not sys.flags.ignore_environment else "random"
+
+
+def packages() -> dict[str, str]:
+    """Return the versions of what the project requires and of outside trainers."""
+    required: list[str] = []
+    if version("bpe-harness") != UNAVAILABLE:
+        required = importlib.metadata.requires("bpe-harness") or []
+    plain = [line for line in required if "extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)]
+    names = {match[0] for line in plain if (match := re.match(r"[\w.-]+", line))}
+    return {name: version(name) for name in sorted({*names, *COMPOSERS}, key=str.casefold)}
+
+
+def version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return UNAVAILABLE
+
+
+def checkout_state() -> dict[str, Any]:
+    """Return the commit of the code and whether it was changed since; unavailable outside a checkout."""
+    try:
+        if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121
+            commit = git("rev-parse", "--short=12", "HEAD")
+            return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}  # or installed somewhere inside another project's
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-C", str(CHECKOUT), *arguments]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+
+
+# Interference
+
+
+Totals = dict[str, float | None]
+"""Seconds since the machine started; None for what the system does not report."""
+
+
+def interference() -> Totals:
+    """Return for how long something waited (PSI, `some`), here and in our control group, and what was stolen.
+
+    `throttled_seconds` is for how long the control group's processes were held back by its quota of CPU time.
+    """
+    group = control_group()
+    throttled = re.search(r"^throttled_usec (\d+)", content(group / "cpu.stat"), re.MULTILINE) if group else None
+    ticks = first_line("proc/stat").split()
+    return {
+        **{f"psi_{kind}_seconds": pressure(f"proc/pressure/{kind}") for kind in PRESSURES},
+        "steal_seconds": int(ticks[STOLEN_FIELD]) / os.sysconf("SC_CLK_TCK") if len(ticks) > STOLEN_FIELD else None,
+        **{f"group_psi_{kind}_seconds": pressure(group / f"{kind}.pressure") if group else None for kind in PRESSURES},
+        "throttled_seconds": int(throttled[1]) / 1e6 if throttled else None,
+    }
+
+
+def difference(before: Totals, after: Totals) -> Totals:
+    """
+    >>> difference({"a": 1.5, "b": None}, {"a": 2.0, "b": None})
+    {'a': 0.5, 'b': None}
+    """
+    return {
+        name: round(later - earlier, 6) if (earlier := before[name]) is not None and later is not None else None
+        for name, later in after.items()
+    }
+
+
+def pressure(path: str | Path) -> float | None:
+    match = re.search(r"^some .*total=(\d+)", content(path), re.MULTILINE)
+    return int(match[1]) / 1e6 if match else None
+
+
+@functools.cache
+def control_group() -> Path | None:
+    """Return the folder of our control group; None for the root group, which reports what the machine does."""
+    return next((folder for folder in control_groups() if (folder / "cgroup.type").is_file()), None)
+
+
+def wait_until_quiet(longest: float) -> bool:
+    """Return True as soon as next to nothing waits for a processor, False after `longest` seconds or if unknown."""
+    until = time.monotonic() + longest
+    while longest:  # with no time to wait nothing is held against the machine
+        before = pressure("proc/pressure/cpu")
+        if before is None:
+            return False
+        time.sleep(SECONDS_OF_A_LOOK)
+        if (pressure("proc/pressure/cpu") or 0.0) - before <= QUIET_SHARE * SECONDS_OF_A_LOOK:
+            return True
+        if time.monotonic() >= until:
+            return False
+    return True
+
+
+@functools.cache
+def clock_cost_seconds() -> float:
+    """Return the seconds of one lap of a meter, in the fastest of some batches: interference only adds.
+
+    Times a record's `laps` it is the clock's own part of the record's time.
+    """
+
+    def batch_seconds() -> float:
+        meter = Meter()
+        started = time.perf_counter()
+        for _ in range(LAPS):
+            meter.lap("update")
+        return time.perf_counter() - started
+
+    return round(min(batch_seconds() for _ in range(BATCHES)) / LAPS, 11)
+
+
+# Interpreters
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty if it does."""
+
+    label: str
+    status: str = ""
+    reason: str = ""
+
+
+@functools.cache
+def interpreter(path: str | None) -> Interpreter:
+    """Return the interpreter of a name or path, which is run once; None means this one."""
+    if path is None:
+        return Interpreter(python())
+    label = "/".join(Path(path).parts[-3:]).lstrip("/")
+    if shutil.which(path) is None:
+        how = "give another path" if "/" in path else f"apt-get install {path}, or set interpreter=PATH"
+        return Interpreter(label, "skipped", f"interpreter {label!r} not found; {how}")
+    try:
+        command = [path, "-c", VERSION_PROGRAM]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
+        name, number, *parts = ended.stdout.split()
+        age = tuple(map(int, parts))
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return Interpreter(label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3")
+    if age < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        return Interpreter(label, "error", f"{label!r} is {name} {number}; trainers run under {oldest} or later")
+    # Builds of one version are distinguished by where they are.
+    return Interpreter(f"{name} {number} ({label})" if "/" in path else f"{name} {number}")

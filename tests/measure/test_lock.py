@@ -1,0 +1,115 @@
+"""One timed run at a time on a machine, unless concurrent=true is set, and then both records show it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, reading_of, recorded_run, settings_for
+
+from harness.common.errors import Refusal
+from harness.measure import lock
+from harness.runs.blocks import measure_task, session_of
+from harness.runs.cells import Plan, Preset, Task
+
+pytestmark = pytest.mark.xdist_group("one after the other")
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(lock, "say", found.append)
+    return found
+
+
+def test_a_second_timed_run_waits(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.ExitStack() as first:
+        first.enter_context(lock.timing())
+        monkeypatch.setattr(time, "sleep", lambda _: first.close())
+        with lock.timing():
+            assert not lock.is_concurrent()
+    assert messages == ["another benchmark is running here; waiting (concurrent=true runs anyway)"]
+
+
+def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("low lower lowest")
+    command = [sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260"]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    with (
+        lock.timing(),
+        subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
+        ) as waiting,
+    ):
+        assert waiting.stderr is not None
+        assert "waiting" in waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        waiting.communicate(timeout=5)
+    assert waiting.returncode == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
+    cells = [cell_of(reading_of(tmp_path), trainer) for trainer in (HEAP, NAIVE)]
+    with lock.timing():
+        run = recorded_run(tmp_path, cells[:1], concurrent=True)
+    assert {record["concurrent"] for record in run.records()} == {True}
+    (tmp_path / "other").mkdir()
+    with session_of(Plan(cells, settings_for(tmp_path / "other")), tmp_path / "jobs") as session:
+        measure_task(Task(0, cells[:1]), session)
+        with lock.timing(concurrent=True):
+            measure_task(Task(0, cells), session)
+        assert [record["concurrent"] for record in session.log.records()] == [False, False, True]
+
+
+def test_a_run_waits_until_no_concurrent_run_is_left(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.ExitStack() as others:
+        others.enter_context(lock.timing(concurrent=True))
+        others.enter_context(lock.timing(concurrent=True))
+        assert lock.is_concurrent()
+        monkeypatch.setattr(time, "sleep", lambda _: others.close())
+        with lock.timing():
+            assert not lock.is_concurrent()
+    assert len(messages) == 1
+
+
+def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
+    with lock.timing():
+        run = recorded_run(tmp_path, [cell_of(reading_of(tmp_path))], measure=Preset("proof", kind="proof"))
+    assert {record["concurrent"] for record in run.records()} == {False}
+
+
+def test_locks_of_another_user_are_locks(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with lock.timing():
+        path, open_file = lock.lock_file("timing"), os.open
+        assert path.stat().st_mode & 0o777 == 0o644
+
+        def refused_for_writing(place: Path, flags: int, *mode: int) -> int:
+            if place == path and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                raise PermissionError(13, "Permission denied", str(place))
+            return open_file(place, flags, *mode)
+
+        def interrupted(_: float) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "open", refused_for_writing)
+        monkeypatch.setattr(time, "sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt), lock.timing():
+            pytest.fail("it did not wait")
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("name", ["timing", "concurrent"])
+def test_a_lock_that_cannot_be_opened_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock.lock_file(name).symlink_to("elsewhere")
+    with pytest.raises(Refusal, match=r"symbolic links.*; set BPE_HARNESS_LOCKS to a folder"), lock.timing():
+        pytest.fail("it was not refused")
+    monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(Refusal, match="set BPE_HARNESS_LOCKS to a folder"), lock.timing():
+        pytest.fail("it was not refused")

@@ -1,0 +1,161 @@
+"""Facts of the machine and software in a record are those of the system; interpreters that cannot run are named."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+from workbench import CHECKOUT, TEXT
+
+from harness import run
+from harness.common import registry
+from harness.measure import machine
+
+CPU = "sys/devices/system/cpu"
+GROUP = "sys/fs/cgroup"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty file system in the place of /proc and /sys."""
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    return tmp_path
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+
+
+def test_missing_facts_are_unavailable(root: Path) -> None:
+    facts = machine.machine()
+    for name in ("cpu_flags", "smt", "turbo", "governor", "transparent_huge_pages"):
+        assert facts[name] == "unavailable"
+    assert facts["container"] == {"cpu_quota_cores": None, "memory_bytes": None}
+    assert set(machine.interference().values()) == {None}
+    assert list(root.iterdir()) == []
+
+
+def test_facts_are_those_of_the_kernel(root: Path) -> None:
+    cpuinfo = "processor : 0\nmodel name : A Processor 9000\nflags : fpu avx2 hypervisor\n\nprocessor : 1\n"
+    governor = f"{CPU}/cpu0/cpufreq/scaling_governor"
+    write(root, {"proc/cpuinfo": cpuinfo, f"{CPU}/smt/active": "1\n", governor: "powersave\n"})
+    facts = machine.machine()
+    assert (facts["cpu"], facts["cpu_flags"]) == ("A Processor 9000", "fpu avx2 hypervisor")
+    assert (facts["smt"], facts["governor"], facts["hypervisor"]) == ("on", "powersave", "yes")
+    assert facts["memory_bytes"] > 1 << 20
+
+
+@pytest.mark.parametrize(("no_turbo", "boost", "state"), [("1", "", "off"), ("", "1", "on"), ("0", "", "on")])
+def test_turbo_is_read_from_either_driver(root: Path, no_turbo: str, boost: str, state: str) -> None:
+    write(root, {f"{CPU}/intel_pstate/no_turbo": no_turbo, f"{CPU}/cpufreq/boost": boost})
+    assert machine.turbo() == state
+
+
+def test_the_tightest_limit_of_all_groups_above_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        root,
+        {
+            "proc/self/cgroup": "0::/outer/inner\n",
+            "proc/pressure/cpu": "some avg10=0 total=3000000\nfull avg10=0 total=1\n",
+            f"{GROUP}/outer/cpu.max": "150000 100000\n",
+            f"{GROUP}/outer/memory.max": "1000000\n",
+            f"{GROUP}/outer/inner/cpu.max": "max 100000\n",
+            f"{GROUP}/outer/inner/memory.max": "max\n",
+            f"{GROUP}/outer/inner/cgroup.type": "domain\n",
+            f"{GROUP}/outer/inner/cpu.stat": "usage_usec 5\nthrottled_usec 2000000\n",
+            f"{GROUP}/outer/inner/cpu.pressure": "some avg10=0 total=1000000\n",
+        },
+    )
+    monkeypatch.setattr(machine, "control_group", machine.control_group.__wrapped__)
+    assert machine.container() == {"cpu_quota_cores": 1.5, "memory_bytes": 1_000_000}
+    assert machine.available_memory() == 1_000_000
+    seconds = {name: value for name, value in machine.interference().items() if value is not None}
+    assert seconds == {"psi_cpu_seconds": 3.0, "group_psi_cpu_seconds": 1.0, "throttled_seconds": 2.0}
+
+
+@pytest.mark.parametrize(("seed", "recorded"), [("42", "42"), ("random", "random"), (None, "random")])
+def test_hash_seed_is_a_number_or_random(monkeypatch: pytest.MonkeyPatch, seed: str | None, recorded: str) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    if seed is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+    assert machine.hash_seed() == recorded
+
+
+def test_compiled_modules_name_their_compiler(tmp_path: Path) -> None:
+    for name, content in (("thing", b"\x7fELF\0GCC: (Debian 12.2.0-14) 12.2.0\0"), ("odd", b"\x7fELF"), ("no", b"")):
+        (tmp_path / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(content)
+    assert sorted(machine.builds(tmp_path), key=str) == [
+        {"compiler": "GCC: (Debian 12.2.0-14) 12.2.0", "modules": ["thing"]},
+        {"compiler": "unavailable", "modules": ["no", "odd"]},
+    ]
+
+
+def test_an_environment_has_versions_and_modules_but_no_place_and_no_host() -> None:
+    environment = machine.environment()
+    for private in (str(CHECKOUT), sys.prefix, str(Path.home()), os.uname().nodename):
+        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", json.dumps(environment))
+    modules = [name for build in environment["native"] for name in build["modules"]]
+    assert sorted(modules) == sorted(path.name.partition(".")[0] for path in (CHECKOUT / "variants").rglob("*.so"))
+    assert {"hydra-core", "numpy", "pandas", "Cython", "omegaconf"} <= environment["packages"].keys()
+    assert environment["packages"]["regex"] == machine.version("regex") != "unavailable"
+    assert machine.version("no-such-package-anywhere") == "unavailable"
+
+
+# Interpreters
+
+
+def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16 3 7\n"})
+    (tmp_path / "old").chmod(0o755)
+    no_python = str(shutil.which("true"))
+    name = "/".join(Path(no_python).parts[-3:])
+    interpreters = f"interpreter={sys.executable},no-such-python,./none/python,./old,{no_python}"
+    first, *others = run("-m", "variant=heap", "data.path=text", "vocab_size=270", interpreters)
+    assert (first["status"], first["identity"]["kind"]) == ("ok", "identical")
+    assert first["interpreter"].startswith(f"{platform.python_implementation()} {platform.python_version()} (")
+    assert [(other["status"], other["interpreter"], other["reason"]) for other in others] == [
+        (
+            "skipped",
+            "no-such-python",
+            "interpreter 'no-such-python' not found; apt-get install no-such-python, or set interpreter=PATH",
+        ),
+        ("skipped", "none/python", "interpreter 'none/python' not found; give another path"),
+        ("error", "old", "'old' is CPython 3.7.16; trainers run under 3.9 or later"),
+        ("error", name, f"'{name}' is not a Python; set interpreter=NAME, such as pypy3"),
+    ]
+
+
+@pytest.mark.slow
+def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("pypy3") is None:
+        pytest.skip("pypy3 is not installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    arguments = "data.path=text", "vocab_size=270", "interpreter=pypy3"
+    records = {record["variant"]: record for record in run("variants=[python,cpp,cython,flat_file]", *arguments)}
+    cards = registry.variants()
+    for name, record in records.items():
+        assert record["interpreter"].startswith("PyPy")
+        if record["status"] == "ok":
+            assert "python" in cards[name].tags
+            assert record["identity"]["kind"] in ("identical", "unproved")
+        else:
+            assert record["status"] == "skipped"
+            assert "only Python stages run under others" in record["reason"] or name == "heap_max"
+    assert {name for name, card in cards.items() if "python" in card.tags} - {"heap_max"} <= {
+        name for name, record in records.items() if record["status"] == "ok"
+    }
