@@ -288,11 +288,9 @@ def test_affinity_is_a_list_of_cores_that_there_are(monkeypatch: pytest.MonkeyPa
 
 
 def test_memory_is_limited_by_what_is_free_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "memory_bytes", lambda _: 10 * 10**9 + 5)
+    monkeypatch.setattr(plan, "available_memory", lambda: 10 * 10**9 + 5)
     assert limits_of({"wall": None, "memory": None}).memory_bytes == 8 * 10**9
     assert limits_of({"wall": 2.5, "memory": "2GB"}) == Limits(2.5, 2 * 10**9)
-    monkeypatch.setattr(plan, "memory_bytes", lambda _: None)
-    assert limits_of({"wall": None, "memory": None}).memory_bytes is None
 
 
 def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
