@@ -17,15 +17,15 @@ from harness.common.units import count_text
 from harness.proof.explain import (
     COLUMNS,
     TEXTS,
-    as_row,
-    by_tie_break,
-    difference_as_json,
-    difference_described,
+    choices_json,
+    describe,
+    describe_difference,
+    difference_json,
     first_difference,
-    rest,
-    shown,
-    some_merges,
-    step_described,
+    merge_text,
+    merges_are,
+    rest_text,
+    row_of,
 )
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
 from harness.runs.words import CorpusWords, add_words_arguments, corpus_words, is_variant, merges_of_variant
@@ -55,27 +55,18 @@ unless tie_break=NAME is given, and makes as many merges as the file unless voca
 exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
 too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
 be read as merges; 22 if a variant made no merges."""
-SHOWN = 10
+IN_FULL = 10
+"""So many faults and ties are shown in full; --format json and csv have all."""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = Parser(
-        prog="python -m harness.replay",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
+    made = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two part")
+    made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two differ")
     add_words_arguments(made)
-    made.add_argument(
-        "--format",
-        choices=("terminal", "json", "csv"),
-        default="terminal",
-        help="json and csv tell of every merge, tokens in hexadecimal digits (default: %(default)s)",
-    )
-    made.add_argument(
-        "--show", type=int, default=SHOWN, metavar="N", help="so many faults and ties in full (default: %(default)s)"
-    )
+    formats = ("terminal", "json", "csv")
+    about = "json and csv have every merge, tokens in hexadecimal digits (default: %(default)s)"
+    made.add_argument("--format", choices=formats, default="terminal", help=about)
     return made
 
 
@@ -84,151 +75,139 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(lambda: command(parser().parse_intermixed_args(argv)), UNCHANGED)
 
 
-def command(asked: argparse.Namespace) -> int:
-    if asked.against is not None and asked.format == "csv":
-        raise Refusal("--against has no CSV; use --format json")
-    if asked.against is not None:
-        is_variant(asked.against)  # refuses a name that is neither a variant nor a file
-    read = read_merges_file(asked.merges)
-    words = corpus_words(asked)
+def command(options: argparse.Namespace) -> int:
+    if options.against is not None:
+        if options.format == "csv":
+            raise Refusal("--against has no CSV; use --format json")
+        is_variant(options.against)  # refuses a name that is neither a variant nor a file
+    file = read_merges_file(options.merges)
+    words = corpus_words(options)
     if words.cell.tie_break == OWN:
-        raise Refusal(f"tie_break={OWN} is a trainer's own; name the one that these merges are to keep, or none")
-    replayed = replayed_with_bar(asked.merges.name, read.merges, words)
-    if asked.against is not None:
-        return compare(asked, read, words, replayed)
-    found = objections(replayed, words)
-    if asked.format == "terminal":
-        lines = [*described(asked.merges, read, words, replayed, asked.show), *found, verdict(replayed, found)]
-        tell("\n".join(lines))
-    elif asked.format == "json":
-        json.dump(as_json(asked.merges, read, words, replayed, found), sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")
+    replayed = replay_with_bar(options.merges.name, file.merges, words)
+    if options.against is not None:
+        return compare(options, file, words, replayed)
+    problems = objections(replayed, words)
+    if options.format == "terminal":
+        tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
+    elif options.format == "json":
+        print_json(as_json(options.merges, file, words, replayed, problems))
     else:
         writer = csv.writer(sys.stdout, lineterminator="\n")
+        rows = [row_of(step) for step in replayed.steps]
         writer.writerow(COLUMNS)
-        for row in map(as_row, replayed.steps):
-            writer.writerow({**row, "right_under": " ".join(row["right_under"])}.values())
-    return MISMATCH if found else OK
+        writer.writerows({**row, "right_under": " ".join(row["right_under"])}.values() for row in rows)
+    return MISMATCH if problems else OK
 
 
-def replayed_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
-    keywords = words.cell.extension.keywords()
-    with bar(f"replaying {name}", len(merges), "merges") as show:
-        return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=show, **keywords)
+def print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=1)
+    sys.stdout.write("\n")
 
 
-def compare(asked: argparse.Namespace, read: MergesFile, words: CorpusWords, mine: Replay) -> int:
-    """Say where the merges part from another list, and why."""
-    if is_variant(asked.against):
-        other = merges_of_variant(asked.against, words, len(read.merges))
+def replay_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
+    extending = words.cell.extension.keywords()
+    with bar(f"replaying {name}", len(merges), "merges") as on_progress:
+        return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=on_progress, **extending)
+
+
+def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, mine: Replay) -> int:
+    """Print where the merges differ from another list, and why."""
+    if is_variant(options.against):
+        other = merges_of_variant(options.against, words, len(file.merges))
     else:
-        other = read_merges_file(Path(asked.against))
-    theirs = replayed_with_bar(asked.against, other.merges, words)
-    found = first_difference(mine, theirs)
-    if asked.format == "json":
-        json.dump({"data": words.record(), **difference_as_json(found, mine, theirs)}, sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        other = read_merges_file(Path(options.against))
+    theirs = replay_with_bar(options.against, other.merges, words)
+    difference = first_difference(mine, theirs)
+    if options.format == "json":
+        print_json({"data": words.record(), **difference_json(difference, mine, theirs)})
     else:
-        lines = [f"A: {asked.merges}, {count_text(len(read.merges))} merges ({read.form})"]
-        lines += [f"B: {asked.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
-        lines += ["the lists are equal"] if found is None else difference_described(found, mine, theirs)
-        for side, each in (("A", mine), ("B", theirs)):
-            lines += [f"{side}: {text}" for text in faults(each) or [verdict(each, [])]]
+        lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
+        lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
+        lines += ["the lists are equal"] if difference is None else describe_difference(difference, mine, theirs)
+        for side, replayed in (("A", mine), ("B", theirs)):
+            lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed, [])]]
         tell("\n".join(lines))
-    return OK if found is None else MISMATCH
+    return OK if difference is None else MISMATCH
 
 
 def faults(replayed: Replay) -> list[str]:
     wrong = replayed.faults
-    return [f"{some_merges(len(wrong))} not right, the first is merge {wrong[0].number}"] if wrong else []
+    return [f"{merges_are(len(wrong))} not right, the first is merge {wrong[0].number}"] if wrong else []
 
 
 def objections(replayed: Replay, words: CorpusWords) -> list[str]:
-    """A sentence for each thing that a trainer asked for this would have done otherwise; none if it is all right."""
-    found = faults(replayed)
+    """A sentence for each thing that a trainer with these options would have done otherwise; none if all is right."""
+    problems = faults(replayed)
     tie_break = TieBreak(words.cell.tie_break)
     if words.sets("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
-        found.append(
+        problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
-            f"{shown(step.best.choices[tie_break])}, not {shown(step.merge)}"
+            f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
         )
     if words.sets("vocab_size"):
-        asked, made = words.cell.num_merges, len(replayed.steps)
-        if replayed.stops_too_early(asked):
-            found.append(
-                f"they stop too early: vocab_size={words.cell.vocab_size} asks for {count_text(asked)} merges, "
-                f"and {rest(replayed.rest)}"
-            )
-        elif made > asked:
-            found.append(
-                f"they go on too long: vocab_size={words.cell.vocab_size} asks for {count_text(asked)} merges, "
-                f"they are {count_text(made)}"
-            )
-    return found
+        requested, made = words.cell.num_merges, len(replayed.steps)
+        size = f"vocab_size={words.cell.vocab_size} requests {count_text(requested)} merges"
+        if replayed.stops_too_early(requested):
+            problems.append(f"they stop too early: {size}, and {rest_text(replayed.rest)}")
+        elif made > requested:
+            problems.append(f"they go on too long: {size}, they are {count_text(made)}")
+    return problems
 
 
-def described(path: Path, read: MergesFile, words: CorpusWords, replayed: Replay, most: int) -> Iterator[str]:
-    """What the merges came to, for people."""
-    yield f"{path}: {count_text(len(read.merges))} merges ({read.form})"
+def report(path: Path, file: MergesFile, words: CorpusWords, replayed: Replay) -> Iterator[str]:
+    """The judged merges as lines for people."""
+    yield f"{path}: {count_text(len(file.merges))} merges ({file.form})"
     yield words.described()
-    for judgement, told in TEXTS.items():
-        steps = [step for step in replayed.steps if step.judgement == judgement]
-        if steps or judgement in (MAXIMUM, TIE, WRONG):
-            yield f"{count_text(len(steps)):>9}  {told}"
-    if replayed.ties:
-        yield from ties_described(replayed)
+    for judgement, text in TEXTS.items():
+        number = sum(step.judgement == judgement for step in replayed.steps)
+        if number or judgement in (MAXIMUM, TIE, WRONG):
+            yield f"{count_text(number):>9}  {text}"
+    ties = count_text(len(replayed.ties))
+    for tie_break in replayed.judges if replayed.ties else ():
+        others = [step for step in replayed.ties if tie_break not in step.right_under]
+        first = f", not merge {others[0].number}" if others else ""
+        yield f"{'':>9}  {tie_break.value}: {count_text(len(replayed.ties) - len(others))} of {ties} ties{first}"
     for name, steps in (("not right", replayed.faults), ("ties", replayed.ties)):
-        if steps and most > 0:
-            yield f"{name}, the first {most} of {count_text(len(steps))}:" if len(steps) > most else f"{name}:"
-            yield from (f"  {step_described(step)}" for step in steps[:most])
-    if replayed.rest.count:
-        yield f"after the last merge {rest(replayed.rest)}"
-    elif read.merges:
-        yield "after the last merge no pair is left"
+        if steps:
+            yield name + (f", the first {IN_FULL} of {count_text(len(steps))}:" if len(steps) > IN_FULL else ":")
+            yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
+    if file.merges:
+        yield f"after the last merge {rest_text(replayed.rest) if replayed.rest.count else 'no pair is left'}"
     if replayed.bytes:
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
 
 
-def ties_described(replayed: Replay) -> Iterator[str]:
-    """For each tie-break how many of the choices among equals are its own."""
-    for tie_break in replayed.judges:
-        others = [step for step in replayed.ties if tie_break not in step.right_under]
-        own = len(replayed.ties) - len(others)
-        departs = f", not merge {others[0].number}" if others else ""
-        yield f"{'':>9}  {tie_break.value}: {count_text(own)} of {count_text(len(replayed.ties))} ties{departs}"
-
-
-def verdict(replayed: Replay, found: Sequence[str]) -> str:
-    if found:
+def verdict(replayed: Replay, problems: Sequence[str]) -> str:
+    if problems:
         return "WRONG"
     if not replayed.steps:
         return "right: there are no merges"
-    if not replayed.ties:
-        return "right: every merge was the most frequent pair of its moment"
     names = ", ".join(tie_break.value for tie_break in replayed.tie_breaks)
-    if names:
-        return f"right: every merge was the most frequent pair of its moment, its ties broken by {names}"
-    return "right up to ties: none of our tie-breaks makes all these choices among equals"
+    if replayed.ties and not names:
+        return "right up to ties: none of our tie-breaks makes all these choices among equals"
+    right = "right: every merge was the most frequent pair of its moment"
+    return f"{right}, its ties broken by {names}" if replayed.ties else right
 
 
-def as_json(path: Path, read: MergesFile, words: CorpusWords, replayed: Replay, found: Sequence[str]) -> dict[str, Any]:
+def as_json(
+    path: Path, file: MergesFile, words: CorpusWords, replayed: Replay, problems: Sequence[str]
+) -> dict[str, Any]:
+    steps, rest = replayed.steps, replayed.rest
     return {
         "file": path.name,
-        "form": read.form,
-        "merges": len(read.merges),
+        "form": file.form,
+        "merges": len(file.merges),
         "data": words.record(),
         "min_count": replayed.min_count,
-        "right": not found,
-        "objections": list(found),
-        "judgements": {name: sum(step.judgement == name for step in replayed.steps) for name in TEXTS},
+        "right": not problems,
+        "objections": list(problems),
+        "judgements": {name: sum(step.judgement == name for step in steps) for name in TEXTS},
         "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
-        "rest": {"count": replayed.rest.count, "tied": replayed.rest.tied, **by_tie_break(replayed.rest)},
+        "rest": {"count": rest.count, "tied": rest.tied, **choices_json(rest)},
         "tokens": replayed.tokens,
         "bytes": replayed.bytes,
-        "steps": [
-            {**as_row(step), **(by_tie_break(step.best) if step.judgement != MAXIMUM else {})}
-            for step in replayed.steps
-        ],
+        "steps": [{**row_of(step), **({} if step.judgement == MAXIMUM else choices_json(step.best))} for step in steps],
     }
 
 

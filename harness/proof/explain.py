@@ -1,4 +1,4 @@
-"""Judged merges in words and in rows, and where two judged lists part."""
+"""Judged merges as sentences and rows, and where two judged lists differ."""
 
 from __future__ import annotations
 
@@ -37,80 +37,70 @@ TEXTS = {
     NOT_INHERITED: "in place of an inherited one",
     VETOED: "vetoed, or spelling an inherited token again",
 }
+BY_TIES, ENDS = "by_ties", "ends"
 
 
-def step_described(step: Step) -> str:
+def describe(step: Step) -> str:
     """One merge, with what was true of it.
 
     >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
-    >>> step_described(Step(7, (b"a", b"b"), TIE, 3, Best(3, 2, tied)))
+    >>> describe(Step(7, (b"a", b"b"), TIE, 3, Best(3, 2, tied)))
     "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
     """
-    text = f"merge {step.number}: {shown(step.merge)}"
-    if step.judgement in (UNKNOWN, DUPLICATE, INHERITED, NOT_INHERITED, VETOED):
+    text, best = f"merge {step.number}: {merge_text(step.merge)}", step.best
+    if step.judgement not in (MAXIMUM, TIE, WRONG, TOO_RARE):
         return f"{text}, {TEXTS[step.judgement]}"
     text += f", {times_text(step.count)}"
     if step.judgement in (MAXIMUM, TOO_RARE):
         return f"{text}, {TEXTS[step.judgement]}"
     if step.judgement == TIE:
-        others = step.best.tied - 1
-        text += f", as often as {count_text(others)} other{'s' if others > 1 else ''}"
-        under = ", ".join(tie_break.value for tie_break in step.right_under)
-        text += f"; right under {under}" if under else "; right under no tie-break of ours"
-    return f"{text}; {choices(step)}" if step.best.count else f"{text}; no pair was left"
+        under = ", ".join(tie_break.value for tie_break in step.right_under) or "no tie-break of ours"
+        others = f"{count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
+        return f"{text}, as often as {others}; right under {under}; {choices(step)}"
+    if not best.count:
+        return f"{text}; no pair was left"
+    if best.tied == 1:
+        return f"{text}; the most frequent is {merge_text(next(iter(best.choices.values())))}, {times_text(best.count)}"
+    return f"{text}; {count_text(best.tied)} pairs occur {times_text(best.count)}; {choices(step)}"
 
 
 def choices(step: Step) -> str:
-    """What the tie-breaks take instead, those together that take the same."""
+    """The choices of other tie-breaks, those of the same choice together."""
     takers: dict[Merge, list[str]] = {}
     for tie_break, merge in step.best.choices.items():
         takers.setdefault(merge, []).append(tie_break.value)
     takers.pop(step.merge, None)
-    if step.best.tied == 1:
-        return f"the most frequent is {shown(*takers)}, {times_text(step.best.count)}"
-    text = "; ".join(
-        f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {shown(merge)}" for merge, names in takers.items()
-    )
-    if step.judgement == TIE:
-        return text
-    return f"{count_text(step.best.tied)} pairs occur {times_text(step.best.count)}; {text}"
-
-
-def rest(best: Best) -> str:
-    """What is left to merge."""
-    merge = best.choices[TieBreak.GREATEST_BYTES]
-    return f"{shown(merge)} is left with {times_text(best.count)}"
-
-
-def as_row(step: Step) -> dict[str, Any]:
-    left, right = in_hex(step.merge)
-    under = [tie_break.value for tie_break in step.right_under]
-    return dict(
-        zip(
-            COLUMNS,
-            (step.number, left, right, step.judgement, step.count, step.best.count, step.best.tied, under),
-            strict=True,
-        )
+    return "; ".join(
+        f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {merge_text(merge)}"
+        for merge, names in takers.items()
     )
 
 
-def by_tie_break(best: Best) -> dict[str, Any]:
-    return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
+def rest_text(best: Best) -> str:
+    """The pair that remains to be merged next."""
+    return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
 
 
-def shown(merge: Merge) -> str:
+def merge_text(merge: Merge) -> str:
     return " + ".join(repr(token) if len(token) <= 60 else f"{token[:60]!r}... ({len(token)} bytes)" for token in merge)
 
 
-def some_merges(number: int) -> str:
+def merges_are(number: int) -> str:
     return "1 merge is" if number == 1 else f"{count_text(number)} merges are"
 
 
-BY_TIES, ENDS = "by_ties", "ends"
+def row_of(step: Step) -> dict[str, Any]:
+    under = [tie_break.value for tie_break in step.right_under]
+    counts = (step.count, step.best.count, step.best.tied)
+    return dict(zip(COLUMNS, (step.number, *in_hex(step.merge), step.judgement, *counts, under), strict=True))
+
+
+def choices_json(best: Best) -> dict[str, Any]:
+    return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
 
 
 class Difference(NamedTuple):
-    """The first difference of two lists: how many merges are equal before it, and what each list has; None: its end."""
+    """The first difference of two lists: how many merges are equal before it, and the next of each; None: no more."""
 
     place: int
     steps: tuple[Step | None, Step | None]
@@ -124,21 +114,20 @@ class Difference(NamedTuple):
 
 
 def first_difference(a: Replay, b: Replay) -> Difference | None:
-    """Return where two lists part; None if they are equal."""
+    """Return where two lists differ first; None if they are equal."""
     for place, (mine, theirs) in enumerate(zip_longest(a.steps, b.steps)):
         if mine is None or theirs is None or mine.merge != theirs.merge:
             return Difference(place, (mine, theirs))
     return None
 
 
-def difference_described(found: Difference, a: Replay, b: Replay) -> Iterator[str]:
-    """Say what each list has at the first difference, why, and how far the lists are apart at their ends."""
-    yield f"first difference: merge {count_text(found.place + 1)}, {count_text(found.place)} equal before it"
-    for side, step, replayed in zip("AB", found.steps, (a, b), strict=True):
-        if step is not None:
-            yield f"  {side} {step_described(step)}"
-        else:
-            yield f"  {side} has ended; {rest(replayed.rest) if replayed.rest.count else 'no pair is left'}"
+def describe_difference(difference: Difference, a: Replay, b: Replay) -> Iterator[str]:
+    """What each list has at the first difference, why, and how different they are in all."""
+    place = difference.place
+    yield f"first difference: merge {count_text(place + 1)}, {count_text(place)} equal before it"
+    for side, step, replayed in zip("AB", difference.steps, (a, b), strict=True):
+        ended = f"has ended; {rest_text(replayed.rest) if replayed.rest.count else 'no pair is left'}"
+        yield f"  {side} {ended if step is None else describe(step)}"
     merges, tokens = in_common(a, b)
     yield f"in common: {merges[0]:,} of {merges[1]:,} merges, {tokens[0]:,} of {tokens[1]:,} tokens"
     if a.bytes:
@@ -146,34 +135,31 @@ def difference_described(found: Difference, a: Replay, b: Replay) -> Iterator[st
         yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
 
 
-def difference_as_json(found: Difference | None, a: Replay, b: Replay) -> dict[str, Any]:
-    """Return the same for programs."""
+def difference_json(difference: Difference | None, a: Replay, b: Replay) -> dict[str, Any]:
+    """The same for programs."""
     merges, tokens = in_common(a, b)
     first: dict[str, Any] | None = None
-    if found is not None:
-        first = {"merge": found.place + 1, "cause": found.cause}
-        for side, step in zip("ab", found.steps, strict=True):
-            first[side] = None if step is None else {**as_row(step), **by_tie_break(step.best)}
+    if difference is not None:
+        steps = (step and {**row_of(step), **choices_json(step.best)} for step in difference.steps)
+        first = {"merge": difference.place + 1, "cause": difference.cause, **dict(zip("ab", steps, strict=True))}
     return {
         "first_difference": first,
         "in_common": {"merges": merges[0], "of_merges": merges[1], "tokens": tokens[0], "of_tokens": tokens[1]},
-        **{side: side_as_json(each) for side, each in (("a", a), ("b", b))},
-    }
-
-
-def side_as_json(replayed: Replay) -> dict[str, Any]:
-    return {
-        "merges": len(replayed.steps),
-        "faults": len(replayed.faults),
-        "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
-        "tokens": replayed.tokens,
-        "bytes": replayed.bytes,
+        **{
+            side: {
+                "merges": len(replayed.steps),
+                "faults": len(replayed.faults),
+                "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
+                "tokens": replayed.tokens,
+                "bytes": replayed.bytes,
+            }
+            for side, replayed in (("a", a), ("b", b))
+        },
     }
 
 
 def in_common(a: Replay, b: Replay) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return how many merges both lists have of those that either has, and how many tokens."""
-    merges = [{step.merge for step in each.steps} for each in (a, b)]
-    tokens = [{left + right for left, right in own} for own in merges]
-    (mine, theirs), (made, others) = merges, tokens
+    """How many merges both lists have of those that either has, and how many tokens."""
+    mine, theirs = ({step.merge for step in replayed.steps} for replayed in (a, b))
+    made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
     return (len(mine & theirs), len(mine | theirs)), (len(made & others), len(made | others))

@@ -53,7 +53,7 @@ class MergeList:
 
 @dataclass(frozen=True)
 class Identity:
-    """Whether merges are the defined ones: the kind, the tie-break under which they are, and what shows the contrary.
+    """Whether merges are the defined ones: the kind, the tie-break under which they are, or what shows a difference.
 
     `merge` is the number of the first merge that differs, from 1; `got` and `want` are in hexadecimal, with their true
     counts. `of_own_words` is the kind on the words of the trainer's own pattern, for merges that differ by design.
@@ -73,60 +73,56 @@ class Identity:
 def prove(words: WordCounts, lists: Sequence[MergeList], min_count: int = 1, **extending: Any) -> list[Identity]:
     """Return the identity of each list: the longest is judged first, and a prefix of a right list is right.
 
-    `extending` holds what training went on from and its veto, as a trainer gets them.
+    `extending` holds the inherited merges and the veto of the trainers, as they were passed.
     """
     right: dict[TieBreak, list[MergeList]] = {}
     judged: dict[tuple[Any, ...], Identity] = {}
-    keys = [(merges_sha256(each.merges), each.needed, each.tie_break, each.by_design) for each in lists]
-    for key, each in sorted(zip(keys, lists, strict=True), key=lambda item: -len(item[1].merges)):
+    keys = [(merges_sha256(listed.merges), listed.needed, listed.tie_break, listed.by_design) for listed in lists]
+    for key, listed in sorted(zip(keys, lists, strict=True), key=lambda item: -len(item[1].merges)):
         if key not in judged:
-            judged[key] = identity_of_list(words, each, right, min_count, extending)
+            judged[key] = identity_of_list(words, listed, right, {"min_count": min_count, **extending})
     return [judged[key] for key in keys]
 
 
 def identity_of_list(
-    words: WordCounts,
-    claimed: MergeList,
-    right: dict[TieBreak, list[MergeList]],
-    min_count: int,
-    extending: dict[str, Any],
+    words: WordCounts, listed: MergeList, right: dict[TieBreak, list[MergeList]], options: dict[str, Any]
 ) -> Identity:
     """Judge one list; adds it to `right` if it is."""
-    if not claimed.whole and not claimed.merges:
+    if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
-    if len(claimed.merges) > claimed.needed:
-        made, needed = count_text(len(claimed.merges)), count_text(claimed.needed)
-        return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=claimed.needed + 1)
-    how = {"min_count": min_count, **extending}
-    tie_breaks = ALL_TIE_BREAKS if claimed.tie_break is None else (claimed.tie_break,)
-    compiles = _replay is not None and can_judge(**extending)
+    if len(listed.merges) > listed.needed:
+        made, needed = count_text(len(listed.merges)), count_text(listed.needed)
+        return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=listed.needed + 1)
+    tie_breaks = ALL_TIE_BREAKS if listed.tie_break is None else (listed.tie_break,)
+    compiles = _replay is not None and can_judge(**options)
     for tie_break in tie_breaks:
-        known = any(follows_from(claimed, other) for other in right.get(tie_break, ()))
-        if known or (compiles and is_right(words, claimed, tie_break, how)):
-            right.setdefault(tie_break, []).append(claimed)
+        follows = any(follows_from(listed, other) for other in right.get(tie_break, ()))
+        if follows or (compiles and is_right(words, listed, tie_break, options)):
+            right.setdefault(tie_break, []).append(listed)
             return Identity(IDENTICAL, tie_break.value)
     if _replay is None and len(words.data) > MOST_BYTES_IN_PYTHON:
         return Identity(UNPROVED, reason=NOT_BUILT)
-    with bar(f"explaining {claimed.name}" if compiles else f"replaying {claimed.name}", claimed.needed, "merges") as on:
+    with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as on_progress:
         replayed = true_counts.replay(
-            words, claimed.merges, tie_breaks=tie_breaks, on_progress=on, until_wrong=True, **how
+            words, listed.merges, tie_breaks=tie_breaks, on_progress=on_progress, until_wrong=True, **options
         )
-    identity = identity_of(replayed, claimed.needed, claimed.by_design)
+    identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:
         return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
     return identity
 
 
-def follows_from(claimed: MergeList, right: MergeList) -> bool:
+def follows_from(listed: MergeList, right: MergeList) -> bool:
     """Whether a list is right because a right one starts with it."""
     exhausted = right.whole and len(right.merges) < right.num_merges
-    reaches = exhausted or len(right.merges) >= claimed.needed
-    return reaches and list(claimed.merges) == list(right.merges[: claimed.needed])
+    reaches = exhausted or len(right.merges) >= listed.needed
+    return reaches and list(listed.merges) == list(right.merges[: listed.needed])
 
 
-def is_right(words: WordCounts, claimed: MergeList, tie_break: TieBreak, how: dict[str, Any]) -> bool:
-    with bar(f"replaying {claimed.name}", claimed.needed, "merges") as on_progress:
-        return judge(words, claimed.merges, claimed.needed, tie_break=tie_break, on_progress=on_progress, **how).proved
+def is_right(words: WordCounts, listed: MergeList, tie_break: TieBreak, options: dict[str, Any]) -> bool:
+    with bar(f"replaying {listed.name}", listed.needed, "merges") as on_progress:
+        result = judge(words, listed.merges, listed.needed, tie_break=tie_break, on_progress=on_progress, **options)
+    return result.proved
 
 
 # A replay in words
@@ -149,44 +145,42 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
 def up_to_ties(replayed: Replay) -> Identity:
     """Show the first merge that differs from the tie-break which agrees longest."""
     parted = {tie_break: replayed.first_against(tie_break) for tie_break in replayed.judges}
-    tie_break, step = max(
-        ((each, step) for each, step in parted.items() if step is not None), key=lambda item: item[1].number
-    )
+    steps = {tie_break: step for tie_break, step in parted.items() if step is not None}
+    tie_break = max(steps, key=lambda tie_break: steps[tie_break].number)
     reason = f"{count_text(len(replayed.ties))} of its merges are choices among equals"
-    return shown(Identity(UP_TO_TIES, None, reason), step, tie_break)
+    return identity_at(steps[tie_break], UP_TO_TIES, reason, tie_break)
 
 
 def at_fault(step: Step, judges: Sequence[TieBreak]) -> Identity:
     tie_break = judges[0] if len(judges) == 1 else TieBreak.GREATEST_BYTES
-    got, best = merge_text(step.merge), step.best
+    best, others = step.best, times_text(step.best.count)
     if step.judgement == NOT_INHERITED:
-        reason = f"merge {step.number}, {got}, is not the inherited one"
+        fault = "is not the inherited one"
     elif not best.count:
-        reason = f"merge {step.number}, {got}, was made when no pair was left"
+        fault = "was made when no pair was left"
     elif not step.count:
-        others = times_text(best.count)
-        reason = f"merge {step.number}, {got}, is of a pair that does not occur, where others do {others}"
+        fault = f"is of a pair that does not occur, where others do {others}"
     elif step.count < best.count:
-        reason = f"merge {step.number}, {got}, occurs {times_text(step.count)}, others {times_text(best.count)}"
+        fault = f"occurs {times_text(step.count)}, others {others}"
     elif step.judgement in true_counts.RIGHT:
         want = merge_text(best.choices[tie_break])
-        reason = f"merge {step.number}, {got}, occurs {times_text(step.count)}, as {want} does, "
-        reason += f"which tie_break={tie_break.value} takes"
+        fault = f"occurs {times_text(step.count)}, as {want} does, which tie_break={tie_break.value} takes"
     else:
-        reason = f"merge {step.number}, {got}, is not a merge to be made: {step.judgement.replace('_', ' ')}"
-    return shown(Identity(WRONG, None, reason), step, tie_break)
+        fault = f"is not a merge to be made: {step.judgement.replace('_', ' ')}"
+    return identity_at(step, WRONG, f"merge {step.number}, {merge_text(step.merge)}, {fault}", tie_break)
 
 
 def stopped(replayed: Replay) -> Identity:
     made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
     reason = f"it ended after {made} merges, with pairs left that occur {left}"
-    return Identity(WRONG, None, reason, merge=len(replayed.steps) + 1)
+    return Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
 
 
-def shown(identity: Identity, step: Step, tie_break: TieBreak) -> Identity:
+def identity_at(step: Step, kind: str, reason: str, tie_break: TieBreak) -> Identity:
     want = step.best.choices.get(tie_break)
-    return replace(
-        identity,
+    return Identity(
+        kind,
+        reason=reason,
         merge=step.number,
         got=in_hex(step.merge, MOST_BYTES_IN_A_RECORD),
         want=want and in_hex(want, MOST_BYTES_IN_A_RECORD),
@@ -229,11 +223,11 @@ def judge(
     veto: Veto | None = None,
     **settings: Any,
 ) -> ReplayResult:
-    """Hold merges against the true counts, of `num_merges` that were asked for.
+    """Compare merges with the true counts, of `num_merges` requested ones.
 
-    What training went on from, and the veto it was under, are said as to a trainer; `can_judge` tells which can be.
-    `on_progress` hears up to ten times a second how many were made. Raises Unavailable where the compiled module was
-    not built, ValueError for word counts that are none, MemoryError.
+    Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them. `on_progress` is called up to
+    ten times a second with the number of merges made. Raises Unavailable if the compiled module is not built,
+    ValueError for invalid word counts, MemoryError.
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> judge(words, [(b"c", b"d"), (b"a", b"b")], 2, tie_break=TieBreak.GREATEST_BYTES).proved
@@ -244,27 +238,16 @@ def judge(
     if _replay is None:
         raise Unavailable(NOT_BUILT)
     claimed, stays = inherited_first(merges, inherited, inheriting)
-    dropped = len(stays) - sum(stays)
-    kept = len(stays) - dropped
-    if len(claimed) < len(stays):  # the first merges are not those that were to be inherited
+    if len(claimed) < len(stays):  # the first merges are not those that had to be inherited
         return ReplayResult(len(claimed), len(merges), too_few=len(claimed) == len(merges))
-    lefts, rights = array("I"), array("I")
-    ids = {bytes((byte,)): byte for byte in range(256)}
-    for left, right in claimed[: max(num_merges, 0) + dropped]:
-        # No right merge joins a token that is not there or makes one that is: such a one ends what can be right.
-        if left not in ids or right not in ids or left + right in ids:
-            break
-        lefts.append(ids[left])
-        rights.append(ids[right])
-        ids[left + right] = len(ids)
-    known = len(lefts) == len(claimed)
-    right_merges, too_few, _, _, _, met = _replay.judge(
-        word_counts.data,
-        word_counts.offsets,
-        word_counts.counts,
+    dropped = stays.count(False)
+    retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
+    lefts, rights = token_ids(claimed[:requested])
+    right, too_few, _, _, _, met = _replay.judge(
+        *columns_of(word_counts),
         lefts,
         rights,
-        num_merges=min(max(num_merges, 0) + dropped, LARGEST_COUNT) if known else len(lefts),
+        num_merges=min(requested, LARGEST_COUNT) if len(lefts) == len(claimed) else len(lefts),
         min_count=min(max(min_count, 1), LARGEST_COUNT),
         tie_break=list(TieBreak).index(tie_break),
         on_progress=on_progress,
@@ -273,31 +256,25 @@ def judge(
         **settings,
     )
     if inheriting == "met" and met != stays:
-        kept = next(sum(stays[:place]) for place, stay in enumerate(stays) if met[place] != stay)
-        return ReplayResult(kept, len(merges), too_few=kept == len(merges))
-    return ReplayResult(max(right_merges - dropped, kept), len(merges), too_few)
+        different = next(place for place, stay in enumerate(stays) if met[place] != stay)
+        right = sum(stays[:different])
+        return ReplayResult(right, len(merges), too_few=right == len(merges))
+    return ReplayResult(max(right - dropped, retained), len(merges), too_few)
 
 
 def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
-    """How many tokens the words come to when the merges are made in their order; each word counts as it is weighted.
+    """The number of tokens of the words after these merges; each word counts as many times as it occurs.
 
-    Compiled where it can be; elsewhere, and for a list that makes a token twice, as true_counts.py has it.
+    Compiled if possible; otherwise, and for a list that makes a token twice, in Python.
 
     >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
     4
     """
     if _replay is None or not can_judge(merges):
         return true_counts.tokens_left(word_counts, merges)
-    ids = {bytes((byte,)): byte for byte in range(256)}
-    lefts, rights = array("I"), array("I")
-    for left, right in merges:
-        lefts.append(ids[left])
-        rights.append(ids[right])
-        ids[left + right] = len(ids)
+    lefts, rights = token_ids(merges)
     _, _, _, _, merged, _ = _replay.judge(
-        word_counts.data,
-        word_counts.offsets,
-        word_counts.counts,
+        *columns_of(word_counts),
         lefts,
         rights,
         num_merges=len(lefts),
@@ -310,33 +287,44 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
     return sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])) - merged
 
 
-def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
-    """Whether merges that went on from these, under this veto, can be held here.
+def columns_of(word_counts: WordCounts) -> tuple[memoryview, memoryview, memoryview]:
+    return word_counts.data, word_counts.offsets, word_counts.counts
 
-    Not under a veto of one's own, nor after a list that spells a token twice or joins one that it has not made before,
-    as none does that was learned.
+
+def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
+    """The ids of left and right tokens, up to the first merge of an unknown token or one that makes a token again.
+
+    No right merge does either, so such a one ends what can be right.
     """
-    tokens = {bytes((byte,)) for byte in range(256)}
-    for left, right in inherited:
-        if left not in tokens or right not in tokens or left + right in tokens:
-            return False
-        tokens.add(left + right)
-    return limits_of(veto).own is None
+    lefts, rights = array("I"), array("I")
+    ids = {bytes((byte,)): byte for byte in range(256)}
+    for left, right in merges:
+        if left not in ids or right not in ids or left + right in ids:
+            break
+        lefts.append(ids[left])
+        rights.append(ids[right])
+        ids[left + right] = len(ids)
+    return lefts, rights
+
+
+def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
+    """Whether the compiled replay can judge merges that continue these, under this veto.
+
+    It cannot under a veto of the user's own, nor after a list that no trainer can have learned.
+    """
+    return len(token_ids(inherited)[0]) == len(inherited) and limits_of(veto).own is None
 
 
 def inherited_first(
     merges: Sequence[Merge], inherited: Sequence[Merge], inheriting: str
 ) -> tuple[Sequence[Merge], list[bool]]:
-    """All that was to be inherited, before the merges that are new, and which of it stays if the merges are right.
+    """All inherited merges before the new ones, and which of those stay if the merges are right.
 
-    Fewer merges than were to be inherited say how many of the first are right, and that the next is not.
+    Fewer merges than inherited ones mean that so many of the first are right, and the next is not.
     """
-    if not inherited:
-        return merges, []
     if inheriting == "kept":
-        wrong = next((at for at, (one, other) in enumerate(zip(merges, inherited)) if one != other), None)
-        stays = [True] * len(inherited)
-        return merges[:wrong] if wrong is not None else merges, stays
+        wrong = next((place for place, (one, other) in enumerate(zip(merges, inherited)) if one != other), None)
+        return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)
     stays, at = [], 0
     for merge in inherited:
         stays.append(at < len(merges) and merges[at] == merge)

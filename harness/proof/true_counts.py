@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -177,14 +176,10 @@ def pair_of(code: Code) -> tuple[int, int]:
 
 
 class MostFrequent:
-    """The pairs of the maximum count among `counts`; whoever changes `counts` calls `changed`.
+    """The pairs in groups of equal count; whoever changes a count calls `changed`.
 
-    One heap of all pairs, corrected lazily, yields them as a group, which stays exact from merge to merge. If it has
-    several members, they are ordered once for each tie-break, so thousands of ties cost no more than a look at the
-    first of each order.
-
-    `token` gives the bytes of a token id; pairs that are `refused` are left out. Every pair outside the group
-    has an entry in the heap that claims its count or more; `count` is the count of the group, 0 if it is empty.
+    A group with several members is ordered once for each tie-break, so thousands of ties cost no more than a look at
+    the first of each order. `token` gives the bytes of a token id; pairs that are `refused` are left out.
     """
 
     def __init__(
@@ -192,46 +187,47 @@ class MostFrequent:
         counts: Mapping[Code, int],
         token: Callable[[int], bytes],
         tie_breaks: Sequence[TieBreak],
-        refused: Callable[[Code], bool] | None = None,
+        refused: Callable[[Code], bool],
     ) -> None:
-        self.counts = counts
-        self.refused = refused
         self.token = token
         self.tie_breaks = tie_breaks
-        self.count = 0
-        self.group: set[Code] = set()
+        self.refused = refused
+        self.groups: dict[int, set[Code]] = {}
+        self._negative_counts: list[int] = []
         self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
-        self._claims = [(-count, code) for code, count in counts.items() if refused is None or not refused(code)]
-        heapq.heapify(self._claims)
+        self._ordered_count = 0
+        for code, count in counts.items():
+            self.changed(code, 0, count)
 
     def changed(self, code: Code, old: int, new: int) -> None:
-        """Update the group: a pair's count went from `old` to `new`."""
-        if self.refused is not None and self.refused(code):
+        """Move a pair from the group of its old count to that of its new one; no group has the count 0."""
+        if self.refused(code):
             return
-        if new < old:
-            if code in self.group:
-                self.group.remove(code)
-                self._claim(code, new)
-        elif self.group and new > self.count:
-            self._dissolve()
-            self._claim(code, new)
-        elif self.group and new == self.count:
-            self._join(code)
-        else:
-            self._claim(code, new)
+        if old:
+            self.groups[old].remove(code)
+        if new:
+            if new not in self.groups:
+                self.groups[new] = set()
+                heapq.heappush(self._negative_counts, -new)
+            self.groups[new].add(code)
+            if new == self._ordered_count:
+                for tie_break, ordered in self._ordered.items():
+                    heapq.heappush(ordered, self._entry(tie_break, code))
 
-    def find(self) -> set[Code]:
-        """The pairs of the maximum count, which is then `count`; no pairs if none occurs."""
-        if not self.group:
-            self._gather()
-        return self.group
+    def find(self) -> tuple[int, set[Code]]:
+        """The maximum count with its pairs; 0 and no pairs if none occurs."""
+        while self._negative_counts and not self.groups[-self._negative_counts[0]]:
+            del self.groups[-heapq.heappop(self._negative_counts)]
+        count = -self._negative_counts[0] if self._negative_counts else 0
+        return count, self.groups.get(count, set())
 
-    def choice(self, tie_break: TieBreak) -> Code | None:
-        """The pair that a tie-break takes; None if there is none."""
-        group = self.find()
-        if len(group) <= 1:
-            return next(iter(group), None)
-        if not self._ordered:
+    def choice(self, tie_break: TieBreak) -> Code:
+        """The pair of the maximum count that a tie-break takes; there must be one."""
+        count, group = self.find()
+        if len(group) == 1:
+            return next(iter(group))
+        if count != self._ordered_count:
+            self._ordered_count = count
             for each in self.tie_breaks:
                 self._ordered[each] = [self._entry(each, code) for code in group]
                 heapq.heapify(self._ordered[each])
@@ -239,33 +235,6 @@ class MostFrequent:
         while ordered[0][-1] not in group:
             heapq.heappop(ordered)
         return ordered[0][-1]
-
-    def _claim(self, code: Code, count: int) -> None:
-        if count:
-            heapq.heappush(self._claims, (-count, code))
-
-    def _gather(self) -> None:
-        """Take the pairs of the maximum count off the heap; a claim that is too high goes back corrected."""
-        self.count = 0
-        self._ordered = {}
-        while self._claims and -self._claims[0][0] >= max(self.count, 1):
-            claimed, code = heapq.heappop(self._claims)
-            count = self.counts.get(code, 0)
-            if count != -claimed:
-                self._claim(code, count)
-            else:
-                self.count = count
-                self.group.add(code)
-
-    def _join(self, code: Code) -> None:
-        self.group.add(code)
-        for tie_break, ordered in self._ordered.items():
-            heapq.heappush(ordered, self._entry(tie_break, code))
-
-    def _dissolve(self) -> None:
-        for code in self.group:
-            self._claim(code, self.count)
-        self.group.clear()
 
     def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
         left, right = (tie_break.reversed_key(token_id, self.token(token_id)) for token_id in pair_of(code))
@@ -345,7 +314,8 @@ class Replay:
 class TrueCounts:
     """The words after any merges: the count of every pair, and the most frequent pairs.
 
-    A token is its bytes: one that is made twice is one token, with its first id.
+    A token is its bytes: one that is made twice is one token, with its first id. `inherited` are the merges made before
+    any is chosen: all inherited ones, or those of them that were met.
     """
 
     def __init__(
@@ -362,64 +332,55 @@ class TrueCounts:
         self.made = [bytes((byte,)) for byte in range(BYTES)]
         self.ids = {token: number for number, token in enumerate(self.made)}
         self.inherited = self._inherit(inherited, inheriting)
-        """The merges made before any is chosen: all inherited ones, or those of them that were met."""
         self.veto = veto
         self._spelled = {left + right for left, right in self.inherited}
         self._refused: dict[Code, bool] = {}
-        refused = self.refuses if veto is not None or self._spelled else None
-        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks, refused)
+        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks, self.refuses)
 
     def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
         met, made = set(self.text.counts) if inherited else set(), []
-        for left, right in inherited:
-            both_exist = left in self.ids and right in self.ids
-            code = code_of(self.ids[left], self.ids[right]) if both_exist else -1
+        for merge in inherited:
+            code = self.code(merge)
             if inheriting == "met" and code not in met:
                 continue
             met.discard(code)
-            made.append((left, right))
-            new = self.ids.setdefault(left + right, len(self.made))
-            if new == len(self.made):
-                self.made.append(left + right)
-            if both_exist:
-                met.update(each for each, _, count in self.text.merge(self.ids[left], self.ids[right], new) if count)
+            made.append(merge)
+            met.update(new for new, _, count in self.make(merge) if count)
         return made
+
+    def code(self, merge: Merge) -> Code:
+        """The code of a pair of tokens; -1 if one of them was not made."""
+        left, right = (self.ids.get(token) for token in merge)
+        return -1 if left is None or right is None else code_of(left, right)
+
+    def make(self, merge: Merge) -> Iterator[tuple[Code, int, int]]:
+        """Make a merge, see PairText.merge. One of unknown tokens replaces nothing, but its token counts as made."""
+        code, token = self.code(merge), merge[0] + merge[1]
+        new = self.ids.setdefault(token, len(self.made))
+        if new == len(self.made):
+            self.made.append(token)
+        if code >= 0:
+            yield from self.text.merge(*pair_of(code), new)
+
+    def follow(self, merge: Merge) -> None:
+        """Make a merge and regroup the pairs whose counts changed."""
+        for code, old, count in self.make(merge):
+            self.most_frequent.changed(code, old, count)
 
     def refuses(self, code: Code) -> bool:
         """Whether a pair may not be merged: it is vetoed, or spells an inherited token again."""
+        if self.veto is None and not self._spelled:
+            return False
         if code not in self._refused:
-            left, right = (self.made[token] for token in pair_of(code))
+            left, right = self._merge_of(code)
             vetoed = self.veto is not None and bool(self.veto(left, right))
             self._refused[code] = vetoed or left + right in self._spelled
         return self._refused[code]
 
-    def count(self, merge: Merge) -> int:
-        """The count of a pair; 0 if it does not occur, or if there are no such tokens."""
-        left, right = (self.ids.get(token) for token in merge)
-        return 0 if left is None or right is None else self.text.counts.get(code_of(left, right), 0)
-
-    def knows(self, merge: Merge) -> bool:
-        """Whether both its tokens are bytes or were made before."""
-        return all(token in self.ids for token in merge)
-
     def best(self) -> Best:
-        group = self.most_frequent.find()
-        if len(group) == 1:
-            choices = dict.fromkeys(self.tie_breaks, self._merge_of(next(iter(group))))
-        else:
-            taken = {each: self.most_frequent.choice(each) for each in self.tie_breaks}
-            choices = {each: self._merge_of(code) for each, code in taken.items() if code is not None}
-        return Best(self.most_frequent.count, len(group), choices)
-
-    def follow(self, merge: Merge) -> None:
-        """Make a merge. One of unknown tokens replaces nothing, but its token counts as made."""
-        left, right = (self.ids.get(token) for token in merge)
-        new = self.ids.setdefault(merge[0] + merge[1], len(self.made))
-        if new == len(self.made):
-            self.made.append(merge[0] + merge[1])
-        if left is not None and right is not None:
-            for code, old, count in self.text.merge(left, right, new):
-                self.most_frequent.changed(code, old, count)
+        count, group = self.most_frequent.find()
+        choices = {each: self._merge_of(self.most_frequent.choice(each)) for each in self.tie_breaks} if group else {}
+        return Best(count, len(group), choices)
 
     def _merge_of(self, code: Code) -> Merge:
         left, right = pair_of(code)
@@ -432,12 +393,7 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
     >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
     4
     """
-    text, ids = PairText(word_counts), {bytes((byte,)): byte for byte in range(BYTES)}
-    for left, right in merges:
-        new = ids.setdefault(left + right, len(ids))
-        if left in ids and right in ids:
-            deque(text.merge(ids[left], ids[right], new), maxlen=0)
-    return int(text.tokens)
+    return int(TrueCounts(word_counts, inherited=merges).text.tokens)
 
 
 def replay(
@@ -465,19 +421,26 @@ def replay(
     ['smallest_bytes', 'huggingface', 'raw_bytes']
     """
     true = TrueCounts(word_counts, tie_breaks, inherited=inherited, inheriting=inheriting, veto=veto)
-    first = len(true.inherited)
+    counts, first = true.text.counts, len(true.inherited)
     steps = [
-        Step(number, merge, INHERITED if merge == want else NOT_INHERITED, true.count(merge), Best(0, 0, {}))
+        Step(
+            number,
+            merge,
+            INHERITED if merge == want else NOT_INHERITED,
+            counts.get(true.code(merge), 0),
+            Best(0, 0, {}),
+        )
         for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1)
     ]
     seen = set(true.inherited)
     for number, merge in enumerate(merges[first:], first + 1):
-        best, count = true.best(), true.count(merge)
-        if not true.knows(merge):
+        best, code = true.best(), true.code(merge)
+        count = counts.get(code, 0)
+        if code < 0:
             judgement = UNKNOWN
         elif merge in seen:
             judgement = DUPLICATE
-        elif true.refuses(code_of(*(true.ids[token] for token in merge))):
+        elif true.refuses(code):
             judgement = VETOED
         elif not count or count < best.count:
             judgement = WRONG
