@@ -28,7 +28,7 @@ CEILINGS = {
     "worker": 1_000,
     "common": 2_100,
     "measure": 2_050,
-    "corpora": 3_700,
+    "corpora": 3_150,
     "tokenizers": 2_800,
     "proof": 3_300,
     "records": 1_050,

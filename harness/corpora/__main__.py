@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import yaml
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -16,26 +16,14 @@ from rich.text import Text
 from harness.common import files
 from harness.common.console import Parser, tell, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
-from harness.common.units import bytes_text, count_text
+from harness.common.units import bytes_text
 from harness.corpora import prepare
-from harness.corpora.cards import (
-    ADVICE,
-    FIND,
-    OF_THE_COUNT,
-    Card,
-    card_of,
-    cards,
-    differing,
-    facts_of,
-    find,
-    is_table,
-    place_text,
-    state,
-)
+from harness.corpora.cards import ADVICE, YOURS, card_of, cards, facts_of, find, is_table, place_text, state
 from harness.corpora.fetch import fetch
 from harness.corpora.files import check_readable
 from harness.runs.words import counted_words
 from harness.worker import word_store
+from variants.contract import WordCounts
 
 EPILOG = """\
 examples:
@@ -52,7 +40,6 @@ fetch resumes when it is called again; a file that is not what its card describe
 exit code: 0; 2 for a usage error; 22 if a file is missing, cannot be fetched or is not what
 its card describes; 130 if interrupted."""
 HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
-UNKNOWN = "-"
 GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(files.KINDS)}
 
 
@@ -105,53 +92,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def list_all(_: argparse.Namespace) -> int:
-    print_list(cards().values(), Console())
-    return OK
-
-
-def print_list(cards: Iterable[Card], console: Console) -> None:
     """Print a line for each data set; what it is folds where the terminal is narrow."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, header_style="bold")
+    table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True), Console()
     for heading in HEADINGS[:-1]:
         table.add_column(heading, justify="right" if heading == "bytes" else "left", no_wrap=heading != "licence")
     table.add_column(HEADINGS[-1], min_width=20)
-    for card in cards:
-        here, size = state(card), card["facts"].get("bytes")
-        texts = (card["language"], "" if size is None else bytes_text(size), here, card["licence"], card["about"])
-        cells = (Text(terminal_text(text or UNKNOWN)) for text in (card["name"], *texts))
-        table.add_row(*cells, style="dim" if here == "no" else "")
+    for card in cards().values():
+        size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
+        texts = (card["name"], card["language"], size, state(card), card["licence"], card["about"])
+        table.add_row(*(Text(terminal_text(text or "-")) for text in texts))
     if not console.is_terminal:
         table.width = console.measure(table, options=console.options.update(max_width=10**6)).maximum
     console.print(table, crop=False)
-
-
-def info(arguments: argparse.Namespace) -> int:
-    tell(described(card_of(arguments.name)))
     return OK
 
 
-def described(card: Card) -> str:
-    """Everything that a card says, a line each, and where the file is or will be."""
-    source, facts = card["source"], card["facts"]
-    lines = [("name", card["name"]), ("what it is", card["about"]), ("language", card["language"])]
-    lines += [("licence", card["licence"]), ("source", source["kind"])]
-    lines += [(f"  {key}", value_text(value)) for key, value in source.items() if key not in ("kind", "file")]
-    lines.append(("special tokens", value_text(card["special_tokens"])))
-    lines.append(("vocab_size", count_text(card["vocab_size"])))
-    lines += [(key, value_text(card[key])) for key in ("bytes", "skip", "documents") if card[key] is not None]
-    lines.append(("facts", "" if facts else "none known"))
-    lines += [(f"  {fact}", value_text(value)) for fact, value in facts.items()]
-    lines.append(("file", place_text(card)))
-    width = max(len(name) for name, _ in lines) + 2
-    return "\n".join(f"{name:<{width}}{text or UNKNOWN if name != 'facts' else text}".rstrip() for name, text in lines)
-
-
-def value_text(value: Any) -> str:
-    if isinstance(value, int):
-        return count_text(value)
-    if isinstance(value, list):
-        return ", ".join(map(value_text, value)) or "none"
-    return str(value)
+def info(arguments: argparse.Namespace) -> int:
+    card = card_of(arguments.name)
+    text = yaml.safe_dump({key: value for key, value in card.items() if value is not None}, sort_keys=False, width=100)
+    tell(f"{text.rstrip()}\n# {place_text(card)}")
+    return OK
 
 
 def fetch_all(arguments: argparse.Namespace) -> int:
@@ -170,26 +130,25 @@ def verify(arguments: argparse.Namespace) -> int:
     """Compare a data set's file with its card, fact by fact."""
     card = card_of(arguments.name)
     name = card["name"]
+    if card["source"]["kind"] in YOURS:
+        raise Refusal(f"{name} is your own file; its card has no facts to compare it with")
     if is_table(card):
         table = prepare(card, [])  # which compares every fact
-        tell(f"{name}: {table.path}\n  {table.bytes} bytes of words, as the card says")
-        return OK
-    if card["source"]["kind"] not in FIND:
-        raise Refusal(f"{name} is your own file; its card has no facts to compare it with")
-    path = find(card)
-    check_readable(path)
-    facts = facts_of(path)
-    wrong = differing(card, facts)
-    tell(f"{name}: {path}")
+        place, facts = table.path, {"words": word_store.read(table.path)[1]["words"], "bytes": table.bytes}
+    else:
+        place = find(card)
+        check_readable(place)
+        facts = facts_of(place)
+    tell(f"{name}: {place}")
+    code = OK
     for fact, value in facts.items():
-        expected = card["facts"].get(fact)
-        verdict = "not on the card" if expected is None else "as the card says"
-        tell(f"  {fact:<8}{value}  {f'the card says {expected}' if fact in wrong else verdict}")
-    if counted := [fact for fact in OF_THE_COUNT if fact in card["facts"]]:
-        tell(f"  {', '.join(counted)}: compared when its words are counted (python -m harness data={name})")
-    if wrong:
+        expected = card["facts"].get(fact, value)
+        code = code if value == expected else UNMEASURED
+        verdict = "as the card says" if fact in card["facts"] else "not on the card"
+        tell(f"  {fact:<8}{value}  {verdict if value == expected else f'the card says {expected}'}")
+    if code != OK:
         tell(f"  {ADVICE}")
-    return UNMEASURED if wrong else OK
+    return code
 
 
 def show_cache(arguments: argparse.Namespace) -> int:
@@ -213,17 +172,16 @@ def show_cache(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write the words of a data set as Parquet and report what is in the file."""
-    from harness.corpora.word_tables import without_rare, write_parquet  # late: NumPy is slow to import
+    from harness.corpora.word_tables import write_parquet  # late: NumPy is slow to import
 
     extra("pyarrow", "Parquet")
-    words = counted_words([f"data={arguments.name}", *arguments.set])
-    word_counts, manifest = word_store.read(words)
-    number, pre_tokens, digest = manifest["words"], manifest["pre_tokens"], manifest["sha256"]
+    word_counts, manifest = word_store.read(counted_words([f"data={arguments.name}", *arguments.set]))
     if arguments.least > 1:
-        word_counts = without_rare(word_counts, arguments.least)
-        number, pre_tokens, digest = len(word_counts), sum(word_counts.counts), word_store.digest(word_counts)
-    write_parquet(arguments.parquet, word_counts, digest)
-    tell(f"{arguments.parquet}: {number:,} words, {pre_tokens:,} pre-tokens, sha256 of the counts {digest}")
+        word_counts = WordCounts.from_items(item for item in word_counts.items() if item[1] >= arguments.least)
+        manifest = word_store.facts(word_counts)
+    write_parquet(arguments.parquet, word_counts, manifest["sha256"])
+    facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
+    tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")
     return OK
 
 

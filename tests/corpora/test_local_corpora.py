@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import importlib
 import io
@@ -22,10 +23,12 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from harness.common.errors import Refusal, extra
+from harness.__main__ import main
+from harness.common.errors import OK, Refusal, extra
 from harness.common.files import CACHE_VARIABLE, cache_folder
 from harness.corpora import CorpusFile, local, prepare
-from harness.corpora.local import Recipe, assemble
+from harness.corpora.files import hints
+from harness.corpora.local import assemble
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
@@ -157,7 +160,7 @@ def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) 
 def test_a_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepared("texts")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.corpora.local.write", None)
+        patch.setattr("harness.corpora.local.join", None)
         assert prepared("texts") == first
     status = (texts / "a.txt").stat()
     (texts / "a.txt").write_text("A")
@@ -182,7 +185,7 @@ pieces = st.lists(st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", 
 
 
 @given(st.lists(pieces, min_size=1, max_size=5))
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, documents: list[str]) -> None:
     members = [tmp_path / f"{number}" for number in range(len(documents))]
     for member, document in zip(members, documents, strict=True):
@@ -193,7 +196,7 @@ def test_the_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, docume
     meter, of_files, of_rows = Meter(), Meter(), Meter()
     for member in members:
         words.update(dict(serial(Corpus(str(member)), meter)))
-    files, _ = assemble(Recipe(tuple(members), END, "text"), "files")
+    files, _ = assemble(members, END, None, "files")
     assert dict(serial(Corpus(str(files)), of_files)) == words
     assert dict(serial(Corpus(str(prepared(rows).path)), of_rows)) == words
     assert of_files.tallies["documents"] == of_rows.tallies["documents"] == meter.tallies["documents"]
@@ -233,20 +236,20 @@ def test_a_compressed_file_is_the_text_in_it(tmp_path: Path, suffix: str) -> Non
 
 
 @pytest.mark.parametrize("suffix", PACK)
-@pytest.mark.parametrize("harm", ["cut", "nearly whole", "empty", "other", "flipped"])
-def test_a_compressed_file_that_is_damaged_is_refused(tmp_path: Path, suffix: str, harm: str) -> None:
+def test_a_compressed_file_that_is_damaged_is_refused(tmp_path: Path, suffix: str) -> None:
     packed = PACK[suffix](LONG)
-    if suffix == ".zst":  # other than those of the rest, its checksum is optional
+    if suffix == ".zst":  # unlike the others, its checksum is optional
         packed = zstandard.ZstdCompressor(write_checksum=True).compress(LONG)
     flipped = bytearray(packed)
     flipped[len(packed) // 2] ^= 0x55
-    content = {"cut": packed[: len(packed) // 2], "nearly whole": packed[:-1], "empty": b"", "other": LONG}
     path = tmp_path / f"text{suffix}"
-    path.write_bytes(content.get(harm, bytes(flipped)))
-    sentence = refusal_of(path)
-    early = harm in ("cut", "nearly whole", "empty")
-    assert f"{path} " + ("ends early, at byte" if early else f"is damaged or not a {suffix[1:]} file (") in sentence
-    assert sentence.endswith("; get or make it again")
+    for content in (packed[: len(packed) // 2], packed[:-1], b"", LONG, bytes(flipped)):
+        path.write_bytes(content)
+        early = len(content) < len(packed)
+        assert f"{path} " + ("ends early, at byte" if early else f"is damaged or not a {suffix[1:]} file (") in (
+            sentence := refusal_of(path)
+        )
+        assert sentence.endswith("; get or make it again")
 
 
 def test_facts_are_of_the_text_and_not_of_its_packing(tmp_path: Path) -> None:
@@ -306,33 +309,71 @@ def test_a_row_without_text_is_named(tmp_path: Path) -> None:
     assert "row 2: column 'text' is not UTF-8" in refusal_of(tmp_path / "rows.parquet")
 
 
-@pytest.mark.parametrize("keep", [0, 3, 100, 0.5, 0.99])
-def test_parquet_that_is_cut_off_is_refused(tmp_path: Path, keep: float) -> None:
+def test_parquet_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"text": [str(number) * 50 for number in range(999)]}), tmp_path / "a.parquet")
-    size = (tmp_path / "a.parquet").stat().st_size
-    os.truncate(tmp_path / "a.parquet", int(keep if keep == int(keep) else keep * size))
-    assert "a.parquet is damaged or not a Parquet file" in refusal_of(tmp_path / "a.parquet")
+    for size in ((tmp_path / "a.parquet").stat().st_size - 9, 100, 3, 0):
+        os.truncate(tmp_path / "a.parquet", size)
+        assert "a.parquet is damaged or not a Parquet file" in refusal_of(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"{", "line 2: not JSON at byte 16 ("),
-        ('{"text": "二", 3}'.encode(), "line 2: not JSON at byte 31 ("),
-        (b'{"text": "a\xff"}', "line 2: invalid UTF-8 at byte 26;"),
-        (b'{"text": null}', "line 2: column 'text' holds null, not text;"),
-        (b'{"text": ["a"]}', "line 2: column 'text' holds a list, not text;"),
+        (b"{", "line 2: not JSON ("),
+        (b'{"text": "a\xff"}', "line 2: not JSON ('utf-8' codec can't decode byte 0xff"),
+        (b'{"text": null}', "line 2: column 'text' holds null, not text; fix or remove that row"),
+        (b'{"text": ["a"]}', "line 2: column 'text' holds list, not text;"),
         (b'{"text": "\\ud800"}', "line 2: column 'text' holds half a surrogate pair"),
-        (b'["text"]', "line 2: a list, not an object with a column 'text';"),
-        (b'{"body": "a", "id": 1}', "has no column 'text' in line 2, there are: body, id; set data.column=NAME"),
-        (b"[" * 100_000, "line 2: not JSON that can be read"),
-        (b"9" * 5000, "line 2: not JSON that can be read"),
-        (b"\xef\xbb\xbf{}", "line 2: not JSON"),
+        (b"[1]", "line 2: not an object with a column 'text';"),
+        (b'{"body": "a"}', "line 2, has no column 'text', there are: body; set data.column=NAME"),
     ],
 )
 def test_invalid_row_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     (tmp_path / "rows.jsonl").write_bytes(b'{"text": "ok"}\n' + line + b"\n")
     assert message in refusal_of(tmp_path / "rows.jsonl")
+
+
+def test_column_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([["id", "body"], *enumerate(ROWS)])
+    assert text_of(path, column="body") == JOINED
+    assert text_of(path).startswith("\ufeffid,body")
+    assert "rows.csv has no column 'text', there are: id, body" in refusal_of(path, column="text")
+    path.with_suffix(".tsv.gz").write_bytes(gzip.compress(b"id\tbody\n1\tlow, lower\n"))
+    assert text_of(path.with_suffix(".tsv.gz"), column="body") == f"low, lower{END}"
+    path.write_bytes(b"body\nok\n\xff\n")
+    assert "rows.csv, line 3: 'utf-8' codec can't decode byte 0xff" in refusal_of(path, column="body")
+    path.write_bytes(b"id,body\n1\n")
+    assert "line 2: column 'body' holds null, not text" in refusal_of(path, column="body")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("text.txt", b"plain text, \xe4\xb8\x80", ""),
+        ("text.txt", b"", ""),
+        ("mark.txt", b"\xef\xbb\xbfplain", "starts with a byte order mark"),
+        ("wide.txt", "plain text".encode("utf-16-le"), "may be UTF-16; iconv"),
+        ("rows.CSV", b"id,text\n1,low", "set data.column=NAME to train on one column"),
+    ],
+)
+def test_probable_mistakes_are_reported(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    sentences = hints(tmp_path / name, name)
+    assert [message in sentence for sentence in sentences] == [True] * bool(message)
+    assert prepared(tmp_path / name).remarks == sentences
+
+
+@pytest.mark.usefixtures("measured_once")
+def test_probable_mistakes_are_reported_once_in_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.csv").write_text("low lower lowest newer " * 100)
+    arguments = ["-m", "variants=[heap,naive]", "data.path=book.csv", "data.bytes=200,300", "vocab_size=260"]
+    assert main([*arguments, "measure=proof"]) == OK
+    assert capsys.readouterr().out.count("read as plain text") == 1
 
 
 # ---- standard input

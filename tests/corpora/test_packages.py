@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +18,35 @@ from fetched import END, card, facts, get, left, refusal_of
 from local_server import Server
 
 from harness.common.errors import Refusal
-from harness.corpora.packages import from_debian, from_npm, from_package_index
+from harness.corpora import packages
+from harness.corpora.packages import download, join
+
+NOTHING: Any = lambda _: None  # noqa: E731
 
 
-def wheel(folder: Path, **members: bytes) -> Path:
-    place = folder / "known-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(place, "w") as file:
-        file.writestr("known-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: known\nVersion: 1.0\n")
-        file.writestr("known-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        for name, content in members.items():
-            file.writestr(name.replace("__", "/").replace("_py", ".py"), content)
-    return place
-
-
-def source_distribution(mark: Path) -> bytes:
-    """A package whose build would leave a mark."""
+def tar(members: Mapping[str, bytes], mode: Any) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as file:
-        setup = f"import setuptools\nopen({str(mark)!r}, 'w').close()\nsetuptools.setup(name='known', version='1.0')\n"
-        for name, content in (
-            ("setup.py", setup.encode()),
-            ("PKG-INFO", b""),
-            ("b/neg.txt", b"bad\n"),
-            ("b/pos.txt", b"good\n"),
-        ):
-            entry = tarfile.TarInfo(f"known-1.0/{name}")
+    with tarfile.open(fileobj=packed, mode=mode) as file:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
             entry.size = len(content)
             file.addfile(entry, io.BytesIO(content))
     return packed.getvalue()
+
+
+def wheel(members: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    about = {
+        "known-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: known\nVersion: 1.0\n",
+        "known-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(packed, "w") as file:
+        for name, content in {**about, **members}.items():
+            file.writestr(name, content)
+    return packed.getvalue()
+
+
+# Downloading
 
 
 @pytest.fixture
@@ -71,60 +71,77 @@ def package(form: str, *files: str, **further: Any) -> dict[str, Any]:
     return card({**source, **further}, facts={})
 
 
-def test_files_of_a_wheel_are_joined(index: Server, tmp_path: Path, cache_folder: Path) -> None:
-    place = wheel(tmp_path, b_py=b"b", a__z_py=b"z", a_txt=b"no", a__a_py=b"a")
-    index.content, index.script[:] = place.read_bytes(), [page(place.name)]
+def test_files_of_a_wheel_are_joined(index: Server, cache_folder: Path) -> None:
+    index.content = wheel({"b.py": b"b", "a/z.py": b"z", "a.txt": b"no", "a/a.py": b"a"})
+    index.script[:] = [page("known-1.0-py3-none-any.whl")]
     assert get(package("wheel", "*.py"))[0].read_bytes() == b"bza"
     assert left(cache_folder) == []
 
 
-def test_a_source_distribution_is_read_without_running_it(index: Server, tmp_path: Path) -> None:
-    mark = tmp_path / "was run"
-    index.content, index.script[:] = source_distribution(mark), [page("known-1.0.tar.gz")]
+def test_source_distribution_is_not_built(index: Server, tmp_path: Path) -> None:
+    setup = f"import setuptools\nopen({str(tmp_path / 'mark')!r}, 'w').close()\nsetuptools.setup(name='known')\n"
+    names = {"setup.py": setup.encode(), "PKG-INFO": b"", "b/neg.txt": b"bad\n", "b/pos.txt": b"good\n"}
+    index.content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
+    index.script[:] = [page("known-1.0.tar.gz")]
     assert get(package("source", "*/b/*.txt", separator=END))[0].read_bytes() == f"bad\n{END}good\n{END}".encode()
-    assert not mark.exists()
+    assert not (tmp_path / "mark").exists()
 
 
 def test_missing_version_is_reported(index: Server, cache_folder: Path) -> None:
     index.script[:] = [page("known-2.0-py3-none-any.whl")]
     message = refusal_of(package("wheel", "*.py"), cache_folder)
-    assert message.startswith(
-        "known==1.0 cannot be downloaded (No matching distribution found for known==1.0); check that"
-    )
+    assert message.startswith("known 1.0 cannot be downloaded (No matching distribution found for known==1.0); check")
 
 
-def test_a_package_without_such_files_is_refused(index: Server, tmp_path: Path, cache_folder: Path) -> None:
-    place = wheel(tmp_path, a_txt=b"no")
-    index.content, index.script[:] = place.read_bytes(), [page(place.name)]
-    assert "no file matches *.py" in refusal_of(package("wheel", "*.py"), cache_folder)
+@pytest.mark.parametrize(
+    ("source", "command", "stderr", "sentence"),
+    [
+        (
+            {"package": "known"},
+            ["pip", "--only-binary=:all:", "known==1"],
+            "",
+            r"known 1 .*\(no reason given\); check",
+        ),
+        ({"package": "known", "form": "source"}, [packages.__name__, "known==1"], "a\nERROR: b.\n", r"\(b\); check"),
+        ({"packages": ["a", "b"]}, ["apt-get", "a=1", "b=1"], "E: no\nW: more\n", r"a, b 1 .*\(no\); it needs Debian"),
+        ({"package": "known"}, ["npm", "--ignore-scripts", "known@1"], "npm error 404", r"\(404\); .*npm view"),
+    ],
+)
+def test_failure_of_a_client_is_quoted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: dict[str, Any],
+    command: list[str],
+    stderr: str,
+    sentence: str,
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> Any:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, "", stderr)
+
+    kind = {"apt-get": "debian", "npm": "npm"}.get(command[0], "package_index")
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    with pytest.raises(Refusal, match=sentence):
+        download({"kind": kind, "version": "1", **source}, tmp_path)
+    assert set(command) <= set(commands[0])
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(Refusal, match="is not installed; fetch this where it is"):
+        download({"kind": kind, "version": "1", **source}, tmp_path)
 
 
-def debian_package(folder: Path) -> Path:
-    if shutil.which("dpkg-deb") is None:
-        pytest.skip("no dpkg-deb here")
-    root = folder / "root"
-    inner = io.BytesIO()
-    with tarfile.open(fileobj=inner, mode="w:xz") as file:
-        for name, content in (("linux/b.c", b"b"), ("linux/a.h", b"a"), ("linux/README", b"no")):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            file.addfile(entry, io.BytesIO(content))
-    contents = {
-        "DEBIAN/control": b"Package: known\nVersion: 1.0\nArchitecture: all\nMaintainer: n <n@b.org>\nDescription: d\n",
-        "usr/src/linux.tar.xz": inner.getvalue(),
-        "usr/doc/new/rfc9.txt.gz": gzip.compress(b"nine"),
-        "usr/doc/old/rfc10.txt.gz": gzip.compress(b"ten"),
-        "usr/doc/dna.fasta": b">x\nAC\nGT\n",
-        "usr/doc/poems.json": b'[\n    "one",\n    "two"\n]\n',
-    }
-    for name, content in contents.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content)
-    place = folder / "known_1.0_all.deb"
-    subprocess.run(
-        ["dpkg-deb", "--build", "--root-owner-group", str(root), str(place)], check=True, capture_output=True
-    )
-    return place
+# Joining
+
+
+CONTENTS = {
+    "usr/src/linux.tar.xz": tar({"linux/b.c": b"b", "linux/a.h": b"a", "linux/README": b"no"}, "w:xz"),
+    "usr/doc/new/rfc9.txt.gz": gzip.compress(b"nine"),
+    "usr/doc/old/rfc10.txt.gz": gzip.compress(b"ten"),
+    "usr/doc/dna.fasta": b">x\nAC\nGT\n",
+    "usr/doc/poems.json": b'[\n    "one",\n    "two"\n]\n',
+}
 
 
 @pytest.mark.parametrize(
@@ -136,53 +153,44 @@ def debian_package(folder: Path) -> Path:
         ({"files": ["*/rfc*.txt.gz"], "order": "name"}, b"nineten"),
         ({"files": ["*.fasta"], "take": "sequence"}, b"ACGT"),
         ({"files": ["*.json"], "lines": '^ {4}"(.*?)",?$'}, b"one\ntwo\n"),
+        ({"files": ["*.py", "*.c"]}, "no file matches *.py or *.c; the card is for another version"),
+        ({"files": ["*"], "inside": "usr/src/other.tar"}, "usr/src/other.tar not found in known.tar; the card is for"),
     ],
 )
-def test_files_of_a_debian_package_are_joined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], expected: bytes
-) -> None:
-    place = debian_package(tmp_path)
-    script = tmp_path / "bin" / "apt-get"
+def test_files_are_joined_by_the_card(tmp_path: Path, rule: dict[str, Any], expected: bytes | str) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "known.tar").write_bytes(tar(CONTENTS, "w"))
+    if isinstance(expected, str):
+        with pytest.raises(Refusal) as refused:
+            join(tmp_path / "packages", rule, tmp_path / "text", NOTHING)
+        assert str(refused.value).startswith(expected)
+    else:
+        join(tmp_path / "packages", rule, tmp_path / "text", NOTHING)
+        assert (tmp_path / "text").read_bytes() == expected
+
+
+def test_damaged_archive_is_refused(tmp_path: Path) -> None:
+    for name, content in (("a.tar", tar(CONTENTS, "w")[:700]), ("a.whl", wheel(CONTENTS)[:-9]), ("a.tgz", b"no")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_bytes(content)
+        with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
+            join(tmp_path / name, {"files": ["*"]}, tmp_path / "text", NOTHING)
+        assert not (tmp_path / "text").exists()
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
+def test_debian_package_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control = b"Package: known\nVersion: 1.0\nArchitecture: all\nMaintainer: n <n@b.org>\nDescription: d\n"
+    for name, content in {"DEBIAN/control": control, **CONTENTS}.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_bytes(content)
+    place, script = tmp_path / "known_1.0_all.deb", tmp_path / "bin" / "apt-get"
+    build = ["dpkg-deb", "--build", "--root-owner-group", str(tmp_path / "root"), str(place)]
+    subprocess.run(build, check=True, capture_output=True)
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\n[ "$*" = "-q download known=1.0" ] && cp "{place}" .\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    rule = {"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz"}
     source = {"kind": "debian", "packages": ["known"], "version": "1.0", **rule}
-    assert get(card(source, facts=facts(expected)))[0].read_bytes() == expected
-
-
-@pytest.mark.parametrize(
-    ("client", "source", "message"),
-    [
-        (
-            from_debian,
-            {"packages": ["known"], "version": "1"},
-            "apt-get is not installed; fetch this on Debian",
-        ),
-        (from_npm, {"package": "known", "version": "1"}, "npm is not installed; fetch this on a machine with Node.js"),
-    ],
-)
-def test_missing_client_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: Any, source: dict[str, Any], message: str
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Refusal, match=re.escape(message)):
-        client(source, tmp_path)
-
-
-def test_a_client_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, line in (
-        ("apt-get", "E: Version '1' for 'known' was not found"),
-        ("dpkg-deb", ""),
-        ("npm", "npm error 404"),
-    ):
-        (tmp_path / name).write_text(f'#!/bin/sh\necho "{line}" >&2\necho "W: more" >&2\nexit 1\n')
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(Refusal, match=r"known=1 cannot be downloaded \(Version '1' for 'known' was not found\); it"):
-        from_debian({"packages": ["known"], "version": "1", "needs": "more"}, tmp_path)
-    with pytest.raises(Refusal, match=r"known@1 cannot be downloaded \(404\); check that the version still exists"):
-        from_npm({"package": "known", "version": "1"}, tmp_path)
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    with pytest.raises(Refusal, match=r"known==1 cannot be downloaded \(no reason given\)"):
-        from_package_index({"package": "known", "version": "1"}, tmp_path)
+    assert get(card(source, facts=facts(b"ba")))[0].read_bytes() == b"ba"

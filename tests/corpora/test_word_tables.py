@@ -1,11 +1,13 @@
-"""Tables of words as the input of a run: read exactly or refused with the place, trained without any counting."""
+"""Tables of words as the input of a run, read exactly or refused and trained without counting; words as Parquet."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from exploring import examples
@@ -17,9 +19,13 @@ from workbench import cells
 
 from harness import run
 from harness.common import registry
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.files import cache_folder
 from harness.corpora import prepare
+from harness.corpora.__main__ import main
+from harness.corpora.word_tables import write_parquet
+from harness.measure.process import Answer
+from harness.runs.words import counted_words
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -69,7 +75,7 @@ tables = st.lists(
 
 @given(tables, st.sampled_from(["text", "binary", "large_binary"]))
 @example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], "text")
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str) -> None:
     path = tmp_path / "table"
     if form == "text":
@@ -82,8 +88,7 @@ def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str
     assert manifest["pre_tokens"] == sum(expected.values())
 
 
-@pytest.mark.parametrize("count", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
-@pytest.mark.parametrize("word", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(("word", "count"), [(pa.string(), pa.int8()), (pa.large_string(), pa.uint64())])
 def test_text_columns_and_all_integers_are_read(tmp_path: Path, word: pa.DataType, count: pa.DataType) -> None:
     items = [("naïve".encode(), 3), (b"low", 127), (b" x", 0), (b"low", 1)] * 2
     assert table_in(as_parquet(tmp_path / "t", items, word, count)) == {"naïve".encode(): 6, b"low": 256}
@@ -95,6 +100,15 @@ def test_extreme_tables_are_read(tmp_path: Path) -> None:
     assert table_in(as_parquet(tmp_path / "p", items, pa.binary(), pa.uint64())) == dict(items)
     (tmp_path / "t").write_bytes(b"2 6c6F77\r\n1 78")  # ends of lines of other systems
     assert table_in(tmp_path / "t") == {b"low": 2, b"x": 1}
+
+
+def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
+    """As Spark writes them."""
+    (tmp_path / "words").mkdir()
+    for number, items in enumerate(([(b"low", 5), (b"er", 1)], [(b"low", 2)])):
+        as_parquet(tmp_path / "words" / f"part-{number}.parquet", items, pa.string(), pa.int64())
+    for path in ("words", "words/*.parquet"):
+        assert table_in(tmp_path / path) == {b"low": 7, b"er": 1}
 
 
 def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -> None:
@@ -112,64 +126,44 @@ def test_the_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 61\n-3 62\n", "line 2: negative count -3; counts must be 0 or more"),
-        (f"{LARGEST + 1} 61\n", f"line 1: count {LARGEST + 1} is more than 2**63 - 1; divide the counts"),
-        ("9" * 5000 + " 61\n", "more than 2**63 - 1; divide the counts"),
-        ("1 61\n\n", "line 2: expected a count, a blank and a word in hexadecimal digits"),
-        ("1 \n", "line 1: a word of no bytes cannot be counted; remove it"),
-        ("1 6\n", "line 1: expected a count"),
-        ("1.5 61\n", "line 1: expected a count"),
-        ("low 5\n", "line 1: expected a count"),
-        ("1 61 62\n", "line 1: expected a count"),
-        (f"{LARGEST} 616263\n", "adjacent positions by weight, more than 2**63 - 1; divide the counts"),
-        (f"{LARGEST} 6162\n1 6364\n", f"hold {LARGEST + 1} adjacent positions by weight"),
+        ("1 61\n-3 62\n", ": word b'b' has the negative count -3; counts are 1 or more"),
+        (f"{LARGEST + 1} 61\n", "more than 2**63 - 1; divide the counts"),
         (f"{LARGEST} 61\n1 61\n", "more than 2**63 - 1; divide the counts"),
+        (f"{LARGEST} 6162\n1 6364\n", f"hold {LARGEST + 1} adjacent positions by weight"),
+        ("1 61\n\n", ", line 2: expected a count, a blank and a word in hexadecimal digits"),
+        ("1 \n", ": a word of no bytes cannot be counted"),
+        ("1 6\n", ", line 1: expected a count"),
+        ("9" * 5000 + " 61\n", ", line 1: expected a count"),
+        ("low 5\n", ", line 1: expected a count"),
+        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, " has a word or count that is NULL"),
+        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, " has a word or count that is NULL"),
+        ({"word": pa.array([b"a", b""]), "count": pa.array([1, 2])}, ": a word of no bytes"),
+        (
+            {"word": pa.array([b"a"]), "count": pa.array([2**63], pa.uint64())},
+            " is not a table of words (Integer",
+        ),
+        ({"word": pa.array([b"a"]), "count": pa.array([1.5])}, " is not a table of words (Float value 1.5"),
+        ({"word": pa.array([1]), "count": pa.array([1])}, " is not a table of words (Unsupported cast from int64"),
+        ({"words": pa.array([b"a"]), "count": pa.array([1])}, "; it needs the columns word (binary or text) and count"),
+        ({"word": pa.array([b"a"])}, "; it needs the columns word (binary or text) and count (whole numbers)"),
+        (b"PAR1 and no more", " is not a table of words ("),
     ],
 )
-def test_invalid_lines_are_refused_with_their_place(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_table_is_refused(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "t"
-    path.write_text(content)
+    if isinstance(content, dict):
+        parquet.write_table(pa.table(content), path)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     sentence = refusal_of(path)
     assert sentence.startswith(str(path))
     assert message in sentence
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, "word 2: word is NULL"),
-        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, "word 2: count is NULL"),
-        ({"word": pa.array([b"a", b""]), "count": pa.array([1, 2])}, "word 2: a word of no bytes"),
-        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, -2])}, "word 2: negative count -2"),
-        (
-            {"word": pa.array([b"a"]), "count": pa.array([2**63], pa.uint64())},
-            "word 1: count 9223372036854775808",
-        ),
-        (
-            {"word": pa.array([b"a"]), "count": pa.array([1.0])},
-            "the column 'count' is double; it must be whole numbers",
-        ),
-        ({"word": pa.array([1]), "count": pa.array([1])}, "the column 'word' is int64; it must be binary or text"),
-        ({"words": pa.array([b"a"]), "count": pa.array([1])}, "needs one column 'word'; it has: words, count"),
-        ({"word": pa.array([b"a"])}, "needs one column 'count'; it has: word"),
-    ],
-)
-def test_invalid_columns_are_refused_with_their_place(tmp_path: Path, columns: Any, message: str) -> None:
-    path = tmp_path / "t.parquet"
-    parquet.write_table(pa.table(columns), path)
-    assert message in refusal_of(path)
-
-
-def test_unreadable_parquet_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = as_parquet(tmp_path / "t", [(b"low", 1)] * 100, pa.binary(), pa.int64())
-    path.write_bytes(path.read_bytes()[:-20])
-    assert "as Parquet" in refusal_of(path)
-
-    def missing(_: str) -> Any:
-        raise ImportError("none")
-
-    monkeypatch.setattr("harness.common.errors.importlib.import_module", missing)
-    assert "pip install -e '.[data]'" in refusal_of(path)
+def test_absent_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "t").write_bytes(b"PAR1")
+    assert "bpe-harness[data]" in refusal_of(tmp_path / "t")
 
 
 def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
@@ -250,3 +244,84 @@ def test_a_damaged_table_is_read_again(path: Path) -> None:
     (place / "data").write_bytes(b"\x00" + content[1:])
     assert prepare(card_of(path), []).path == place
     assert (place / "data").read_bytes() == content
+
+
+# What is exported
+
+
+def exported(*arguments: str) -> int:
+    return main(["counts", *arguments])
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> str:
+    path = tmp_path / "a book.txt"
+    path.write_text("low low lower\n<|endoftext|>naïve low")
+    return f"data.path={path}"
+
+
+def words_in(path: Path) -> dict[bytes, int]:
+    columns = pd.read_parquet(path)
+    return dict(zip(columns["word"], columns["count"], strict=True))
+
+
+def test_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "words.parquet"
+    assert exported("file", "--set", book, "--parquet", str(file)) == 0
+    expected = {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}
+    assert words_in(file) == expected
+    schema = parquet.read_schema(file)
+    assert [(field.name, str(field.type)) for field in schema] == [("word", "large_binary"), ("count", "uint64")]
+    assert capsys.readouterr().out.startswith(f"{file}: 5 words, 6 pre-tokens, sha256 of the counts ")
+    frequent = tmp_path / "frequent.parquet"
+    assert exported("words", "--set", f"data.path={file}", "--parquet", str(frequent), "--least", "2") == 0
+    assert words_in(frequent) == {b" low": 2}
+    digest = word_store.digest(WordCounts.from_items([(b" low", 2)]))
+    assert capsys.readouterr().out == f"{frequent}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
+
+
+def test_cached_words_are_not_counted_again(tmp_path: Path, book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = ["data=file", book, "counting=serial"]
+    first = counted_words(overrides)
+    monkeypatch.setattr("harness.runs.blocks.measure", lambda *_: pytest.fail("counted a second time"))
+    assert counted_words(overrides) == first
+    assert exported("file", "--set", book, "--parquet", str(tmp_path / "p")) == 0
+
+
+def test_words_that_cannot_be_counted_are_refused(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = ["data=file", book, "counting=serial"]
+    counted_words(overrides)
+
+    def failing(_: Any, output: Path, *__: Any) -> Answer:
+        output.mkdir(parents=True)
+        return {"status": "error", "reason": "counted a second time"}
+
+    monkeypatch.setattr("harness.runs.blocks.measure", failing)
+    with pytest.raises(Refusal, match="counted a second time") as refused:
+        counted_words([*overrides, "pattern=line"])
+    assert refused.value.exit_code == UNMEASURED
+
+
+def test_written_table_is_read_as_the_same_table(tmp_path: Path) -> None:
+    for items in ([(b"\x00\xff", 2**62), (b"low", 1), (b"a" * 70_000, 3)], []):
+        counts = WordCounts.from_items(items)
+        write_parquet(tmp_path / "p", counts, "digest")
+        assert words_in(tmp_path / "p") == dict(items)
+        table = prepare(card_of(tmp_path / "p"), [])
+        assert list(word_store.read(table.path)[0].items()) == items
+        assert table.sha256 == word_store.digest(counts)
+
+
+def test_unwritable_place_is_refused_and_nothing_is_left(
+    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").mkdir()
+    for place, why in ((Path(book.partition("=")[2]) / "p", "File exists"), (tmp_path / "taken", "Is a directory")):
+        assert exported("file", "--set", book, "--parquet", str(place)) == UNMEASURED
+        assert f"({why}); choose another place" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_several_data_sets_do_not_go_into_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exported("ties,runs", "--set", "hydra.mode=MULTIRUN", "--parquet", str(tmp_path / "p")) == USAGE
+    assert "one data set at a time" in capsys.readouterr().err
