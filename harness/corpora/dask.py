@@ -40,7 +40,7 @@ from harness.corpora.generators import WordBlock
 from harness.corpora.local import is_url
 from harness.corpora.parts import GROUP, Member, Part, Reading, divide, line_of, members_of, storage, unreadable
 from harness.corpora.word_tables import Columns, cached_table, check_positions
-from harness.measure.environment import usable_cores
+from harness.measure.machine import usable_cores
 from harness.worker import word_store
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
