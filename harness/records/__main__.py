@@ -28,7 +28,7 @@ from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import counted_text
 from harness.records.file import FILE_NAME, PACKED, Record, RecordFile, files_in, read_lines
-from harness.records.load import Joined, read_records
+from harness.records.load import Joined, read_records, unfinished_note
 from harness.records.schema import KINDS, Line, Measurement
 
 DEFAULT_RESULTS = "results/local"
@@ -46,6 +46,9 @@ def check(paths: Sequence[Path]) -> int:
             if complaint is not None:
                 broken += 1
                 tell(f"{file}, line {number}: {complaint}")
+        for run in joined.runs:
+            if run not in joined.ended:
+                tell(f"{file}: {unfinished_note(run)}")
     wanting = f"{broken} of them broken" if broken else "none broken"
     tell(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
     return UNMEASURED if broken else OK

@@ -24,7 +24,7 @@ import msgspec
 from harness.common.console import well_formed
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
-from harness.records.schema import SCHEMA, AnyLine, Cell, Digest, Line, Measurement, Moment, Proof, Run, Token
+from harness.records.schema import DECODER, SCHEMA, Cell, Digest, Line, Measurement, Moment, Proof, Run, Token
 
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"
@@ -33,7 +33,6 @@ LONGEST_LINE = 64 << 20
 Record = dict[str, Any]
 """A measured process with all that is recorded of it: run, cell, measurement and proof as one mapping."""
 KindOfLine = TypeVar("KindOfLine", bound=Line)
-_decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(AnyLine)
 _FORMS = {Digest: "64 hexadecimal digits", Moment: "a time in ISO 8601 with its time zone", Token: "hexadecimal digits"}
 _AS_GIVEN = ("params", "environment")
 """Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
@@ -201,7 +200,7 @@ def decoded(text: bytes | None) -> Line | str:
     if text is None:
         return f"longer than {LONGEST_LINE >> 20} MiB, the limit for a line"
     try:
-        return _decoder.decode(text)
+        return DECODER.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return _schema_of(text) or _complaint(str(error))
 

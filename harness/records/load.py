@@ -12,7 +12,7 @@ import msgspec
 from harness.common.console import say
 from harness.common.units import counted_text
 from harness.records.file import OLD, Record, files_in, read_lines
-from harness.records.schema import PHASES, Block, Cell, Identity, Line, Measurement, Proof, Run
+from harness.records.schema import PHASES, Block, Cell, End, Identity, Line, Measurement, Proof, Run
 from variants.contract import COUNTING_PHASES
 
 asdict = msgspec.structs.asdict
@@ -35,8 +35,16 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
                     say(f"{file}, line {number}: skipped, {complaint}")
             if old:
                 say(f"{file}: skipped {counted_text(old, 'line')}; each is {OLD}")
-            records += joined.whole()
+            records += [
+                record if record["run_id"] in joined.ended else {**record, "unfinished": True}
+                for record in joined.whole()
+            ]
     return records
+
+
+def unfinished_note(run: str) -> str:
+    """What to do about a run without an end, in a sentence."""
+    return f"run {run[:16]} was interrupted: run the same command to finish it"
 
 
 def join(lines: Iterable[Line]) -> list[Record]:
@@ -66,6 +74,7 @@ class Joined:
         self.proofs: dict[tuple[str, int, str | None], Record] = {}
         self.closed: set[tuple[Any, ...]] = set()
         """The blocks that one attempt measured whole."""
+        self.ended: set[str] = set()
 
     def add(self, line: Line) -> str | None:
         """Join a line; returns what is wrong with it, if it needs a line that is missing."""
@@ -78,6 +87,8 @@ class Joined:
             self.proofs[line.run, line.cell, line.merges_sha256] = {"identity": identity, "tokens": line.tokens}
         elif isinstance(line, Block):
             self.closed.add((line.run, line.task, line.warm_up, line.block, line.attempt))
+        elif isinstance(line, End):
+            self.ended.add(line.run)
         elif isinstance(line, Measurement):
             return self.measurement(line)
         return None

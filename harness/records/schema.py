@@ -22,6 +22,11 @@ PHASES = (*contract.PHASES, "other")
 ROUNDING_SECONDS = 1e-6
 """How far a total may differ from the sum of its phases: float sums depend on their order."""
 
+
+def doc(text: str) -> Meta:
+    return Meta(description=text)
+
+
 Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[float, Meta(ge=0)]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -30,10 +35,6 @@ Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Pair = Annotated[list[Token], Meta(min_length=2, max_length=2)]
 Status = Literal["ok", "mismatch", "error", "timeout", "out_of_memory", "killed", "rejected", "skipped", "extrapolated"]
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
-
-
-def doc(text: str) -> Meta:
-    return Meta(description=text)
 
 
 RunKey = Annotated[Moment, doc("the command that this line belongs to: when it started")]
@@ -303,3 +304,4 @@ class End(Line, tag="end", kw_only=True, frozen=True):
 
 AnyLine = Run | Cell | Measurement | Proof | Block | End
 KINDS: tuple[type[Line], ...] = get_args(AnyLine)
+DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(AnyLine)

@@ -10,6 +10,7 @@ from typing import Any
 from harness.common.comparison import Sample, compare
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text, token_text
 from harness.proof import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
+from harness.records.load import unfinished_note
 from harness.results.fields import MOST_UNSURE
 from harness.results.rows import Row
 from harness.runs.fields import COLUMNS, FIELD, WORK, Field
@@ -189,7 +190,7 @@ def all_notes(legend: Legend, labels: Sequence[str]) -> list[str]:
 
 
 def _conclusive(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
-    kinds = (failures, doubtful, _exhausted, _too_close, _loading, _busy)
+    kinds = (unfinished, failures, doubtful, _exhausted, _too_close, _loading, _busy)
     return [note for kind in kinds for note in kind(rows, labels)]
 
 
@@ -203,6 +204,12 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def unfinished(rows: Sequence[Row], _: Sequence[str] = ()) -> Iterator[str]:
+    """A sentence for each run of these rows that has no end."""
+    for run in dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished")):
+        yield f"R{unfinished_note(run)[1:]}."
 
 
 def failures(rows: Sequence[Row], labels: Sequence[str], drawn: Sequence[Row] = ()) -> list[str]:

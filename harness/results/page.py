@@ -21,7 +21,7 @@ from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, dots, phases, ratios_panel
 from harness.results.drawing import svg_of
 from harness.results.fields import time_of
-from harness.results.legend import Legend, failures, is_slower, join_names
+from harness.results.legend import Legend, failures, is_slower, join_names, unfinished
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, tables, times_text
@@ -80,7 +80,8 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
         items = [*named[:MOST_HEADLINES], *([f"and {more} more: see the table"] if more > 0 else [])]
         parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(items)), "</ul>"]
     parts += [*_charts(tasks), *_table(_one_sheet(rows, legend, relative_to), rows)]
-    parts += [*_paragraphs(failures(rows, legend.short_labels())), *_environments(rows), *_commands(rows)]
+    parts += _paragraphs([*unfinished(rows), *failures(rows, legend.short_labels())])
+    parts += [*_environments(rows), *_commands(rows)]
     return _whole(title, parts)
 
 

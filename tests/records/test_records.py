@@ -50,7 +50,9 @@ def same(left: list[Record], right: list[Record]) -> bool:
 
     def held(value: Any) -> Any:
         if isinstance(value, dict):
-            parts = {name: held(part) for name, part in value.items() if name not in ("block_whole", "last", "schema")}
+            parts = {
+                name: held(part) for name, part in value.items() if name not in ("block_whole", "unfinished", "schema")
+            }
             return {name: part for name, part in parts.items() if part not in (None, {}, [], "", False)}
         if isinstance(value, float):
             return round(value, 9)
@@ -415,7 +417,8 @@ def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: 
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"{path}, line 4: status: invalid enum value 'fine'"
     assert said[1].startswith(f"{path}, line 5: ")
-    assert said[2] == "6 lines in 1 file, 2 of them broken"
+    assert said[2] == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
+    assert said[3] == "6 lines in 1 file, 2 of them broken"
 
 
 def test_check_of_good_records_ends_with_0(

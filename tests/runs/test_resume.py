@@ -30,9 +30,11 @@ from workbench import (
     wait_until,
 )
 
+from harness import report, table
 from harness.common.comparison import interval
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
+from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, Record, RecordFile
 from harness.records.load import read_records
 from harness.runs import blocks, resume, run
@@ -138,6 +140,21 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     recorded_run(tmp_path, cells, rerun=True)
     assert len(runs()) == 5
     assert sum(record["run_id"] == runs()[-1] for record in stored(tmp_path)) == 3
+
+
+def test_an_unfinished_run_is_read_and_marked_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, three(tmp_path)))
+    (run_id,) = {record["run_id"] for record in stored(tmp_path)}
+    note = f"un {run_id[:16]} was interrupted: run the same command to finish it"
+    page = tmp_path / "page.html"
+    commands: dict[Any, list[str]] = {records: ["check"], table: [], report: ["--output", str(page)]}
+    for marked in (True, False):
+        for command, options in commands.items():
+            assert command.main([*options, str(tmp_path / "results")]) == 0
+        assert (capsys.readouterr().out.count(note), page.read_text().count(note)) == ((2, 1) if marked else (0, 0))
+        recorded_run(tmp_path, three(tmp_path))
 
 
 def test_words_that_are_gone_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.records.file import RecordFile
+from harness.records.schema import End
 
 Record = dict[str, Any]
 BLANK: Record = {
@@ -87,5 +88,7 @@ def wrong(variant: str, **changes: Any) -> Record:
 def stored(path: Path, records: Iterable[Record]) -> Path:
     """The file with these records in it and no others."""
     path.unlink(missing_ok=True)
-    RecordFile(path.parent, path.name).append(list(records))
+    store, records = RecordFile(path.parent, path.name), list(records)
+    store.append(records)
+    store.append_lines([End(run=run) for run in dict.fromkeys(record["run_id"] for record in records)])
     return path
