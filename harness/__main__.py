@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from harness.common import registry
 from harness.common.errors import OK, Refusal, guarded
-from harness.common.registry import did_you_mean
+from harness.common.registry import OUTSIDE, did_you_mean
 
 Record = dict[str, Any]
 COMMANDS = {
@@ -23,6 +26,11 @@ COMMANDS = {
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
 
 
+SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
+MOST_OF_A_FAMILY = 12
+"""A larger family of variants, such as a grid of presets, is one name in the usage."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -35,9 +43,7 @@ def command(arguments: Sequence[str]) -> int:
     if arguments and arguments[0].isidentifier() and (meant := did_you_mean(arguments[0], COMMANDS, "bpe-harness ")):
         raise Refusal(f"unknown command {arguments[0]!r};{meant}")
     if any(argument in ("-h", "--help") for argument in arguments):
-        from harness.runs.usage import SHORT, usage
-
-        print(usage() if "all" in arguments else SHORT)  # noqa: T201
+        print(usage() if "all" in arguments else SHORT.read_text().rstrip())  # noqa: T201
         return OK
     if "--version" in arguments:
         import harness
@@ -65,6 +71,38 @@ def command(arguments: Sequence[str]) -> int:
 
     with temporary_folder() as folder:
         return run_command(arguments, configs, folder, show, console)
+
+
+def usage() -> str:
+    """Every name and setting, with the names that exist now."""
+    names = {group: list(registry.cards(group)) for group in ("data", "counting", "pattern", "measure", "experiment")}
+    names["tags"] = sorted({tag for card in registry.variants().values() for tag in card.tags})
+    names["variants"] = variant_names()
+    lines = []
+    for line in WHOLE.read_text().rstrip().splitlines():
+        filled = line.format(**{key: ", ".join(values) for key, values in names.items()})
+        indent = " " * 15
+        lines += (
+            [line] if filled == line else textwrap.wrap(filled, 88, subsequent_indent=indent, break_on_hyphens=False)
+        )
+    return "\n".join(lines)
+
+
+def variant_names() -> list[str]:
+    """The variants in order; a large family, and all from outside, as the first word of a name and their number."""
+    families: dict[str, list[str]] = {}
+    for card in registry.variants().values():
+        families.setdefault(OUTSIDE if OUTSIDE in card.tags else card.family, []).append(card.name)
+    names = []
+    for card in registry.variants().values():
+        outside = OUTSIDE in card.tags
+        siblings = families[OUTSIDE if outside else card.family]
+        if len(siblings) <= (1 if outside else MOST_OF_A_FAMILY):
+            names.append(card.name)
+        elif card.name == siblings[0]:
+            folder = "family" if card.name in registry.presets() else "variant"
+            names.append(f"{card.name.partition('_')[0]}_... ({len(siblings)} in conf/{folder})")
+    return names
 
 
 if __name__ == "__main__":

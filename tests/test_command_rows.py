@@ -13,7 +13,8 @@
     lines     how many lines a refusal has, 1 unless given
     silent    nothing is printed
     given     standard input
-    process   run `python -m ...` as a process, as at least one row of each command is
+    module    run the module as `python -m ...` does, as at least one row of each command is
+    process   the same in a process of its own
     slow      left to the slow tests
 
 Nothing of the product is imported but the function `main` of each command, so rows outlive every module behind it.
@@ -28,12 +29,14 @@ import importlib.util
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +71,7 @@ class Row:
     holds: dict[str, list[str]] = field(default_factory=dict)
     folder: Literal["plain", "trained"] = "plain"
     given: str = ""
+    module: bool = False
     process: bool = False
     slow: bool = False
     lines: int = 1
@@ -100,6 +104,7 @@ def read_rows(table: Path) -> list[Row]:
 ROWS = [row for table in TABLES for row in read_rows(table)]
 
 
+@pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.slow else ()) for row in ROWS]
 )
@@ -117,10 +122,10 @@ def test_command(row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monk
     assert file_complaints(row, folder, files) == []
 
 
-def test_every_command_has_a_row_that_is_a_process() -> None:
+def test_every_command_has_a_row_that_runs_its_module() -> None:
     commands = {row.command for row in ROWS}
     assert len(commands) >= 12
-    assert commands - {row.command for row in ROWS if row.process or row.given} == set()
+    assert commands - {row.command for row in ROWS if row.module or row.process or row.given} == set()
 
 
 def test_rows_have_names_of_their_own_and_expect_something() -> None:
@@ -210,9 +215,23 @@ def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
     return {"plain": plain, "trained": trained}
 
 
+@pytest.fixture(scope="session")
+def cached_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that all rows share which judge merges: their words are counted once."""
+    return tmp_path_factory.mktemp("cached words")
+
+
 @pytest.fixture
-def folder(request: pytest.FixtureRequest, folders_of_rows: dict[str, Path], tmp_path: Path) -> Path:
+def folder(
+    request: pytest.FixtureRequest,
+    folders_of_rows: dict[str, Path],
+    cached_words: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
     row: Row = request.getfixturevalue("row")
+    if row.command == "harness.replay":
+        monkeypatch.setenv("BPE_HARNESS_CACHE", str(cached_words))
     return Path(shutil.copytree(folders_of_rows[row.folder], tmp_path / "here"))
 
 
@@ -228,23 +247,27 @@ def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
         done = subprocess.run(command, input=row.given, env=environment(), capture_output=True, encoding="utf-8")
         return Outcome(done.returncode, done.stdout, done.stderr)
     capfd.readouterr()
-    with in_this_process():
-        main = importlib.import_module(f"{module}.__main__" if module in PACKAGES else module).main
+    with in_this_process([module, *arguments]):
         try:
-            code = main(arguments)
-        except SystemExit as ended:  # argparse ends so
+            if row.module:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
+            code = importlib.import_module(f"{module}.__main__" if module in PACKAGES else module).main(arguments)
+        except SystemExit as ended:  # modules end so, and argparse
             code = ended.code
     return Outcome(code, *capfd.readouterr())
 
 
 @contextlib.contextmanager
-def in_this_process() -> Iterator[None]:
+def in_this_process(argv: list[str]) -> Iterator[None]:
     """A command finds a terminal of 200 columns and the modules of its folder, and leaves no module behind."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of modules that were imported before they run
         patch.setenv("COLUMNS", "200")
+        patch.setattr(sys, "argv", argv)
         yield
+    here = str(Path.cwd())
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(str(Path.cwd())):
+        if (getattr(module, "__file__", None) or "").startswith(here):
             del sys.modules[name]
 
 

@@ -16,12 +16,12 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import harness
+from harness.__main__ import SHORT, usage
 from harness.common import registry
 from harness.common.configuration import keys_beside
 from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, counter_checks
 from harness.results.scaling import KINDS
-from harness.runs.usage import SHORT, usage
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -217,7 +217,7 @@ def taken(action: argparse.Action) -> str:
 
 def commands() -> str:
     """Every command: what it takes, and what each option does."""
-    parts = ["## python -m harness", f"```text\n{SHORT}\n```", "`--help all`:", f"```text\n{usage()}\n```"]
+    parts = ["## python -m harness", f"```text\n{SHORT.read_text()}```", "`--help all`:", f"```text\n{usage()}\n```"]
     for program, module in programs().items():
         parts += [f"## python -m {program}", *help_of(parser_of(module))]
     return "\n\n".join(part for part in parts if part)

@@ -53,7 +53,6 @@ from harness.runs.jobs import (
     train_record,
 )
 from harness.runs.resume import STOPPED, RunLog, open_log, pending, precision_of
-from harness.tokenizers import folder as tokenizer_folder
 from harness.worker import word_store
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
@@ -118,6 +117,8 @@ def output_folders(plan: Plan, *, resumed: bool) -> dict[str, Path]:
     settings = plan.settings
     if settings.save is None:
         return {}
+    from harness.tokenizers import folder as tokenizer_folder  # late, as few runs save
+
     folders = {plan.cells[0].key: settings.save}
     if len(plan.cells) > 1:
         folders = {key: settings.save / name for key, name in folder_names(plan.cells).items()}
@@ -426,6 +427,8 @@ def save_tokenizer(trained: Trained, session: Session) -> None:
     if folder is None or trained.answer["status"] != "ok" or wrong:
         return
     assert trained.merges is not None
+    from harness.tokenizers import folder as tokenizer_folder
+
     notes = tokenizer_folder.save(
         folder,
         trained.merges,
@@ -447,9 +450,13 @@ def save_tokenizer(trained: Trained, session: Session) -> None:
 
 def missing_tokenizers(records: Sequence[Record], session: Session) -> set[str]:
     """The keys of cells that were measured, and whose tokenizer is gone."""
+    if not session.outputs:
+        return set()
+    from harness.tokenizers.folder import MANIFEST
+
     measured = {record["run_key"] for record in records if record["status"] == "ok"}
     folders = [(key, folder) for key, folder in session.outputs.items() if key in measured]
-    return {key for key, folder in folders if not (folder / tokenizer_folder.MANIFEST).is_file()}
+    return {key for key, folder in folders if not (folder / MANIFEST).is_file()}
 
 
 # What records share.

@@ -7,21 +7,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.common import files, registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, one_of, split_list
 from harness.common.units import count_text
-from harness.tokenizers.forms import read_tokenizer
-from harness.tokenizers.learned import Learned
-from harness.tokenizers.merges_file import read_merges_file
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256, merges_to_bytes
 from variants import vetoes
 from variants.contract import Merge, TieBreak, Veto
 from variants.extending import INHERITING, check_inherited
-from variants.seeds import seeds
+
+if TYPE_CHECKING:
+    from harness.tokenizers.learned import Learned
 
 EXTENDS = "extends"
 """The tag of variants that can go on from merges."""
@@ -96,6 +95,8 @@ def extension_of(
         return seeded(config, num_merges, special_tokens, pattern, veto)
     if config["extend"] is None:
         return Extension(veto=veto)
+    from harness.tokenizers.merges_file import read_merges_file  # late, as few runs extend
+
     path, inheriting = Path(config["extend"]), config["inherited"]
     learned = tokenizer_at(path) if inheriting == "kept" else None
     merges = read_merges_file(path).merges if learned is None else learned.merges
@@ -156,6 +157,8 @@ def seeded(
     config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None, veto: str
 ) -> Extension:
     """The merges of the seeds, which are inherited. Raises Refusal for a seed that no text can give."""
+    from variants.seeds import seeds
+
     value = config["seeds"]
     if config["tie_break"] == OWN:
         raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
@@ -186,6 +189,8 @@ def check_whole(seed: str, special_tokens: Sequence[str], pattern: str | None, n
 
 def tokenizer_at(path: Path) -> Learned | None:
     """The tokenizer with its ids, if the file or folder says them; None for merges alone."""
+    from harness.tokenizers.forms import read_tokenizer
+
     whole = path.is_dir() and any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))
     return read_tokenizer(path).learned if whole or path.suffix == ".json" else None
 

@@ -24,11 +24,11 @@ from omegaconf import OmegaConf
 from workbench import CHECKOUT, cells, first_fast
 
 from harness import __main__
+from harness.__main__ import usage
 from harness.common import registry
 from harness.common.configuration import HarnessConfig
 from harness.common.errors import Refusal
 from harness.runs.compose import compose, lenient_help, quoted, special_tokens
-from harness.runs.usage import usage
 
 REPOSITORY = Path(__file__).parents[2]
 NASTY = [

@@ -90,7 +90,7 @@ def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offe
 
 
 def test_the_papers_name_the_command_that_installs_completion() -> None:
-    for paper in ("docs/how-to/run.md", "harness/runs/usage.py"):
+    for paper in ("docs/how-to/run.md", "harness/usage_all.txt"):
         assert 'eval "$(bpe-harness -sc install=bash)"' in (CHECKOUT / paper).read_text()
 
 
@@ -103,7 +103,7 @@ def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
 ) -> None:
     """With real metadata of an installed package, in a process of its own."""
     program = (
-        "from harness.runs.compose import compose\nfrom harness.runs.usage import usage\n"
+        "from harness.runs.compose import compose\nfrom harness.__main__ import usage\n"
         "found = compose(['-m', 'variant=glob([heap*,th*])', 'data=stdlib'])\n"
         "print('theirs' in usage(), sorted(each.values['variant']['name'] for each in found) )"
     )
