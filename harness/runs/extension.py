@@ -14,7 +14,7 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, one_of, split_list
 from harness.common.units import count_text
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_sha256, merges_to_bytes
+from harness.worker.merges_bytes import merges_sha256, packed
 from variants import vetoes
 from variants.contract import Merge, TieBreak, Veto
 from variants.extending import INHERITING, check_inherited
@@ -60,10 +60,10 @@ class Extension:
         """What a measured process is told: where the merges are, and the rest by name; None if nothing is asked."""
         if not self.is_asked:
             return None
-        path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.merges"
+        path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
         if not path.exists():
             with files.placing(path) as temporary:
-                temporary.write_bytes(merges_to_bytes(self.merges))
+                temporary.write_bytes(packed(list(self.merges)))
         return {"merges": str(path.absolute()), "inheriting": self.inheriting, "veto": self.veto}
 
     def record(self) -> dict[str, Any]:

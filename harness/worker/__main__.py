@@ -39,12 +39,12 @@ from harness.worker.calling import (
     resolve,
     shortened,
 )
-from harness.worker.merges_bytes import merges_from_bytes, packed
+from harness.worker.merges_bytes import packed, unpacked
 from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
 
 IMPORTED, BEGIN, BEGUN, END = b"imported", b"begin", b"begun", b"end"
-"""What the process tells its parent of itself; the parent answers all of them but BEGUN."""
+"""What the process announces to its parent, which answers all of them but BEGUN."""
 SECONDS_FOR_A_REPLY = 5.0
 SECONDS_TO_STOP = 1.0
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -122,14 +122,14 @@ class Channel:
         self.file = os.fstat(descriptor)
 
     def say(self, word: bytes) -> bool:
-        """Tell the parent a word; return False if that is impossible."""
+        """Write a line to the parent; return False if that is impossible."""
         with contextlib.suppress(OSError):  # closed, or full because the parent is halted
             if os.path.samestat(os.fstat(self.descriptor), self.file):
                 return os.write(self.descriptor, word + b"\n") > 0
         return False
 
-    def witnessed(self, moment: bytes) -> None:
-        """Tell the parent of a moment, and wait until it has read its clock and its accounts."""
+    def announce(self, moment: bytes) -> None:
+        """Announce a moment to the parent, and wait until it has read its clock and its accounts."""
         if self.say(moment):
             with contextlib.suppress(OSError):
                 select.select([self.descriptor], [], [], SECONDS_FOR_A_REPLY)
@@ -160,9 +160,9 @@ class Measured:
         try:
             target = resolve(self.job["target"])
             prepare(target)
-            self.channel.witnessed(IMPORTED)
+            self.channel.announce(IMPORTED)
             self.job.update(json.loads(read_line(self.control)))
-            if not self.job.get("counts_instructions"):  # whatever another thread does would be counted
+            if not self.job.get("counts_instructions"):  # another thread's would be counted too
                 threading.Thread(target=self.watch, daemon=True).start()
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
         except Unavailable as reason:
@@ -202,7 +202,11 @@ class Measured:
         self.begin()
         merges = trainer(*positional, **keywords)
         self.mark()
-        content = packed_or_refused(merges)  # before the clock is read, so nothing is left to be done after it
+        try:
+            content = packed(merges)  # before the clock is read, so nothing is left to be done after it
+        except ValueError:
+            expect_merges(merges)  # which says what is wrong
+            raise
         answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
         expect_merges(merges)
         answer.update(packed_merges=content, merges_done=len(merges), feeding=self.feeding())
@@ -217,7 +221,7 @@ class Measured:
         if self.job["tie_break"] != OWN:
             offered["tie_break"] = TieBreak(self.job["tie_break"])
         if (extending := self.job.get("extending")) is not None:
-            offered["inherited"] = merges_from_bytes(Path(extending["merges"]).read_bytes())
+            offered["inherited"] = unpacked(Path(extending["merges"]).read_bytes())
             offered["inheriting"], offered["veto"] = extending["inheriting"], vetoes.named(extending["veto"])
         return offered
 
@@ -243,7 +247,7 @@ class Measured:
     def begin(self) -> None:
         """Start the clock; importing and mapping are not the trainer's work."""
         self.before = counted()
-        self.channel.witnessed(BEGIN)
+        self.channel.announce(BEGIN)
         self.started = clock()
         self.channel.say(BEGUN)
         self.meter._mark = time.perf_counter()
@@ -266,18 +270,16 @@ class Measured:
         end = END if digest is None else b"%b %b" % (END, digest.encode())
         disturbance = {name: number - self.before[name] for name, number in counted().items()}
         total = clock() - self.started
-        self.channel.witnessed(end)
+        self.channel.announce(end)
         memory = memory_status()
         self.peak_private = max(self.peak_private, memory["RssAnon"])
-        seconds = {phase: seconds_of(phase, float(spent)) for phase, spent in spent_in.items()}
-        tallies = {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()}
         replaced = time.perf_counter is not clock
         return {
             "status": "rejected" if replaced else "ok",
             "reason": "time.perf_counter was replaced while it ran, so its phases mean nothing" if replaced else None,
-            "seconds": seconds,
+            "seconds": {phase: seconds_of(phase, float(spent)) for phase, spent in spent_in.items()},
             "total": total,
-            "tallies": tallies,
+            "tallies": {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()},
             "curve": [*self.curve, self.point()],
             "last_phase": self.meter.last_phase,
             "peak_rss_bytes": memory["VmHWM"],
@@ -308,12 +310,12 @@ class Measured:
 
     def point(self) -> dict[str, Any]:
         merges = len(self.meter.followed)
-        if not self.from_file:  # whose progress is in bytes while it reads
+        if not self.from_file:  # its progress is in bytes while it reads
             merges = merges or self.meter.done
         return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
 
     def watch(self) -> None:
-        """Report and sample until the process ends, or the parent says stop or is gone."""
+        """Report and sample until the process ends, or the parent asks to stop or is gone."""
         stop_by = None
         listening = [self.control]
         while True:
@@ -341,7 +343,8 @@ class Measured:
         if self.job["kind"] == "train":
             with contextlib.suppress(Exception):
                 answer["feeding"] = self.feeding()
-            merges = snapshot(self.meter.followed)
+            followed = self.meter.followed
+            merges = Merges(followed.ids[:]) if type(followed) is Merges else list(followed)
             with contextlib.suppress(ValueError):  # the meter follows something else than merges
                 expect_merges(merges)
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))
@@ -378,20 +381,6 @@ def memory_status() -> dict[str, int]:
     return figures
 
 
-def snapshot(followed: Any) -> Any:
-    """Return a copy of what a trainer has appended up to now."""
-    return Merges(followed.ids[:]) if type(followed) is Merges else list(followed)
-
-
-def packed_or_refused(merges: Any) -> bytes:
-    """Return the merges as bytes. Raises ValueError, which says what is wrong, if they cannot be packed."""
-    try:
-        return packed(merges)
-    except ValueError:
-        expect_merges(merges)
-        raise
-
-
 def seconds_of(phase: str, spent: float) -> float:
     """Return the seconds of a phase; they are negative only by as much as two clocks may differ."""
     if not -CLOCK_ERROR < spent < math.inf:
@@ -401,8 +390,8 @@ def seconds_of(phase: str, spent: float) -> float:
 
 def tally_of(name: str, number: int) -> int:
     if not 0 <= number < LARGEST_TALLY:
-        shown = number if -LARGEST_TALLY < number < LARGEST_TALLY else "over 2**63"
-        raise ValueError(f"it tallied {shown} for {name}; a tally is a whole number, 0 or more")
+        text = number if -LARGEST_TALLY < number < LARGEST_TALLY else "over 2**63"
+        raise ValueError(f"it tallied {text} for {name}; a tally is a whole number, 0 or more")
     return number
 
 

@@ -86,16 +86,22 @@ def own_tie_break(trainer: Callable[..., Any]) -> str | None:
 
 
 def prepare(function: Callable[..., Any]) -> None:
-    """Call a module's `before_the_clock()`, which makes what it needs once on a machine, whatever the job."""
-    once = getattr(sys.modules.get(getattr(function, "__module__", "")), "before_the_clock", None)
-    if callable(once):
-        once()
+    """Call `before_the_clock()` of a function's module, which makes what it needs once on a machine."""
+    prepare_module = of_module(function, "before_the_clock")
+    if prepare_module is not None:
+        prepare_module()
 
 
 def feeding_of(trainer: Callable[..., Any], corpus: Any, params: dict[str, Any]) -> dict[str, Any] | None:
     """Return how a trainer's module says that it is fed; None if it does not say."""
-    describe = getattr(sys.modules.get(getattr(trainer, "__module__", "")), "feeding", None)
-    return None if not callable(describe) else dict(describe(corpus, **params)._asdict())
+    describe = of_module(trainer, "feeding")
+    return None if describe is None else dict(describe(corpus, **params)._asdict())
+
+
+def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | None:
+    """Return the function of that name in another function's module; None if it has none."""
+    hook = getattr(sys.modules.get(getattr(function, "__module__", "")), name, None)
+    return hook if callable(hook) else None
 
 
 def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
@@ -126,20 +132,15 @@ def expect_merges(merges: Any) -> None:
         and set(map(type, chain.from_iterable(merges))) <= {bytes}
     ):
         return
-    number, wrong = next((place, merge) for place, merge in enumerate(merges, 1) if not is_pair_of_bytes(merge))
-    raise ValueError(f"merge {number} is {complaint(wrong)}")
-
-
-def is_pair_of_bytes(merge: Any) -> bool:
-    return type(merge) in (tuple, list) and len(merge) == 2 and all(type(token) is bytes for token in merge)
-
-
-def complaint(merge: Any) -> str:
-    """Return why something is not a merge; if it looks like one, by the names of its types."""
-    if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(token, bytes) for token in merge):
-        left, right = (type(token).__name__ for token in merge)
-        return f"{type(merge).__name__} of {left} and {right}; only a plain tuple of plain bytes is a merge"
-    return f"{shortened(repr(merge))}, not a pair of bytes"
+    for number, merge in enumerate(merges, 1):
+        if not (
+            isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(part, bytes) for part in merge)
+        ):
+            raise ValueError(f"merge {number} is {shortened(repr(merge))}, not a pair of bytes")
+        kind, left, right = (type(part).__name__ for part in (merge, *merge))
+        if kind not in ("tuple", "list") or (left, right) != ("bytes", "bytes"):
+            reason = f"{kind} of {left} and {right}; only a plain tuple of plain bytes is a merge"
+            raise ValueError(f"merge {number} is {reason}")
 
 
 def expect_word_counts(word_counts: Any) -> None:

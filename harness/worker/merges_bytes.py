@@ -15,10 +15,11 @@ from variants.contract import Merge, Merges
 MARSHALLED = 2
 """The last version of marshal's format in which equal merges are equal bytes, whichever objects they share."""
 HEAD = struct.Struct("<cI")
-"""What precedes each thing in that format: its kind, and its number of parts or bytes."""
+"""What precedes each value in that format: its kind, and its number of parts or bytes."""
 LIST, TUPLE, BYTES = b"[", b"(", b"s"
 IDS = b"I"
 """What precedes the ids of Merges, which are handed over as they are and spelled by the reader."""
+LENGTH = struct.Struct("<Q")
 LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 """The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
 MOST_BYTES_IN_A_RECORD = 4096
@@ -35,32 +36,21 @@ def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
     return b"".join(in_blocks(merges))
 
 
+def merges_sha256(merges: Sequence[Merge]) -> str:
+    """Return the digest that two equal lists of merges share."""
+    digest = hashlib.sha256()
+    for block in in_blocks(merges):
+        digest.update(block)
+    return digest.hexdigest()
+
+
 def in_blocks(merges: Sequence[Merge]) -> Iterator[bytes]:
     """Yield what `merges_to_bytes` joins, a few thousand merges at a time."""
     tokens = chain.from_iterable(merges)
     while block := list(islice(tokens, 8192)):
         lengths = [len(token) for token in block]
-        packed = {length: struct.pack("<Q", length) for length in set(lengths)}
+        packed = {length: LENGTH.pack(length) for length in set(lengths)}
         yield b"".join(chain.from_iterable(zip(map(packed.__getitem__, lengths), block)))
-
-
-def merges_from_bytes(content: bytes, most: int | None = None) -> list[Merge]:
-    """Read what `merges_to_bytes` wrote. Raises ValueError if it is cut short, or has more than `most` merges."""
-    tokens: list[bytes] = []
-    position = 0
-    while position < len(content):
-        if most is not None and len(tokens) >= 2 * most:
-            raise ValueError(f"more than {most} merges")
-        if position + 8 > len(content):
-            raise ValueError("merges end in the middle of a length")
-        (length,) = struct.unpack_from("<Q", content, position)
-        tokens.append(content[position + 8 : position + 8 + length])
-        if len(tokens[-1]) != length:
-            raise ValueError(CUT_SHORT)
-        position += 8 + length
-    if len(tokens) % 2:
-        raise ValueError("merges end between the left and the right token of a merge")
-    return list(zip(tokens[::2], tokens[1::2]))
 
 
 def packed(merges: Any) -> bytes:
@@ -74,44 +64,50 @@ def packed(merges: Any) -> bytes:
 
 
 def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
-    """Read what `packed` made of merges; not by marshal, for whoever wrote it need not be believed.
+    """Read what `packed` made of merges, but not by marshal: the writer is not trusted.
 
     Raises ValueError if it is something else, is cut short, or has more than `most` merges.
 
     >>> unpacked(packed([(b"a", b"bc")]))
     [(b'a', b'bc')]
     """
-    if content[:1] == IDS:
-        return merges_of_ids(content[1:], most)
+    try:
+        return merges_of_ids(content[1:], most) if content[:1] == IDS else marshalled(content, most)
+    except struct.error:
+        raise ValueError("merges end too early") from None
+
+
+def expect_at_most(most: int | None, number: int) -> None:
+    if most is not None and number > most:
+        raise ValueError(f"more than {most} merges")
+
+
+def marshalled(content: bytes, most: int | None) -> list[Merge]:
     position = 0
 
-    def parts_of(*kinds: bytes) -> int:
+    def next_value(*kinds: bytes) -> int:
         nonlocal position
-        kind, parts = HEAD.unpack_from(content, position)
+        kind, size = HEAD.unpack_from(content, position)
         if kind not in kinds:
             raise ValueError("something else than merges")
         position += HEAD.size
-        return int(parts)
+        return int(size)
 
     def token() -> bytes:
         nonlocal position
-        length = parts_of(BYTES)
+        length = next_value(BYTES)
         position += length
         if position > len(content):
             raise ValueError(CUT_SHORT)
         return content[position - length : position]
 
-    try:
-        number = parts_of(LIST)
-        if most is not None and number > most:
-            raise ValueError(f"more than {most} merges")
-        merges = []
-        for _ in range(number):
-            if parts_of(TUPLE, LIST) != 2:
-                raise ValueError("a merge that is not a pair")
-            merges.append((token(), token()))
-    except struct.error:
-        raise ValueError("merges end too early") from None
+    merges = []
+    number = next_value(LIST)
+    expect_at_most(most, number)
+    for _ in range(number):
+        if next_value(TUPLE, LIST) != 2:
+            raise ValueError("a merge that is not a pair")
+        merges.append((token(), token()))
     if position != len(content):
         raise ValueError("something behind the merges")
     return merges
@@ -122,8 +118,7 @@ def merges_of_ids(content: bytes, most: int | None) -> Merges:
     if len(content) % 8:
         raise ValueError("merges end between the left and the right token of a merge")
     ids = array("I", content)
-    if most is not None and len(ids) > 2 * most:
-        raise ValueError(f"more than {most} merges")
+    expect_at_most(most, len(ids) // 2)
     lengths, spelled = [1] * 256, 0
     for number, (left, right) in enumerate(zip(ids[::2], ids[1::2]), 1):
         if max(left, right) >= len(lengths):
@@ -133,14 +128,6 @@ def merges_of_ids(content: bytes, most: int | None) -> Merges:
         if lengths[-1] > LONGEST_TOKEN or spelled > MOST_SPELLED:
             raise ValueError(f"merge {number} spells more than a text can hold")
     return Merges(ids)
-
-
-def merges_sha256(merges: Sequence[Merge]) -> str:
-    """Return the digest that two equal lists of merges share."""
-    digest = hashlib.sha256()
-    for block in in_blocks(merges):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def in_hex(merge: Sequence[bytes], most: int | None = None) -> list[str]:

@@ -1,7 +1,6 @@
 """Word counts on disk: the three columns as raw little-endian arrays, and a manifest written last.
 
-Reading maps the files, so a worker has the words in no time and several share the memory. Nothing here holds a table in
-memory: columns may be far larger. Standard library only: workers read it under any interpreter.
+Reading maps the files, so a worker has the words in no time, several share them, and they may be larger than memory.
 """
 
 from __future__ import annotations
@@ -90,8 +89,7 @@ def read(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
 def is_whole(folder: Path) -> bool:
     """Return whether a folder holds words as they were written, down to the last byte; remove a broken one.
 
-    Every byte is read once a command, and again if the files were touched since: that takes a sixth of a second a
-    gigabyte, and no flipped byte goes into a measurement.
+    Every byte is read once a command, and again if the files were touched since, so no flipped byte is measured.
     """
     try:
         states = [(folder / name).stat() for name in (MANIFEST, *dict(COLUMNS))]
@@ -130,15 +128,6 @@ def chunks_of(column: memoryview) -> Iterator[memoryview]:
     items = CHUNK_BYTES // column.itemsize
     for start in range(0, len(column), items):
         yield column[start : start + items]
-        give_back(column, start + items)
-
-
-def give_back(column: memoryview, stop: int) -> None:
-    """Let go of the pages before item `stop`; they are in the file, so nothing is lost but the time to read them."""
-    if isinstance(column.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") and memoryview(column.obj).readonly:
-        length = stop * column.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-        if length:
-            column.obj.madvise(mmap.MADV_DONTNEED, 0, length)
 
 
 def seal(word_counts: WordCounts) -> str:
@@ -181,6 +170,3 @@ def parts_of(word_counts: WordCounts) -> Iterator[tuple[bytes, list[int], list[i
         lengths = [after - before for before, after in zip(bounds, bounds[1:])]
         counts = word_counts.counts[start : start + WORDS_AT_ONCE].tolist()
         yield bytes(word_counts.data[bounds[0] : bounds[-1]]), lengths, counts
-        give_back(word_counts.data, bounds[-1])
-        give_back(word_counts.offsets, start)
-        give_back(word_counts.counts, start)

@@ -83,12 +83,19 @@ def test_merges_are_pickled_as_ids() -> None:
     assert merges == pickle.loads(pickle.dumps(merges)) == copy.deepcopy(merges)
 
 
-def test_merges_pass_to_the_parent_as_ids() -> None:
-    merges = Merges(array("I", [97, 98, 256, 99]))
-    expect_merges(merges)
-    assert len(packed(merges)) == 17
-    assert unpacked(packed(merges)) == list(merges)
-    assert unpacked(packed(Merges()), most=0) == []
+# As bytes
+
+
+def test_merges_come_back_from_bytes() -> None:
+    token = b"a"  # one object in many places, as trainers hand tokens over
+    merges = [(token, token), (token, token), (b"\x00" * 300, b""), (b"\xff", b"ab")]
+    assert unpacked(packed(merges)) == unpacked(packed([list(merge) for merge in merges])) == merges
+    assert packed([(token, token)]) == packed([(bytes([97]), b"a")])
+    assert unpacked(packed([])) == unpacked(packed(Merges()), most=0) == []
+    ids = Merges(array("I", [97, 98, 256, 99]))
+    expect_merges(ids)
+    assert len(packed(ids)) == 17
+    assert unpacked(packed(ids)) == list(ids)
 
 
 @pytest.mark.parametrize("ids", [[97, 98], array("Q", [97, 98]), array("I", [97])])
@@ -97,20 +104,32 @@ def test_ids_of_another_kind_are_refused(ids: Any) -> None:
         expect_merges(Merges(ids))
 
 
+def of_ids(*ids: int) -> bytes:
+    return b"I" + array("I", ids).tobytes()
+
+
+PAIR = packed([(b"a", b"b")])
+GROWING = [97, 97, *(255 + place for place in range(1, 40) for _ in "ab")]
+
+
 @pytest.mark.parametrize(
-    ("ids", "message"),
+    ("content", "message"),
     [
-        ([97, 256], "merge 1 is of a token that no merge before it makes"),
-        ([97, 98, 258, 97], "merge 2 is of a token that no merge before it makes"),
-        ([97] * 12, "more than 5 merges"),
-        ([97, 97, *(255 + place for place in range(1, 40) for _ in "ab")], "merge 31 spells more than a text can hold"),
+        *((PAIR[:end], "merges end") for end in range(len(PAIR))),
+        (of_ids(97, 98)[:-1], "merges end between"),
+        (packed(((b"a", b"b"),)), "something else than merges"),
+        (packed([b"ab"]), "something else than merges"),
+        (packed([(b"a", "b")]), "something else than merges"),
+        (packed([(b"a", b"b", b"c")]), "a merge that is not a pair"),
+        (PAIR + b"s", "something behind the merges"),
+        (packed([(b"a", b"b")] * 101), "more than 100 merges"),
+        (b"[" + b"\xff" * 4, "more than 100 merges"),
+        (of_ids(*[97] * 202), "more than 100 merges"),
+        (of_ids(97, 256), "merge 1 is of a token that no merge before it makes"),
+        (of_ids(97, 98, 258, 97), "merge 2 is of a token that no merge before it makes"),
+        (of_ids(*GROWING), "merge 31 spells more than a text can hold"),
     ],
 )
-def test_ids_that_a_process_left_are_merges_or_refused(ids: list[int], message: str) -> None:
+def test_content_of_a_process_is_merges_or_refused(content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        unpacked(b"I" + array("I", ids).tobytes(), most=5 if len(ids) == 12 else 100)
-
-
-def test_ids_cut_short_are_refused() -> None:
-    with pytest.raises(ValueError, match="merges end between"):
-        unpacked(packed(Merges(array("I", [97, 98])))[:-1])
+        unpacked(content, most=100)

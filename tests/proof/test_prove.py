@@ -26,7 +26,7 @@ from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
 from harness.worker import word_store
 from harness.worker.calling import OWN, feeding_of, own_tie_break
-from harness.worker.merges_bytes import merges_to_bytes
+from harness.worker.merges_bytes import packed
 from variants import heap, minbpe
 from variants.contract import Merge, TieBreak, WordCounts
 
@@ -280,7 +280,7 @@ def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: b
     proved(tmp_path, cell_of(reading, HEAP))
     if planted:
         words = word_store.read(reading.folder)[0]
-        (reading.folder.parent / "merges").write_bytes(merges_to_bytes(heap.train(words, 10)))
+        (reading.folder.parent / "merges").write_bytes(packed(heap.train(words, 10)))
     records = run_of(tmp_path, [cell_of(reading, HEAP), finder], repeat=3).records()
     kinds = {record["identity"]["kind"] for record in records if record["variant"] == "finder"}
     assert kinds == {IDENTICAL if planted else WRONG}

@@ -18,7 +18,7 @@ from workbench import CHECKOUT, NAIVE, SUPPORT, TEXT, cell_of, reading_of, run_o
 
 from harness.measure import machine
 from harness.runs.jobs import without_paths
-from harness.worker.merges_bytes import merges_from_bytes, merges_sha256, merges_to_bytes, packed, unpacked
+from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
 
@@ -169,56 +169,6 @@ def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
 
 
 # Merges as bytes.
-
-
-def test_merges_come_back_from_bytes() -> None:
-    merges = [(b"a", b"b"), (b"\x00" * 300, b""), (b"\xff", b"ab")]
-    assert merges_from_bytes(merges_to_bytes(merges)) == merges
-    assert merges_from_bytes(b"") == []
-
-
-@pytest.mark.parametrize("lost", range(1, 18))
-def test_merges_cut_short_are_refused(lost: int) -> None:
-    with pytest.raises(ValueError, match="merges end"):
-        merges_from_bytes(merges_to_bytes([(b"a", b"b")])[:-lost])
-
-
-def test_merges_that_a_process_left_come_back() -> None:
-    token = b"a"  # one object in many places, as trainers hand tokens over
-    merges = [(token, token), (token, token), (b"\x00" * 300, b""), (b"\xff", b"ab")]
-    assert unpacked(packed(merges)) == unpacked(packed([list(merge) for merge in merges])) == merges
-    assert unpacked(packed([])) == []
-    assert packed([(token, token)]) == packed([(bytes([97]), b"a")])
-
-
-@pytest.mark.parametrize("lost", range(1, 23))
-def test_left_merges_cut_short_are_refused(lost: int) -> None:
-    content = packed([(b"a", b"b")])
-    assert len(content) == 22
-    with pytest.raises(ValueError, match="merges end"):
-        unpacked(content[:-lost])
-
-
-@pytest.mark.parametrize(
-    ("left", "told"),
-    [
-        (packed(((b"a", b"b"),)), "something else than merges"),
-        (packed([b"ab"]), "something else than merges"),
-        (packed([(b"a", "b")]), "something else than merges"),
-        (packed([(b"a", b"b", b"c")]), "a merge that is not a pair"),
-        (packed([(b"a", b"b")]) + b"s", "something behind the merges"),
-        (packed([(b"a", b"b")] * 4), "more than 3 merges"),
-        (b"[" + b"\xff" * 4, "more than 3 merges"),
-    ],
-)
-def test_what_a_process_left_is_merges_or_refused(left: bytes, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        unpacked(left, most=3)
-
-
-def test_a_length_beyond_everything_is_refused() -> None:
-    with pytest.raises(ValueError, match="merges end"):
-        merges_from_bytes(struct.pack("<Q", 2**64 - 1) + b"a")
 
 
 def test_the_digest_tells_where_one_token_ends_and_the_next_begins() -> None:

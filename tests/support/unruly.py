@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import json
 import marshal
 import math
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.worker import word_store
-from harness.worker.merges_bytes import merges_from_bytes, merges_to_bytes, packed, unpacked
+from harness.worker.merges_bytes import merges_to_bytes, packed, unpacked
 from variants.contract import NULL_METER, Corpus, Merge, Meter, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.heap import train as honest
@@ -534,9 +533,9 @@ def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> Any:
     folders = [parent for path in words for parent in path.parents[:2]] + [job_folder(), job_folder().parent]
     for path in {path for folder in folders for path in folder.rglob("*") if path.is_file()}:
         content = path.read_bytes()
-        for read, part in itertools.product((merges_from_bytes, unpacked), content.partition(b"\n")[::2]):
+        for part in content.partition(b"\n")[::2]:
             with contextlib.suppress(ValueError):
-                found = read(part)
+                found = unpacked(part)
                 if word_counts and len(found) >= num_merges:
                     return found[:num_merges]
     return []
