@@ -533,7 +533,7 @@ def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> Any:
     folders = [parent for path in words for parent in path.parents[:2]] + [job_folder(), job_folder().parent]
     for path in {path for folder in folders for path in folder.rglob("*") if path.is_file()}:
         content = path.read_bytes()
-        for part in content.partition(b"\n")[::2]:
+        for part in (content, *content.partition(b"\n")[::2]):
             with contextlib.suppress(ValueError):
                 found = unpacked(part)
                 if word_counts and len(found) >= num_merges:
