@@ -93,17 +93,14 @@ def parser() -> argparse.ArgumentParser:
 
 def list_all(_: argparse.Namespace) -> int:
     """Print a line for each data set; what it is folds where the terminal is narrow."""
-    table, console = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True), Console()
-    for heading in HEADINGS[:-1]:
-        table.add_column(heading, justify="right" if heading == "bytes" else "left", no_wrap=heading != "licence")
-    table.add_column(HEADINGS[-1], min_width=20)
+    table = Table(*HEADINGS, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for column in table.columns[:4]:
+        column.no_wrap = True
     for card in cards().values():
         size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
         texts = (card["name"], card["language"], size, state(card), card["licence"], card["about"])
         table.add_row(*(Text(terminal_text(text or "-")) for text in texts))
-    if not console.is_terminal:
-        table.width = console.measure(table, options=console.options.update(max_width=10**6)).maximum
-    console.print(table, crop=False)
+    Console(width=None if sys.stdout.isatty() else 10_000).print(table)
     return OK
 
 

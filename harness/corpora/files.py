@@ -153,18 +153,14 @@ def hints(path: Path, name: str) -> tuple[str, ...]:
     """A sentence for each property of a file that its user probably did not intend, with the remedy."""
     with path.open("rb") as file:
         head = file.read(4096)
-    hints = {
-        f"{name} starts with a byte order mark, which is trained on; tail -c +4 gives the text without it": (
-            head.startswith(b"\xef\xbb\xbf")
-        ),
-        f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it": (
-            bool(head) and head.count(0) >= ZERO_SHARE * len(head)
-        ),
-        f"{name} is read as plain text, with its headings and quotes; set data.column=NAME to train on one column": (
-            path.name.lower().endswith((".csv", ".tsv"))
-        ),
-    }
-    return tuple(sentence for sentence, applies in hints.items() if applies)
+    hints = []
+    if head.startswith(b"\xef\xbb\xbf"):
+        hints.append(f"{name} starts with a byte order mark, which is trained on; tail -c +4 gives the text without it")
+    if head and head.count(0) >= ZERO_SHARE * len(head):
+        hints.append(f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it")
+    if path.name.lower().endswith((".csv", ".tsv")):
+        hints.append(f"{name} is read as plain text; set data.column=NAME to train on one column")
+    return tuple(hints)
 
 
 # Slices
@@ -203,13 +199,16 @@ def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
         start, stop = bounds(mapped, special_tokens, **limits)
         if start == stop and whole.bytes:
-            raise Refusal(nothing_left(whole, start, limits), UNMEASURED)
+            raise Refusal(
+                f"data.skip={limits['skip']} and data.bytes={limits['bytes']} select nothing of {whole.name}: no "
+                f"document starts between there and its end at byte {whole.bytes}, or no character ends; change them",
+                UNMEASURED,
+            )
         check_room(folder.parent, stop - start, f"a slice of {whole.name}")
         temporary.mkdir()
         (temporary / "start").write_text(str(start))
-        with (temporary / "text").open("wb") as sliced:
-            for position in range(start, stop, 1 << 24):
-                sliced.write(mapped[position : min(stop, position + (1 << 24))])
+        with (temporary / "text").open("wb") as sliced, memoryview(mapped) as content:
+            sliced.write(content[start:stop])
         # The key names the digest of the whole, so the slice must be of just that.
         if not whole.is_unchanged():
             raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
@@ -269,15 +268,6 @@ def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None
         if match.end() >= position:
             return match.end()
     return len(content) if special.search(content) else character_start(content, position)
-
-
-def nothing_left(whole: CorpusFile, start: int, limits: Mapping[str, Any]) -> str:
-    if start == whole.bytes:
-        return (
-            f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts between there and its end "
-            f"at byte {whole.bytes}; skip less"
-        )
-    return f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
 
 
 def character_start(content: mmap.mmap | bytes, position: int) -> int:

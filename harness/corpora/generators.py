@@ -230,13 +230,12 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
     parameters = {name: value for name, value in source.items() if name not in ("kind", "generator")}
     types = inspect.get_annotations(generator_of(source), eval_str=True)
     types.pop("return")
-    for name in types:
+    for name in [*types, *parameters]:
         if name not in parameters:
             raise Refusal(f"the generator {source['generator']} needs data.source.{name}")
-    for name, value in parameters.items():
         if name not in types:
             raise Refusal(registry.unknown(f"parameter of the generator {source['generator']}", name, types))
-        least = 0 if name == "seed" else 1
+        value, least = parameters[name], 0 if name == "seed" else 1
         if types[name] is int:
             valid, what = type(value) is int and value >= least, f"a whole number of {least} or more"
         elif types[name] is str:

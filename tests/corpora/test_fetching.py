@@ -43,7 +43,6 @@ from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import fetch
-from harness.corpora.cards import check_source
 from harness.corpora.fetch import Download
 
 OTHER = CONTENT[::-1]
@@ -80,16 +79,6 @@ def test_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, c
     server.content = pack(CONTENT)
     assert get(url(server, f"known.txt{suffix}"))[0].read_bytes() == CONTENT
     assert left(cache_folder) == []
-
-
-@pytest.mark.parametrize("file", ["../known.txt", "/known.txt", "a/known.txt", ".."])
-def test_card_cannot_place_its_file_outside_the_cache(server: Server, file: str) -> None:
-    card = url(server)
-    for wrong in (card | {"source": {**card["source"], "file": file}}, card | {"name": file}):
-        for use in (check_source, get):
-            with pytest.raises(Refusal, match=r"must be a plain file name"):
-                use(wrong)
-    assert server.requests == []
 
 
 def test_parquet_of_hugging_face_becomes_text(

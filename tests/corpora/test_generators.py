@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.corpora import generators, prepare
-from harness.corpora.language import Numbers, ZipfCounts
+from harness.corpora.language import ZipfCounts
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, WordCounts
 from variants.counting.pretokenize import serial
@@ -43,9 +43,6 @@ def table(name: str, **source: Any) -> WordCounts:
     return word_store.read(prepare(card_of(name, **source), []).path)[0]
 
 
-# What stands on the cards
-
-
 @pytest.mark.parametrize(
     "name", sorted(CARDS.keys() - {*SLOW}) + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
 )
@@ -62,19 +59,6 @@ def test_generator_makes_what_its_card_describes(name: str) -> None:
         assert (len(counts), sum(counts.values())) == (facts["words"], facts["pre_tokens"])
 
 
-# Random numbers
-
-
-@given(st.integers(0, 2**64 - 1), st.integers(1, 2**32), st.integers(0, 50))
-@examples(100)
-def test_numbers_below_a_bound_are_the_high_parts_of_products(seed: int, bound: int, number: int) -> None:
-    expected = [(each >> 32) * bound >> 32 for each in Numbers(seed).take(number).tolist()]
-    assert Numbers(seed).below(bound, number).tolist() == expected
-
-
-# The law of Zipf and Mandelbrot
-
-
 @given(st.integers(1, 400), st.sampled_from([1, 2, 4, 16]), st.integers(1, 48), st.integers(0, 20))
 @examples(60)
 def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: int, shift: int) -> None:
@@ -86,9 +70,6 @@ def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: in
         assert count**denominator <= power < (count + 1) ** denominator
 
 
-# Words
-
-
 def test_generated_words_are_distinct_pre_tokens() -> None:
     words = list(table("zipf_tinystories"))
     assert len(set(words)) == len(words)
@@ -96,10 +77,7 @@ def test_generated_words_are_distinct_pre_tokens() -> None:
     assert [word for word in words if not pattern.fullmatch(word.decode())] == []
 
 
-# Texts
-
-
-@pytest.mark.parametrize("size", [1, 2, 50, 999, 40_000, 1_200_000])
+@pytest.mark.parametrize("size", [1, 50, 1_200_000])
 def test_random_text_has_its_alphabet_and_lengths(size: int) -> None:
     made = text(
         "random_text", bytes=size, alphabet="aé日", letter_weights=[3, 0, 1], length_weights=[1, 0, 2], document=5
@@ -130,9 +108,6 @@ def test_shapes_of_small_generators() -> None:
     strange = table("strange_bytes", words=70_000, longest=6)  # more than one block
     assert len(set(strange)) == 70_000
     assert {0x00, 0xFF} == {byte for byte, _ in collections.Counter(b"".join(strange)).most_common(2)}
-
-
-# By hand
 
 
 def test_changed_parameters_are_named_and_have_no_facts() -> None:
@@ -173,9 +148,6 @@ def test_invalid_parameters_are_refused(name: str, changed: dict[str, Any], mess
     assert "\n" not in str(refused.value)
 
 
-# Kept
-
-
 @pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
 def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepare(card_of(name), [])
@@ -204,14 +176,3 @@ def test_missing_room_is_reported_before_anything_is_made(
     with pytest.raises(Refusal, match=rf"{name} needs {needs} in .*, and 100 kB are free; make room"):
         prepare(card_of(name), [])
     assert list((cache_folder / "generated").iterdir()) == []
-
-
-def test_an_interrupted_making_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> None:
-    def broken(_: Any) -> Any:
-        yield b"half"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(generators, "made", broken)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(card_of("ties"), [])
-    assert [*(cache_folder / "generated").iterdir()] == []

@@ -122,7 +122,6 @@ def test_separator_of_several_files() -> None:
     sentence = refusal_of("texts/*.txt", ())
     assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens is empty;")
     assert "data.separator=TEXT" in sentence
-    assert "not UTF-8" in refusal_of("texts/*.txt", separator="\udce9")
     assert "data.column=text, but texts is plain text" in refusal_of("texts", column="text")
 
 
@@ -250,14 +249,6 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path: Path, suffix: st
             sentence := refusal_of(path)
         )
         assert sentence.endswith("; get or make it again")
-
-
-def test_facts_are_of_the_text_and_not_of_its_packing(tmp_path: Path) -> None:
-    path = tmp_path / "known.txt.xz"
-    path.write_bytes(lzma.compress(b"known"))
-    known: dict[str, Any] = {"name": "known", "source": {"kind": "url"}}
-    assert prepared(path, facts={"bytes": 5}, **known).name == "known"
-    assert "has 5 bytes, its card says 6" in refusal_of(path, facts={"bytes": 6}, **known)
 
 
 def test_absent_library_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -160,12 +159,6 @@ def test_invalid_table_is_refused(tmp_path: Path, content: Any, message: str) ->
     assert message in sentence
 
 
-def test_absent_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "t").write_bytes(b"PAR1")
-    assert "bpe-harness[data]" in refusal_of(tmp_path / "t")
-
-
 def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
     path = as_text(tmp_path / "t", [(b"low", 1)])
     for slicing in ("bytes", "skip", "documents"):
@@ -230,12 +223,6 @@ def test_the_record_names_what_a_generator_was_given(tmp_path: Path) -> None:
 def test_overrides_without_effect_are_refused(path: Path, override: str, message: str) -> None:
     with pytest.raises(Refusal, match=message):
         cells("data=words", f"data.path={path}", override)
-
-
-def test_saved_tokenizer_splits_by_the_given_pattern(path: Path, tmp_path: Path) -> None:
-    saving = f"save={tmp_path}/tokenizer", f"results={tmp_path}/r"
-    run("data=words", f"data.path={path}", "pattern=line", "vocab_size=263", *saving)
-    assert '"line"' in (tmp_path / "tokenizer" / "manifest.json").read_text()
 
 
 def test_a_damaged_table_is_read_again(path: Path) -> None:
