@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.common.errors import Refusal
 from harness.corpora.cards import check_facts, counted_facts, find, is_table, parameters_of, with_changes_named
 from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of, hints, hold_or_refuse
 from harness.corpora.local import local_corpus
@@ -37,6 +38,9 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         file_name, path, parts = local_corpus(card, special_tokens)
         name = file_name if own else name
     else:
+        for key in ("column", "separator"):
+            if card.get(key) is not None:
+                raise Refusal(f"data.{key} has no effect on data={name}; it is for data.path=FILE, omit it")
         path = find(card)
     check_readable(path)
     hold_or_refuse(path, name)

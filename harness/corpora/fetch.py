@@ -120,13 +120,12 @@ def from_addresses(card: Card, folder: Path) -> Path:
     paths = [folder / f"{number:03}-{name}" for number, name in enumerate(names)]
     plain = suffix_of(paths[0]) not in READERS and "column" not in source
     longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
-    reserve = 0 if plain else size or 0  # for the text, beside the packed file
     for url, path, digest in zip(urls, paths, source.get("sha256") or [None] * len(paths), strict=True):
         if path.exists():
             continue
         say(f"fetching {url}")
         with bar(path.name, 0, "bytes") as show:
-            Download(url, path, show, headers, reserve, longest).run()
+            Download(url, path, show, headers, longest).run()
         if digest is not None and (actual := fresh_digest_of(path)) != digest:
             path.unlink()
             raise Refusal(f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded", UNMEASURED)
@@ -171,15 +170,14 @@ class Broken(Exception):
 class Download:
     """One file, to be fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version.
 
-    `headers` go to the host of the address only, not to where it redirects. `reserve` is the room needed beside the
-    file; a file of more than `longest` bytes is discarded.
+    `headers` go to the host of the address only, not to where it redirects. A file of more than `longest` bytes is
+    discarded.
     """
 
     url: str
     path: Path
     show: Advance
     headers: Mapping[str, str]
-    reserve: int = 0
     longest: int | None = None
 
     @property
@@ -262,7 +260,7 @@ class Download:
             raise Broken("the server sent another range than was requested")
         rest = response.headers.get("Content-Length")
         total = length + int(rest) if rest is not None else None
-        check_room(self.path.parent, (total or 0) - length + self.reserve, self.url)
+        check_room(self.path.parent, (total or 0) - length, self.url)
         with self.part.open("ab") as part:
             while block := next_block(response):
                 length += len(block)
@@ -299,4 +297,4 @@ def next_block(response: Any) -> bytes:
 
 
 def why(error: BaseException | str) -> str:
-    return reason(error) if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -95,7 +95,8 @@ def check_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except FileNotFoundError:
-        raise Refusal(f"{path} not found; set data.path=FILE with a file that exists", UNMEASURED) from None
+        several = ", or data.path=[A,B] for several" if "," in str(path) else ""
+        raise Refusal(f"{path} not found; set data.path=FILE with a file that exists{several}", UNMEASURED) from None
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
 
@@ -199,11 +200,9 @@ def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
         start, stop = bounds(mapped, special_tokens, **limits)
         if start == stop and whole.bytes:
-            raise Refusal(
-                f"data.skip={limits['skip']} and data.bytes={limits['bytes']} select nothing of {whole.name}: no "
-                f"document starts between there and its end at byte {whole.bytes}, or no character ends; change them",
-                UNMEASURED,
-            )
+            skipped = f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts there; skip less"
+            short = f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
+            raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
         check_room(folder.parent, stop - start, f"a slice of {whole.name}")
         temporary.mkdir()
         (temporary / "start").write_text(str(start))

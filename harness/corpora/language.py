@@ -106,20 +106,124 @@ class Pieces:
         return joined
 
 
-def parts(text: str, none: bool = False) -> list[str]:
-    return [*[""][: int(none)], *text.split()]
-
-
-ONSETS = parts(
-    "t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str y z sw dr x",
-    none=True,
-)
-VOWELS = parts("e a i o u y ea io ou ee ai oo au ie oa ei")
-CODAS = parts("n r s t l d m nt st c p ng g rt ck nd b x ss rm sh th", none=True)
-ENDINGS = parts("s ed ing er ly al y tion ers able ness ist ic ment ism ian est ful ive ity ous", none=True)
-CYRILLIC_ONSETS = parts("т с н р в л к п м д б г з ст ж пр х ш ч ц тр гр")
-CYRILLIC_VOWELS = parts("о а е и у я ы ю")
-CYRILLIC_CODAS = parts("н т й м с л в р к ст", none=True)
+ONSETS = [
+    "",
+    "t",
+    "s",
+    "d",
+    "r",
+    "n",
+    "l",
+    "m",
+    "c",
+    "p",
+    "b",
+    "h",
+    "f",
+    "g",
+    "w",
+    "v",
+    "st",
+    "k",
+    "tr",
+    "pr",
+    "sh",
+    "th",
+    "ch",
+    "br",
+    "cr",
+    "pl",
+    "gr",
+    "cl",
+    "bl",
+    "fl",
+    "sp",
+    "j",
+    "sc",
+    "qu",
+    "str",
+    "y",
+    "z",
+    "sw",
+    "dr",
+    "x",
+]
+VOWELS = ["e", "a", "i", "o", "u", "y", "ea", "io", "ou", "ee", "ai", "oo", "au", "ie", "oa", "ei"]
+CODAS = [
+    "",
+    "n",
+    "r",
+    "s",
+    "t",
+    "l",
+    "d",
+    "m",
+    "nt",
+    "st",
+    "c",
+    "p",
+    "ng",
+    "g",
+    "rt",
+    "ck",
+    "nd",
+    "b",
+    "x",
+    "ss",
+    "rm",
+    "sh",
+    "th",
+]  # these and others may be empty
+ENDINGS = [
+    "",
+    "s",
+    "ed",
+    "ing",
+    "er",
+    "ly",
+    "al",
+    "y",
+    "tion",
+    "ers",
+    "able",
+    "ness",
+    "ist",
+    "ic",
+    "ment",
+    "ism",
+    "ian",
+    "est",
+    "ful",
+    "ive",
+    "ity",
+    "ous",
+]
+CYRILLIC_ONSETS = [
+    "т",
+    "с",
+    "н",
+    "р",
+    "в",
+    "л",
+    "к",
+    "п",
+    "м",
+    "д",
+    "б",
+    "г",
+    "з",
+    "ст",
+    "ж",
+    "пр",
+    "х",
+    "ш",
+    "ч",
+    "ц",
+    "тр",
+    "гр",
+]
+CYRILLIC_VOWELS = ["о", "а", "е", "и", "у", "я", "ы", "ю"]
+CYRILLIC_CODAS = ["", "н", "т", "й", "м", "с", "л", "в", "р", "к", "ст"]
 # Out of 100 words; those neither numbers nor Cyrillic are in Latin letters.
 NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
 MORPHEMES_IN_A_WORD = [52, 46, 2]
@@ -149,14 +253,7 @@ def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
 
 
 def add_run(runs: list[Unsigned], run: Unsigned) -> None:
-    """Add a sorted run; each run stays at least twice as long as the next, so that few are merged often.
-
-    >>> runs: list[Unsigned] = []
-    >>> for number in range(5):
-    ...     add_run(runs, np.array([number], dtype=np.uint64))
-    >>> [run.tolist() for run in runs]
-    [[0, 1, 2, 3], [4]]
-    """
+    """Add a sorted run; each run stays at least twice as long as the next, so that few are merged often."""
     if len(run):
         runs.append(run)
     while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
@@ -234,12 +331,10 @@ def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
 
 
 class ZipfCounts:
-    """The counts of a table of words by rank, exactly by the law of Zipf and Mandelbrot, growing as Heaps's law says.
+    """The counts of V words by rank r: ((V + shift) / (r + shift)) ** exponent, rounded down.
 
-    In a text whose word of rank r has a share of 1 / (r + shift) ** exponent, the rarest word met so far has been met
-    once. So a table of V words has counts of ((V + shift) / (r + shift)) ** exponent, rounded down, and belongs to a
-    text whose length grows as V ** exponent: the vocabulary grows as the length to the power 1 / exponent, which is
-    Heaps's law. A smaller table is the table of an earlier moment in the same text. An exponent is a fraction whose
+    So the rarest word occurs once, as in a text whose words follow the law of Zipf and Mandelbrot, and a smaller table
+    is that of an earlier moment in the same text, which grows by Heaps's law. An exponent is a fraction whose
     denominator is a power of two, so that roots of it are square roots of integers.
     """
 

@@ -78,7 +78,7 @@ def members_of(path: Any) -> list[Path]:
         if not path:
             raise Refusal("data.path=[] is empty; set data.path=[A,B]")
         return [member for name in path for member in members_of(name)]
-    text = str(path)
+    text = str(path) if os.path.lexists(str(path)) else os.path.expanduser(str(path))  # noqa: PTH111
     if not text:
         raise Refusal("data.path is empty; set data.path=FILE")
     if text == STANDARD_INPUT:
