@@ -106,124 +106,20 @@ class Pieces:
         return joined
 
 
-ONSETS = [
-    "",
-    "t",
-    "s",
-    "d",
-    "r",
-    "n",
-    "l",
-    "m",
-    "c",
-    "p",
-    "b",
-    "h",
-    "f",
-    "g",
-    "w",
-    "v",
-    "st",
-    "k",
-    "tr",
-    "pr",
-    "sh",
-    "th",
-    "ch",
-    "br",
-    "cr",
-    "pl",
-    "gr",
-    "cl",
-    "bl",
-    "fl",
-    "sp",
-    "j",
-    "sc",
-    "qu",
-    "str",
-    "y",
-    "z",
-    "sw",
-    "dr",
-    "x",
-]
-VOWELS = ["e", "a", "i", "o", "u", "y", "ea", "io", "ou", "ee", "ai", "oo", "au", "ie", "oa", "ei"]
-CODAS = [
-    "",
-    "n",
-    "r",
-    "s",
-    "t",
-    "l",
-    "d",
-    "m",
-    "nt",
-    "st",
-    "c",
-    "p",
-    "ng",
-    "g",
-    "rt",
-    "ck",
-    "nd",
-    "b",
-    "x",
-    "ss",
-    "rm",
-    "sh",
-    "th",
-]  # these and others may be empty
-ENDINGS = [
-    "",
-    "s",
-    "ed",
-    "ing",
-    "er",
-    "ly",
-    "al",
-    "y",
-    "tion",
-    "ers",
-    "able",
-    "ness",
-    "ist",
-    "ic",
-    "ment",
-    "ism",
-    "ian",
-    "est",
-    "ful",
-    "ive",
-    "ity",
-    "ous",
-]
-CYRILLIC_ONSETS = [
-    "т",
-    "с",
-    "н",
-    "р",
-    "в",
-    "л",
-    "к",
-    "п",
-    "м",
-    "д",
-    "б",
-    "г",
-    "з",
-    "ст",
-    "ж",
-    "пр",
-    "х",
-    "ш",
-    "ч",
-    "ц",
-    "тр",
-    "гр",
-]
-CYRILLIC_VOWELS = ["о", "а", "е", "и", "у", "я", "ы", "ю"]
-CYRILLIC_CODAS = ["", "н", "т", "й", "м", "с", "л", "в", "р", "к", "ст"]
+def parts(text: str, none: bool = False) -> list[str]:
+    return [*[""][: int(none)], *text.split()]
+
+
+ONSETS = parts(
+    "t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str y z sw dr x",
+    none=True,
+)
+VOWELS = parts("e a i o u y ea io ou ee ai oo au ie oa ei")
+CODAS = parts("n r s t l d m nt st c p ng g rt ck nd b x ss rm sh th", none=True)
+ENDINGS = parts("s ed ing er ly al y tion ers able ness ist ic ment ism ian est ful ive ity ous", none=True)
+CYRILLIC_ONSETS = parts("т с н р в л к п м д б г з ст ж пр х ш ч ц тр гр")
+CYRILLIC_VOWELS = parts("о а е и у я ы ю")
+CYRILLIC_CODAS = parts("н т й м с л в р к ст", none=True)
 # Out of 100 words; those neither numbers nor Cyrillic are in Latin letters.
 NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
 MORPHEMES_IN_A_WORD = [52, 46, 2]
