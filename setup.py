@@ -25,7 +25,7 @@ def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = N
     arguments = ["-g0", *(["-std=c++17", *cpp.split()] if cpp else [])]
     if cpp:
         options = {"language": "c++", "include_dirs": folders, **options}
-        depends = (*depends, "columns", "interpreter", "job", "learned", "parallel")
+        depends = (*depends, "interpreter", "job", "training", "parallel")
     beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
     name = f"{folder.replace('/', '.')}.{name}"
     return Extension(
@@ -59,14 +59,11 @@ setup(
     package_dir={"harness.conf": "conf"},
     cmdclass={"build_ext": Build},
     ext_modules=[
-        module("_typed_updates", "_typed_updates.pyx", "_windows"),
-        module("_uncopied_updates", "_uncopied_updates.pyx", "_windows", "_uncopied_updates"),
-        module("_grown_updates", "_grown_updates.pyx", "_uncopied_updates"),
-        module("_loop", "_loop.pyx", "_uncopied_updates"),
-        module("_typed", "_typed.pyx", cpp="-O2"),
-        module("_flat", "_flat.pyx", "flat", "scanner_keys", "scanner_classes", cpp="-O3"),
+        module("_updates", "_updates.pyx"),
+        module("_typed", "_typed.pyx", "grid_job", "grid_containers", cpp="-O2"),
+        module("_flat", "_flat.pyx", "flat", "memory", "scanner_classes", cpp="-O3"),
         module("_word_runs", "_word_runs.pyx", "word_runs", cpp="-O2"),
-        module("_scanner", "_scanner.pyx", "scanner", "word_runs", cpp="-O2"),
+        module("_scanner", "_scanner.pyx", "scanner", "memory", "word_runs", cpp="-O2"),
         module("_grid", "_grid.pyx", "grid", cpp="-O2"),
         grid("std"),
         grid("dense"),

@@ -31,12 +31,12 @@ from variants.contract import (
     vocab_of,
 )
 from variants.extending import check_inherited
-from variants.flat_extending import Ids, bytes_apart, cut_at, going_on, is_bounded, numbered
+from variants.flat_extending import Ids, bytes_apart, cut_at, extension_arguments, is_bounded, numbered
 from variants.native import built, loading
 from variants.vetoes import limits_of
 
 IDEAS = ("layout", "accumulators", "pruning")
-"""The parameters that switch an idea off."""
+"""The parameters that switch an idea off, in the order of their bits."""
 
 before_the_clock = loading("_flat")
 
@@ -75,13 +75,15 @@ def train(
         tie_break=tie_break,
         min_count=min_count,
         threads=threads,
-        layout=layout,
-        accumulators=accumulators,
-        pruning=pruning,
+        ideas=bits(layout, accumulators, pruning),
         inherited=inherited,
         inheriting=inheriting,
         veto=veto,
     )
+
+
+def bits(*ideas: bool) -> int:
+    return sum(1 << place for place, idea in enumerate(ideas) if idea)
 
 
 def train_on(
@@ -105,7 +107,9 @@ def train_on(
             return train_compiled(columns, num_merges, meter, veto=limits, **how)
     ids = numbered(inherited, inheriting, num_merges, lambda ids: pieces_of(ids, columns).met())
     pieces = built("_flat").Pieces(ids)
-    return train_compiled(columns, num_merges, meter, pieces=pieces, **going_on(ids, inheriting, veto), **how)
+    return train_compiled(
+        columns, num_merges, meter, pieces=pieces, **extension_arguments(ids, inheriting, veto), **how
+    )
 
 
 def pieces_of(ids: Ids, columns: Sequence[memoryview]) -> Any:

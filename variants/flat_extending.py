@@ -17,7 +17,7 @@ from variants.extending import check_inherited
 from variants.vetoes import Limits, limits_of, whole_characters
 
 FIRST_BYTE, FIRST_MERGE = 2, 258
-"""The ids of the byte 0 and of the first merge's token in flat_job.hpp."""
+"""The ids of the byte 0 and of the first merge's token in flat_tokens.hpp."""
 
 Ids = tuple["array[int]", "array[int]"]
 Met = Callable[[Ids], Sequence[bool]]
@@ -73,6 +73,6 @@ def cut_at(columns: Sequence[memoryview], singles: bytes) -> list[memoryview]:
     return [parts.data, parts.offsets, parts.counts]
 
 
-def going_on(ids: Ids, inheriting: str, veto: Veto | None) -> dict[str, Any]:
+def extension_arguments(ids: Ids, inheriting: str, veto: Veto | None) -> dict[str, Any]:
     """What the compiled function is told beside the text, to go on from merges."""
     return {"inherited": ids, "dropping": inheriting == "met", "veto": limits_of(veto)}

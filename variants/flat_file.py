@@ -13,7 +13,7 @@ from variants import flat
 from variants.contract import GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
-from variants.flat_extending import Ids, going_on, is_bounded, numbered
+from variants.flat_extending import Ids, extension_arguments, is_bounded, numbered
 from variants.native import built, loading
 
 try:
@@ -91,7 +91,7 @@ def extend(
     pieces = built("_flat").Pieces(ids)
     if not columns:  # else all words are here already, and a pipe cannot be read again
         in_parts(corpus, pieces, meter, threads=threads)
-    how = {"threads": threads, **asked, **going_on(ids, inheriting, veto)}
+    how = {"threads": threads, **asked, **extension_arguments(ids, inheriting, veto)}
     return flat.train_compiled(columns, num_merges, meter, pieces=pieces, **how)
 
 

@@ -51,9 +51,9 @@ std::vector<Case> read_cases(const char* path) {
         }
         options.part = 16;
         options.tie_break = static_cast<flat::TieBreak>(tie_break);
-        bool* const ideas[] = {&options.layout, &options.accumulators, &options.pruning, &options.wide_symbols,
-                               &options.wide_positions};
-        for (unsigned bit = 0; bit < 5; ++bit) *ideas[bit] = switches >> bit & 1;
+        options.ideas = switches & flat::all_ideas;
+        options.wide_symbols = switches >> 3 & 1;
+        options.wide_positions = switches >> 4 & 1;
         one.words.read(file, words);
     }
     return cases;

@@ -34,8 +34,8 @@ using points = Grid<
 
 static std::string answer_of(const Member& member, const CaseWords& words, const Options& options) {
     Answer answer;
-    Watch watch(answer, [](void*, const Training&) { return true; }, nullptr);
-    train_columns(member, words.columns(), options, answer, watch);
+    Progress progress(answer, [](void*, const Training&) { return true; }, nullptr);
+    train_columns(member, words.columns(), options, answer, progress);
     std::ostringstream line;
     for (const Merge& merge : answer.merges) line << merge.left << ' ' << merge.right << ' ';
     return line.str();

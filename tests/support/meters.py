@@ -31,7 +31,7 @@ def interrupt() -> bool:
 OUT_OF_MEMORY = """
 import importlib, resource, sys
 from variants.contract import WordCounts
-train = importlib.import_module(sys.argv[1]).train
+train = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])
 words = WordCounts.from_items([(bytes(range(256)) * 40_000, 1)])
 train(WordCounts.from_items([(b"ab", 1)]), 1)
 held = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
@@ -43,9 +43,9 @@ except MemoryError:
 """
 
 
-def ends_in_memory_error(module: str) -> None:
+def ends_in_memory_error(train: Any) -> None:
     """Hold a trainer to this: an allocation that fails is Python's MemoryError, not a crash."""
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", OUT_OF_MEMORY, module]
+    command = [sys.executable, "-c", OUT_OF_MEMORY, train.__module__, train.__name__]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=root, env={**os.environ, "PYTHONPATH": "."})
     assert (ended.stdout, ended.stderr, ended.returncode) == ("MemoryError\n", "", 0)

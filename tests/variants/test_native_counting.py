@@ -518,8 +518,8 @@ def test_on_arm64_every_path_counts_what_is_counted_here(tmp_path: Path, arm: Pa
 def test_keys_hashed_wrongly_by_fours_are_found(tmp_path: Path, right: str, wrong: str) -> None:
     headers = tmp_path / "native"
     shutil.copytree(ROOT / "variants" / "native", headers, ignore=shutil.ignore_patterns("*.so", "_*"))
-    text = (headers / "scanner_vectors.hpp").read_text()
+    text = (headers / "scanner_paths.hpp").read_text()
     assert text.count(right) == 1
-    (headers / "scanner_vectors.hpp").write_text(text.replace(right, wrong))
+    (headers / "scanner_paths.hpp").write_text(text.replace(right, wrong))
     with pytest.raises(AssertionError, match="other homes than one word at a time"):
         scanned(driver(tmp_path, "-O1", f"-I{headers}"), [(CONTENT, True)])

@@ -24,7 +24,7 @@ needs_clang = pytest.mark.skipif(
 BROKEN = (
     ("scanner_blocks.hpp", "carried.contracted = bit ? joined >> (64 - bit) : 0;", "carried.contracted = 0;"),
     ("scanner_blocks.hpp", "carried.trail = trailing >> 63;", "carried.trail = 0;"),
-    ("scanner_cuts.hpp", "if (left & space) return false;", "if (left & number) return false;"),
+    ("scanner_patterns.hpp", "if (left & space) return false;", "if (left & number) return false;"),
     ("scanner_join.hpp", "places[place]->count += word.slot->count;", "places[place]->count = word.slot->count;"),
     ("scanner_classes.hpp", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"),
 )

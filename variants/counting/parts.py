@@ -19,6 +19,7 @@ from variants.counting import native, processes
 from variants.counting.native import Scan
 from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import CHUNK_BYTES
+from variants.counting.spilling import merge as merge_runs
 from variants.counting.spilling import run_in, spill_folder
 
 try:
@@ -119,14 +120,5 @@ def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int 
 
 
 def write_runs(word_counts: WordCounts, partitions: int, file: BinaryIO) -> list[int]:
-    """Write the words into an empty file, one run for each partition by their hash; returns where each run ends.
-
-    Words are in the order of their hashes, those with the same hash in that of their bytes.
-    """
+    """Write the words into an empty file, one run for each partition by their hash; returns where each run ends."""
     return _word_runs.write_runs(word_counts.data, word_counts.offsets, word_counts.counts, partitions, file.fileno())
-
-
-def merge_runs(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:
-    """Write the sum of runs of one partition, which are mapped, into three files."""
-    columns = [(run.data, run.offsets, run.counts) for run in runs]
-    _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno(), mapped=True, hashed=True)

@@ -166,7 +166,7 @@ def merge(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts:
     """Write the sum of runs, which are mapped, into three files."""
     if _word_runs is not None:
         columns = [(run.data, run.offsets, run.counts) for run in runs]
-        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno(), mapped=True)
+        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno())
         return
     stop = 0
     offsets.write(struct.pack("<q", stop))

@@ -16,7 +16,7 @@ from libcpp.vector cimport vector
 
 import os
 
-include "learned.pxi"
+include "training.pxi"
 
 
 cdef extern from "flat_extending.hpp" namespace "flat" nogil:
@@ -27,9 +27,7 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
         int64_t min_count
         TieBreak tie_break
         size_t threads
-        flag layout
-        flag accumulators
-        flag pruning
+        unsigned ideas
         double guess_scale
         flag wide_symbols
         flag wide_positions
@@ -75,13 +73,13 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
         void take(size_t part, const Words& batch) except +
         vector[uint8_t] met() except +
 
-    Answer go_on "flat::extend"(
+    Answer extend "flat::extend"(
         PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context,
         const Words* words, WordsRead words_read
     ) except +
 
 
-cdef class LearnedFromWords(Learned):
+cdef class BridgeFromWords(TrainingBridge):
     """Holds the words until they stand in the text, and the veto that is asked."""
 
     cdef object veto
@@ -95,10 +93,10 @@ cdef void words_read(void* context) noexcept nogil:
 
 
 cdef void let_go_of_words(void* context) noexcept with gil:
-    cdef LearnedFromWords learned = <LearnedFromWords> context
-    learned.data = None
-    learned.offsets = None
-    learned.counts = None
+    cdef BridgeFromWords bridge = <BridgeFromWords> context
+    bridge.data = None
+    bridge.offsets = None
+    bridge.counts = None
 
 
 cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
@@ -106,11 +104,11 @@ cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
 
 
 cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil:
-    cdef LearnedFromWords learned = <LearnedFromWords> context
+    cdef BridgeFromWords bridge = <BridgeFromWords> context
     try:
-        return bool(learned.veto(left.data[:left.size], right.data[:right.size]))
+        return bool(bridge.veto(left.data[:left.size], right.data[:right.size]))
     except BaseException as error:
-        learned.raised = error
+        bridge.raised = error
         return -1
 
 
@@ -181,9 +179,7 @@ def train(
     int tie_break,
     int64_t min_count,
     size_t threads,
-    bint layout=True,
-    bint accumulators=True,
-    bint pruning=True,
+    unsigned ideas=7,
     double guess_scale=1.0,
     bint wide_symbols=False,
     bint wide_positions=False,
@@ -206,18 +202,16 @@ def train(
     cdef Options options
     cdef Answer answer
     cdef bint from_words = bool(columns)
-    cdef LearnedFromWords learned = LearnedFromWords(meter, first_byte)
+    cdef BridgeFromWords bridge = BridgeFromWords(meter, first_byte)
     if from_words:
-        learned.data, learned.offsets, learned.counts = columns
+        bridge.data, bridge.offsets, bridge.counts = columns
         columns.clear()
-        words = columns_of(learned.data, learned.offsets, learned.counts)
+        words = columns_of(bridge.data, bridge.offsets, bridge.counts)
     options.num_merges = num_merges
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
     options.threads = threads
-    options.layout = layout
-    options.accumulators = accumulators
-    options.pruning = pruning
+    options.ideas = ideas
     options.guess_scale = guess_scale
     options.wide_symbols = wide_symbols
     options.wide_positions = wide_positions
@@ -228,19 +222,19 @@ def train(
         for token in veto.protected:
             refusing.protected_tokens.insert(<string> token)
         if veto.own is not None:
-            refusing.ask, learned.veto = ask, veto.own
+            refusing.ask, bridge.veto = ask, veto.own
     if inherited is not None:
         extension.veto = refusing
         merges = merges_of(inherited[0], inherited[1])
         extension.merges, extension.number, extension.met = merges.data(), merges.size(), dropping
-    meter.follow(learned.merges)
+    meter.follow(bridge.merges)
     if not meter.progress(0):
-        return learned.merges
+        return bridge.merges
     with nogil:
         if pieces is not None:
-            answer = go_on(pieces.pieces.get()[0], options, extension, report, <void*> learned,
+            answer = extend(pieces.pieces.get()[0], options, extension, report, <void*> bridge,
                            &words if from_words else NULL, words_read)
         else:
-            answer = learn(words, options, report, <void*> learned, words_read, refusing)
+            answer = learn(words, options, report, <void*> bridge, words_read, refusing)
         wait_if_the_interpreter_ends()
-    return learned.finish(answer)
+    return bridge.finish(answer)

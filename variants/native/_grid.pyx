@@ -19,12 +19,12 @@ from libcpp.vector cimport vector
 
 from variants.contract import Unavailable
 
-include "learned.pxi"
+include "training.pxi"
 
 
 cdef extern from "job.hpp" namespace "native" nogil:
-    cdef cppclass Watch:
-        Watch(Training& training, Report report, void* context)
+    cdef cppclass Progress:
+        Progress(Training& training, Report report, void* context)
 
 
 cdef extern from "grid.hpp" namespace "grid" nogil:
@@ -66,8 +66,8 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
     Table table_of_objects(const WordObjects& words, const WeightObjects& weights) except +
     void add_pairs(Table& table, const CountObjects& counts, const HolderObjects& holders) except +
     IntegerMerges merges_as_integers(const vector[Merge]& merges) except +
-    void train_columns(const Member&, const Words&, const Options&, Answer&, Watch&) except +
-    void train_table(const Member&, Table&, const Options&, Answer&, Watch&) except +
+    void train_columns(const Member&, const Words&, const Options&, Answer&, Progress&) except +
+    void train_table(const Member&, Table&, const Options&, Answer&, Progress&) except +
 
 
 cdef const vector[Member]* members_of(capsule) except NULL:
@@ -117,7 +117,7 @@ def train(
     cdef Options options
     cdef Answer answer
     cdef Table table
-    cdef Learned learned = Learned(meter, first_byte)
+    cdef TrainingBridge bridge = TrainingBridge(meter, first_byte)
     options.num_merges = num_merges
     options.min_count = min_count
     options.tie_break = <TieBreak> tie_break
@@ -126,35 +126,34 @@ def train(
     options.threads = threads
     options.schedule = <Schedule> schedule
     options.chunk = chunk
-    meter.follow(learned.merges)
+    meter.follow(bridge.merges)
     if not meter.progress(0):
-        return learned.merges
-    if objects is None:
-        words = columns_of(word_counts.data, word_counts.offsets, word_counts.counts)
-    else:
+        return bridge.merges
+    words = columns_of(word_counts.data, word_counts.offsets, word_counts.counts)
+    if objects is not None:
         table = table_of_objects(objects[0], objects[1])
         if len(objects) > 2:
             add_pairs(table, objects[2], objects[3])
         meter.lap("convert")
-    run(member, &words if objects is None else NULL, &table, options, &answer, learned)
-    learned.finish(answer)
+    run(member, &words if objects is None else NULL, &table, options, &answer, bridge)
+    bridge.finish(answer)
     if objects is None:
-        return learned.merges
+        return bridge.merges
     begun = time.perf_counter()
     merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
     meter.add("convert", time.perf_counter() - begun)
     return merges
 
 
-cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, learned):
+cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, bridge):
     """Train on the columns, or on the table where there are none, without the GIL."""
-    cdef Watch* watch = new Watch(answer[0], report, <void*> learned)
+    cdef Progress* progress = new Progress(answer[0], report, <void*> bridge)
     try:
         with nogil:
             if words != NULL:
-                train_columns(member[0], words[0], options, answer[0], watch[0])
+                train_columns(member[0], words[0], options, answer[0], progress[0])
             else:
-                train_table(member[0], table[0], options, answer[0], watch[0])
+                train_table(member[0], table[0], options, answer[0], progress[0])
             wait_if_the_interpreter_ends()
     finally:
-        del watch
+        del progress

@@ -11,12 +11,11 @@ costs a look and spares the set of the word's other pairs that fine_grained make
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp
 from libcpp cimport bool as flag
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-include "learned.pxi"
+include "training.pxi"
 
 
 cdef class Typed
@@ -56,11 +55,11 @@ cdef extern from "<unordered_map>" namespace "std" nogil:
         size_t count(const K&)
         size_t erase(const K&)
 
-cdef extern from "job.hpp" namespace "native" nogil:
-    cdef cppclass Watch:
-        Watch(Training& training, Report report, void* context)
-        void lap(Phase phase)
-        void worked(uint64_t steps, Phase phase)
+cdef extern from "grid_job.hpp" namespace "grid" nogil:
+    cdef cppclass Vocabulary:
+        Vocabulary(TieBreak tie_break) except +
+        uint32_t add(uint64_t pair)
+        bint before(uint64_t one, uint64_t other)
 
 
 cdef struct Entry:
@@ -87,23 +86,17 @@ cdef class Typed:
     cdef unordered_map[uint64_t, int64_t] changes
     cdef values[uint64_t] changed        # the pairs in `changes`, in the order they came
     cdef values[Entry] heap
-    cdef values[uint8_t] token_bytes     # the bytes of every token, one after another
-    cdef values[uint64_t] token_starts   # where each token begins in token_bytes, and one end more
-    cdef values[int64_t] token_numbers   # what ids are compared by where the tie-break compares ids
-    cdef int64_t[256] byte_numbers
-    cdef bint by_bytes                   # whether the tie-break compares bytes
-    cdef int direction                   # 1: the greatest wins a tie, -1: the smallest
+    cdef unique_ptr[Vocabulary] vocabulary   # the bytes of every token, and which pair goes first at equal counts
     cdef uint64_t num_merges
     cdef int64_t min_count
     cdef Training training               # the merges so far, and the seconds
-    cdef unique_ptr[Watch] watch
+    cdef unique_ptr[Progress] progress
     cdef uint64_t pops, stale, pushes, rewritten, visited, updates
 
-    def __init__(self, word_counts, num_merges, *, bint by_bytes, int direction, numbers, min_count):
+    def __init__(self, word_counts, num_merges, min_count, int tie_break):
         self.data, self.offsets, self.counts = word_counts.data, word_counts.offsets, word_counts.counts
         columns_of(self.data, self.offsets, self.counts)
-        self.byte_numbers[:] = numbers
-        self.by_bytes, self.direction = by_bytes, direction
+        self.vocabulary.reset(new Vocabulary(<TieBreak> tie_break))
         self.num_merges, self.min_count = num_merges, min_count
         if len(word_counts) >= 2**32 or any(
             self.offsets[word + 1] - self.offsets[word] >= 2**32 for word in range(len(word_counts))
@@ -112,22 +105,22 @@ cdef class Typed:
 
     def learn(self, meter):
         """Run to the end, or until the meter says stop; returns the merges."""
-        cdef Learned learned = Learned(meter, 0)
-        meter.follow(learned.merges)
+        cdef TrainingBridge bridge = TrainingBridge(meter, 0)
+        meter.follow(bridge.merges)
         if not meter.progress(0):
-            return learned.merges
-        self.watch.reset(new Watch(self.training, report, <void*> learned))
+            return bridge.merges
+        self.progress.reset(new Progress(self.training, report, <void*> bridge))
         with nogil:
             guarded(run, self)
             wait_if_the_interpreter_ends()
-        learned.finish(self.training)
+        bridge.finish(self.training)
         meter.lap("convert")
         for name, number in (
             ("heap_pops", self.pops), ("stale_pops", self.stale), ("heap_pushes", self.pushes),
             ("words_rewritten", self.rewritten), ("positions_visited", self.visited), ("pair_updates", self.updates),
         ):
             meter.tally(name, number)
-        return learned.merges
+        return bridge.merges
 
     cdef void count_pairs(self) noexcept nogil:
         """The count and the words of every pair, and an entry in the heap for each."""
@@ -138,7 +131,7 @@ cdef class Typed:
             end = place + self.lengths[word]
             self.visited += end - place
             self.change_pairs(word, place, end, self.weights[word])
-            self.watch.get().worked(16 * (end - place), init)
+            self.progress.get().advance(16 * (end - place), init)
         self.apply_changes()
 
     cdef void change_pairs(self, size_t word, uint64_t place, uint64_t end, int64_t weight) noexcept nogil:
@@ -178,9 +171,11 @@ cdef class Typed:
 
     cdef void merge(self, uint64_t pair) noexcept nogil:
         """Replace a pair by a new token in every word that holds it."""
-        cdef uint32_t left = <uint32_t> (pair >> 32), right = <uint32_t> pair, new_token = self.add_token(left, right)
+        cdef uint32_t left = <uint32_t> (pair >> 32), right = <uint32_t> pair
+        cdef uint32_t new_token = self.vocabulary.get().add(pair)
         cdef values[uint32_t] holders
         cdef size_t number
+        add_merge(self.training, left, right)
         holders.swap(self.pair_to_words[pair])
         for number in range(holders.size()):
             self.merge_in_word(holders[number], left, right, new_token)
@@ -219,43 +214,11 @@ cdef class Typed:
         self.lengths[word] = <uint32_t> (write - begin)
         self.rewritten += 1
 
-    cdef uint32_t add_token(self, uint32_t left, uint32_t right) noexcept nogil:
-        """Learn the merge of two tokens and return the new one's id."""
-        cdef uint32_t side, token
-        cdef uint64_t place
-        for side in range(2):
-            token = right if side else left
-            for place in range(self.token_starts[token], self.token_starts[token + 1]):
-                self.token_bytes.push_back(self.token_bytes[place])
-        self.token_numbers.push_back(-<int64_t> self.token_numbers.size())
-        self.token_starts.push_back(self.token_bytes.size())
-        add_merge(self.training, left, right)
-        return <uint32_t> (self.token_numbers.size() - 1)
-
-    cdef int compare_tokens(self, uint32_t one, uint32_t other) noexcept nogil:
-        """Above 0 if `one` wins a tie against `other`; unsigned bytes, a prefix before the longer."""
-        cdef uint64_t length, other_length
-        cdef int order
-        if not self.by_bytes:
-            return self.direction * ((self.token_numbers[one] > self.token_numbers[other])
-                                     - (self.token_numbers[one] < self.token_numbers[other]))
-        length = self.token_starts[one + 1] - self.token_starts[one]
-        other_length = self.token_starts[other + 1] - self.token_starts[other]
-        order = memcmp(&self.token_bytes[self.token_starts[one]], &self.token_bytes[self.token_starts[other]],
-                       min(length, other_length))
-        if not order:
-            order = (length > other_length) - (length < other_length)
-        return self.direction * order
-
     cdef bint precedes(self, const Entry& one, const Entry& other) noexcept nogil:
         """Whether `one` is to be merged before `other`: (count, (left, right)) is greater."""
-        cdef int order
         if one.count != other.count:
             return one.count > other.count
-        order = self.compare_tokens(<uint32_t> (one.pair >> 32), <uint32_t> (other.pair >> 32))
-        if not order:
-            order = self.compare_tokens(<uint32_t> one.pair, <uint32_t> other.pair)
-        return order > 0
+        return self.vocabulary.get().before(one.pair, other.pair)
 
     cdef void push(self, Entry entry) noexcept nogil:
         cdef size_t place = self.heap.size(), parent
@@ -300,7 +263,7 @@ cdef class Typed:
 
 
 cdef void lay_out(Typed typed) noexcept nogil:
-    """The words as arrays of token ids, and the tokens that there are before any merge."""
+    """The words as arrays of token ids."""
     cdef size_t word, place
     typed.symbols.resize(typed.data.shape[0])
     for place in range(<size_t> typed.data.shape[0]):
@@ -309,26 +272,21 @@ cdef void lay_out(Typed typed) noexcept nogil:
         typed.starts.push_back(typed.offsets[word])
         typed.lengths.push_back(<uint32_t> (typed.offsets[word + 1] - typed.offsets[word]))
         typed.weights.push_back(<int64_t> typed.counts[word])
-    for place in range(256):
-        typed.token_starts.push_back(place)
-        typed.token_bytes.push_back(<uint8_t> place)
-        typed.token_numbers.push_back(typed.byte_numbers[place])
-    typed.token_starts.push_back(256)
 
 
 cdef void run(Typed typed) noexcept nogil:
     """The loop. The GIL is free, and taken only to report."""
     cdef Entry found
-    cdef Watch* watch = typed.watch.get()
+    cdef Progress* progress = typed.progress.get()
     lay_out(typed)
-    watch.lap(convert)
+    progress.lap(convert)
     typed.count_pairs()
-    watch.lap(init)
+    progress.lap(init)
     while typed.training.merges.size() < typed.num_merges:
         if not typed.find_most_frequent(&found) or found.count < typed.min_count:
-            watch.lap(max)
+            progress.lap(max)
             break
-        watch.lap(max)
+        progress.lap(max)
         typed.merge(found.pair)
-        watch.lap(update)
-        watch.worked(1024, update)
+        progress.lap(update)
+        progress.advance(1024, update)

@@ -15,8 +15,8 @@ namespace flat {
 template <class Symbol, class Position>
 class BytePairs {
   public:
-    BytePairs(const Text<Symbol>& text, KeptPairs<Position>& pairs, std::size_t parts, Tallies& tallies, Watch& watch)
-        : text_(text), pairs_(pairs), parts_(parts), tallies_(tallies), watch_(watch) {}
+    BytePairs(const Text<Symbol>& text, KeptPairs<Position>& pairs, std::size_t parts, Tallies& tallies, Progress& progress)
+        : text_(text), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {}
 
     // Counts the pairs, puts those that reach `lowest` into table and queue, and makes the first lists. Every part of
     // the text is counted for itself, and its occurrences go behind those of the parts before it.
@@ -53,7 +53,7 @@ class BytePairs {
         std::vector<Array<Position>> left(parts_);
         in_parallel(parts_, [&](std::size_t part) {
             left[part] = Array<Position>::zeros(side * side);
-            each_byte(cut(part, parts_), cut(part + 1, parts_), part + 1 == parts_ ? &watch_ : nullptr, update,
+            each_byte(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_ ? &progress_ : nullptr, update,
                       [&](std::size_t cell, std::size_t) { left[part][cell] += 1; });
         });
         list_next(parts_, update,
@@ -70,7 +70,7 @@ class BytePairs {
         Position* next;
         std::size_t step;
     };
-    struct alignas(64) Idle {   // a cache line each, for the threads write to it all the time
+    struct alignas(64) Discard {   // a cache line each, for the threads write to it all the time
         Position cell;
     };
     static constexpr std::size_t side = first_merge + 1;   // all that is no byte shares the last row and column
@@ -80,23 +80,17 @@ class BytePairs {
     static std::size_t row(std::uint32_t token) { return std::min(token, first_merge); }
     static std::size_t cell(std::uint32_t left, std::uint32_t right) { return row(left) * side + row(right); }
 
-    // Where a part begins; the last position of the text is a separator and begins no pair.
-    std::size_t cut(std::size_t part, std::size_t parts) const {
-        const std::size_t blocks = (text_.size() - text_.begin) >> text_.shift;
-        return part < parts ? text_.begin + (blocks * part / parts << text_.shift) : text_.size() - 1;
-    }
-
     void count_part(std::size_t part, Sum* sums) {
         const Symbol* const symbols = text_.symbols.data();
-        const std::size_t end = cut(part + 1, parts_), block = std::size_t{1} << text_.shift;
-        for (std::size_t begin = cut(part, parts_); begin < end; begin += block) {
+        const std::size_t end = text_.cut(part + 1, parts_), block = std::size_t{1} << text_.shift;
+        for (std::size_t begin = text_.cut(part, parts_); begin < end; begin += block) {
             const std::uint64_t weight = static_cast<std::uint64_t>(text_.weight_at(begin));
             for (std::size_t at = begin; at < std::min(begin + block, end); ++at) {
                 Sum& sum = sums[symbols[at] * side + symbols[at + 1]];
                 sum.weight += weight;
                 sum.occurrences += 1;
             }
-            if (part + 1 == parts_) watch_.worked(block, init);
+            if (part + 1 == parts_) progress_.advance(block, init);
         }
         if (part + 1 == parts_) tallies_.positions_visited += text_.size() - text_.begin;
     }
@@ -107,13 +101,13 @@ class BytePairs {
     void list_next(std::size_t parts, Phase phase, InPart in_part) {
         const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
         std::vector<Array<List>> lists(parts);
-        std::vector<Idle> nowhere(parts);   // occurrences of all other pairs go here, one over the other
+        std::vector<Discard> discard(parts);   // occurrences of all other pairs go here, one over the other
         for (std::size_t part = 0; part < parts; ++part) {
             lists[part] = Array<List>(side * side);
-            std::fill_n(lists[part].data(), side * side, List{&nowhere[part].cell, 0});
+            std::fill_n(lists[part].data(), side * side, List{&discard[part].cell, 0});
         }
-        for (Slot* const standing : chosen) {
-            Slot& slot = *standing;
+        for (Slot* const live : chosen) {
+            Slot& slot = *live;
             Position* list = pairs_.make_list(slot);
             for (std::size_t part = 0; part < parts; ++part) {
                 lists[part][cell(left_of(slot.key), right_of(slot.key))] = {list, 1};
@@ -121,14 +115,14 @@ class BytePairs {
             }
         }
         in_parallel(parts, [&](std::size_t part) {
-            write_lists(cut(part, parts), cut(part + 1, parts), lists[part].data(),
-                        part + 1 == parts ? &watch_ : nullptr, phase);
+            write_lists(text_.cut(part, parts), text_.cut(part + 1, parts), lists[part].data(),
+                        part + 1 == parts ? &progress_ : nullptr, phase);
         });
         tallies_.positions_visited += text_.size() - text_.begin;
     }
 
-    void write_lists(std::size_t begin, std::size_t end, List* lists, Watch* watch, Phase phase) const {
-        each_byte(begin, end, watch, phase, [=](std::size_t cell, std::size_t at) {
+    void write_lists(std::size_t begin, std::size_t end, List* lists, Progress* progress, Phase phase) const {
+        each_byte(begin, end, progress, phase, [=](std::size_t cell, std::size_t at) {
             List& list = lists[cell];
             __builtin_prefetch(list.next + entries_ahead, 1);
             *list.next = static_cast<Position>(at);
@@ -138,7 +132,7 @@ class BytePairs {
 
     // Calls visit(cell, position) for all positions but stretches that hold no byte.
     template <class Visit>
-    void each_byte(std::size_t begin, std::size_t end, Watch* watch, Phase phase, Visit visit) const {
+    void each_byte(std::size_t begin, std::size_t end, Progress* progress, Phase phase, Visit visit) const {
         const Symbol* const symbols = text_.symbols.data();
         while (begin < end) {
             const std::size_t stop = std::min(begin + piece, end);
@@ -152,7 +146,7 @@ class BytePairs {
                 left = right;
             }
             begin = stop;
-            if (watch) watch->worked(piece, phase);
+            if (progress) progress->advance(piece, phase);
         }
     }
 
@@ -160,8 +154,62 @@ class BytePairs {
     KeptPairs<Position>& pairs_;
     std::size_t parts_;
     Tallies& tallies_;
-    Watch& watch_;
+    Progress& progress_;
     std::vector<PairKey> unlisted_;
 };
+
+// ---- counting the whole text again, if the threshold was too high ----
+
+// Visits every pair of neighbouring tokens in order: where the left one begins, and the pair.
+template <class Symbol, class Visit>
+void each_pair(const Text<Symbol>& text, const Tokens& tokens, Tallies& tallies, Progress& progress, Visit visit) {
+    const Symbol* const symbols = text.symbols.data();
+    std::size_t visited = 0;
+    for (std::size_t at = text.begin; at < text.size();) {
+        const std::uint32_t left = symbols[at];
+        if (left == separator) {
+            ++at;
+            continue;
+        }
+        const std::size_t next = at + tokens.length(left);
+        if (symbols[next] != separator) visit(at, key_of(left, symbols[next]));
+        at = next;
+        ++visited;
+        progress.advance(4, update);
+    }
+    tallies.positions_visited += visited;
+}
+
+// Counts all pairs of the text as it stands, and keeps anew those that reach `lowest`. A pair is counted exactly only
+// if it can reach it: an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
+template <class Symbol, class Position>
+void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs<Position>& pairs,
+                 std::int64_t lowest, Tallies& tallies, Progress& progress) {
+    pairs.clear();
+    unsigned shared_log = 8;
+    while (shared_log < 20 && text.size() >> shared_log > 8) ++shared_log;
+    const auto cell = [=](PairKey key) {
+        return static_cast<std::size_t>(((key ^ key >> 31) * 0xd6e8feb86659fd93u) >> (64 - shared_log));
+    };
+    auto shared = Array<std::int64_t>::zeros(std::size_t{1} << shared_log);
+    each_pair(text, tokens, tallies, progress,
+              [&](std::size_t at, PairKey key) { shared[cell(key)] += text.weight_at(at); });
+    PairTable<Position> counted;
+    each_pair(text, tokens, tallies, progress, [&](std::size_t at, PairKey key) {
+        if (shared[cell(key)] < lowest) return;
+        auto* slot = counted.find(key);
+        if (!slot) slot = counted.insert(key, 0, nullptr, 0);
+        slot->count += text.weight_at(at);
+        slot->entries += 1;
+        tallies.pair_updates += 1;
+    });
+    counted.each([&](auto& slot) {
+        slot.list = pairs.open(slot.key, slot.count, slot.entries, lowest);
+    });
+    each_pair(text, tokens, tallies, progress, [&](std::size_t at, PairKey key) {
+        auto* slot = counted.find(key);
+        if (slot && slot->list) *slot->list++ = static_cast<Position>(at);
+    });
+}
 
 }  // namespace flat

@@ -1,11 +1,142 @@
-// Pieces of text to tokens: every inherited merge in its turn, everywhere, from left to right.
+// Inherited merges, and pieces of text encoded by them: every merge in its turn, everywhere, from left to right.
 #pragma once
 
 #include <functional>
+#include <string>
 
-#include "flat_inherited.hpp"
+#include "flat_tokens.hpp"
 
 namespace flat {
+
+// The rank of a merge is its place in the list; the token it makes is first_merge + rank. Of a pair that is in it twice the
+// first counts.
+class InheritedMerges {
+  public:
+    static constexpr std::uint32_t none = UINT32_MAX;
+
+    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number) {
+        while (std::size_t{1} << log_ < 2 * number) ++log_;
+        while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
+        boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
+        slots_ = Array<Slot>::zeros(std::size_t{1} << log_);
+        starts_.resize(first_byte);
+        for (unsigned byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
+        for (std::uint32_t rank = 0; rank < number; ++rank) {
+            const Merge& merge = merges_[rank];
+            Slot& slot = slots_[place(key_of(merge.left, merge.right))];
+            slot = {key_of(merge.left, merge.right), rank};
+            const std::string left = spelled(merge.left), right = spelled(merge.right);
+            note_boundary(left, right);
+            add(left + right);
+        }
+        starts_.push_back(bytes_.size());
+        bytes_.resize(bytes_.size() + slack);
+    }
+
+    std::size_t size() const { return merges_.size(); }
+    const Merge& operator[](std::size_t rank) const { return merges_[rank]; }
+    // What a token spells; so many more bytes may be looked at behind it.
+    static constexpr std::size_t slack = 16;
+    Bytes bytes(std::uint32_t id) const {
+        return {bytes_.data() + starts_[id], static_cast<std::size_t>(starts_[id + 1] - starts_[id])};
+    }
+
+    std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
+        const PairKey key = key_of(left, right);
+        for (std::size_t at = home(key);; at = (at + 1) & (slots_.size() - 1)) {
+            if (slots_[at].key == key) return slots_[at].rank;
+            if (!slots_[at].key) return none;
+        }
+    }
+
+    // What may join what ends before `at` to what begins there, two characters of so many bytes. A merge that joins them
+    // would need its left half's last bytes before `at` and its right half's first bytes behind it; of each up to three are
+    // looked for.
+    enum class Boundary : std::uint8_t { none, whole, broken };
+    // none: no merge, so what is on either side is encoded by itself as it is together. whole: merges of halves that are
+    // no shorter than the characters, so tokens hold whole characters or parts of one. broken: others too.
+    Boundary boundary(const std::uint8_t* begin, const std::uint8_t* at, const std::uint8_t* end, std::size_t length_before,
+              std::size_t length_behind) const {
+        Boundary found = Boundary::none;
+        const std::size_t before = std::min<std::size_t>(boundary_bytes, static_cast<std::size_t>(at - begin));
+        const std::size_t behind = std::min<std::size_t>(boundary_bytes, static_cast<std::size_t>(end - at));
+        for (std::size_t left = 1; left <= before; ++left)
+            for (std::size_t right = 1; right <= behind; ++right)
+                if (has_boundary(boundary_of(at, left, right))) {
+                    if (left < length_before || right < length_behind) return Boundary::broken;
+                    found = Boundary::whole;
+                }
+        return found;
+    }
+    // Whether any merge has these two bytes where its halves meet: the first look, and the only one between single bytes, where
+    // most such boundaries are real.
+    bool may_join(std::uint8_t before, std::uint8_t behind) const {
+        const unsigned pair = before << 8u | behind;
+        return boundaries_of_bytes_[pair >> 6] >> (pair & 63) & 1;
+    }
+    static constexpr std::size_t boundary_bytes = 3;
+
+  private:
+    struct Slot {
+        PairKey key;   // 0: empty
+        std::uint32_t rank;
+    };
+    static constexpr std::size_t bits_a_merge = 256;   // of nine that are looked for, hardly one is found by mistake
+
+    void add(const std::string& token) {
+        starts_.push_back(bytes_.size());
+        bytes_.insert(bytes_.end(), token.begin(), token.end());
+    }
+    // While tokens are added, the last one's end is the end of all.
+    std::string spelled(std::uint32_t id) const {
+        const std::size_t end = id + 1 < starts_.size() ? starts_[id + 1] : bytes_.size();
+        return {bytes_.begin() + static_cast<std::ptrdiff_t>(starts_[id]), bytes_.begin() + static_cast<std::ptrdiff_t>(end)};
+    }
+
+    std::size_t home(PairKey key) const {
+        key ^= key >> 29;
+        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> (64 - log_));
+    }
+    std::size_t place(PairKey key) const {
+        std::size_t at = home(key);
+        while (slots_[at].key) at = (at + 1) & (slots_.size() - 1);
+        return at;
+    }
+
+    // So many bytes before `at` and behind it, in a number of its own for all that are different.
+    static std::uint64_t boundary_of(const std::uint8_t* at, std::size_t left, std::size_t right) {
+        std::uint64_t boundary = left * 4 + right;
+        for (std::size_t place = 1; place <= left; ++place) boundary = boundary << 8 | at[-static_cast<std::ptrdiff_t>(place)];
+        for (std::size_t place = 0; place < right; ++place) boundary = boundary << 8 | at[place];
+        return boundary;
+    }
+    // One bit for several boundaries: there may seem to be one where is none, which costs a cut and nothing else.
+    std::size_t bit_of(std::uint64_t boundary) const {
+        return static_cast<std::size_t>((boundary * 0xd6e8feb86659fd93u) >> (64 - boundaries_log_));
+    }
+    bool has_boundary(std::uint64_t boundary) const {
+        const std::size_t bit = bit_of(boundary);
+        return boundaries_[bit >> 6] >> (bit & 63) & 1;
+    }
+    void note_boundary(const std::string& left, const std::string& right) {
+        const std::size_t before = std::min(boundary_bytes, left.size()), behind = std::min(boundary_bytes, right.size());
+        const std::string around = left.substr(left.size() - before) + right.substr(0, behind);
+        const std::uint8_t* const at = reinterpret_cast<const std::uint8_t*>(around.data()) + before;
+        const std::size_t bit = bit_of(boundary_of(at, before, behind));
+        boundaries_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
+        const unsigned pair = at[-1] << 8u | at[0];
+        boundaries_of_bytes_[pair >> 6] |= std::uint64_t{1} << (pair & 63);
+    }
+
+    std::vector<Merge> merges_;
+    unsigned log_ = 10;
+    Array<Slot> slots_;
+    std::vector<std::uint8_t> bytes_;   // of all tokens end to end
+    std::vector<std::size_t> starts_;   // of each, and where the last one ends
+    std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);
+    unsigned boundaries_log_ = 10;
+    std::vector<std::uint64_t> boundaries_;
+};
 
 // One merge after the other over all pieces is, piece by piece, the merge of least rank until there is none: what a merge
 // brings are pairs with its own token, and these have greater ranks, for the halves of every merge are made before it.
@@ -13,7 +144,7 @@ namespace flat {
 // A piece is first cut where no merge can join, mostly at blanks. What stands between two cuts, a unit, is encoded once and
 // then mostly known.
 //
-// Where no merge in a unit can join a part of a character to another character (Seam::whole), each token in it is part of
+// Where no merge in a unit can join a part of a character to another character (Boundary::whole), each token in it is part of
 // one or holds whole ones. Then the merges inside a character do not depend on what is beside it, and any other merge needs
 // tokens that are complete: so the unit may begin from its characters as they are encoded alone, which mostly are known.
 //
@@ -36,14 +167,14 @@ class Encoder {
         bool long_ones = of_this > 1, broken = false;
         for (const std::uint8_t* at = piece + of_this; at < end; at += of_this) {
             const std::size_t of_last = std::exchange(of_this, character_at(at, end));
-            const Seam seam = seam_at(piece, at, end, of_last, of_this);
-            if (seam == Seam::none) {
+            const Boundary boundary = boundary_at(piece, at, end, of_last, of_this);
+            if (boundary == Boundary::none) {
                 to = encode_unit(begin, at, long_ones && !broken, readable, to);
                 begin = at;
                 long_ones = broken = false;
             }
             long_ones |= of_this > 1;
-            broken |= seam == Seam::broken;
+            broken |= boundary == Boundary::broken;
         }
         return encode_unit(begin, end, long_ones && !broken, readable, to);
     }
@@ -67,7 +198,7 @@ class Encoder {
         std::uint32_t tokens[3];
     };
     static constexpr std::size_t of_three_bytes = 1 << 16, of_two_bytes = 1 << 11;
-    using Seam = InheritedMerges::Seam;
+    using Boundary = InheritedMerges::Boundary;
 
     // The length of the character that begins here. Whatever has neither two nor three bytes counts as bytes.
     static std::size_t character_at(const std::uint8_t* at, const std::uint8_t* end) {
@@ -78,22 +209,22 @@ class Encoder {
         return goes_on(2) ? 3 : 1;
     }
 
-    // What is beside a place says what its seam is, and much of it comes again.
-    Seam seam_at(const std::uint8_t* piece, const std::uint8_t* at, const std::uint8_t* end, std::size_t length_before,
+    // What is beside a place says what its boundary is, and much of it comes again.
+    Boundary boundary_at(const std::uint8_t* piece, const std::uint8_t* at, const std::uint8_t* end, std::size_t length_before,
                  std::size_t length_behind) {
-        if (!merges_.may_join(at[-1], at[0])) return Seam::none;
-        if (length_before == 1 && length_behind == 1) return Seam::whole;
-        constexpr std::size_t most = InheritedMerges::seam_bytes;
+        if (!merges_.may_join(at[-1], at[0])) return Boundary::none;
+        if (length_before == 1 && length_behind == 1) return Boundary::whole;
+        constexpr std::size_t most = InheritedMerges::boundary_bytes;
         if (static_cast<std::size_t>(at - piece) < most || static_cast<std::size_t>(end - at) < most)
-            return merges_.seam(piece, at, end, length_before, length_behind);
+            return merges_.boundary(piece, at, end, length_before, length_behind);
         std::uint64_t around = length_before * 4 + length_behind;
         for (const std::uint8_t* byte = at - most; byte < at + most; ++byte) around = around << 8 | *byte;
-        std::uint64_t& known = seams_[(around * 0x9e3779b97f4a7c15u) >> (64 - seams_log)];
+        std::uint64_t& known = boundaries_[(around * 0x9e3779b97f4a7c15u) >> (64 - boundaries_log)];
         if (known >> 2 != around)
-            known = around << 2 | static_cast<std::uint64_t>(merges_.seam(piece, at, end, length_before, length_behind));
-        return static_cast<Seam>(known & 3);
+            known = around << 2 | static_cast<std::uint64_t>(merges_.boundary(piece, at, end, length_before, length_behind));
+        return static_cast<Boundary>(known & 3);
     }
-    static constexpr unsigned seams_log = 16;
+    static constexpr unsigned boundaries_log = 16;
     static constexpr std::size_t few = 40;   // tokens in which the next merge is found by looking at all of them
 
     template <class Symbol>
@@ -263,7 +394,7 @@ class Encoder {
     const InheritedMerges& merges_;
     std::vector<std::uint8_t> met_;
     std::vector<Known> known_ = std::vector<Known>(std::size_t{1} << known_log);
-    std::vector<std::uint64_t> seams_ = std::vector<std::uint64_t>(std::size_t{1} << seams_log);
+    std::vector<std::uint64_t> boundaries_ = std::vector<std::uint64_t>(std::size_t{1} << boundaries_log);
     std::vector<Character> characters_ = std::vector<Character>(of_three_bytes + of_two_bytes);
     std::vector<std::uint32_t> tokens_, before_, behind_, merged_;
     std::vector<std::uint64_t> queue_;

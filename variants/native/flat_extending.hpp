@@ -23,9 +23,9 @@ struct Extension {
 };
 
 // The final ids by those that pieces were encoded with, and the merges that stay, in final ids.
-class Kept {
+class RetainedMerges {
   public:
-    Kept(const InheritedMerges& merges, const std::vector<std::uint8_t>& met, bool drop) {
+    RetainedMerges(const InheritedMerges& merges, const std::vector<std::uint8_t>& met, bool drop) {
         for (std::uint32_t id = 0; id < first_merge; ++id) ids_.push_back(id);
         for (std::size_t rank = 0; rank < merges.size(); ++rank) {
             const bool stays = !drop || met[rank];
@@ -46,30 +46,30 @@ class Kept {
 
 template <class Symbol, class Position>
 void extend_in(Text<Symbol>& text, const std::vector<Merge>& kept, const Extension& extension, const Options& options,
-               std::size_t parts, Answer& answer, Watch& watch, void* context) {
+               std::size_t parts, Answer& answer, Progress& progress, void* context) {
     Tallies& tallies = answer.tallies;
     Tokens tokens(options.tie_break, true);
     for (const Merge& merge : kept) tokens.inherit(merge.left, merge.right);
-    Refusals refused(tokens, extension.veto, context);
+    VetoFilter filter(tokens, extension.veto, context);
     Threshold threshold(options, options.num_merges - std::min<std::uint64_t>(options.num_merges, kept.size()), nullptr);
-    KeptPairs<Position> pairs(tokens, tallies, &refused);
-    TokenPairs<Symbol, Position> first_pairs(text, tokens.size(), pairs, parts, tallies, watch);
-    first_pairs.count(threshold, refused);
-    make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, watch);
+    KeptPairs<Position> pairs(tokens, tallies, &filter);
+    TokenPairs<Symbol, Position> first_pairs(text, tokens.size(), pairs, parts, tallies, progress);
+    first_pairs.count(threshold, filter);
+    make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, progress);
 }
 
 // From the encoded text on; `kept` are the merges that it was encoded by and that stay.
 template <class Symbol>
-void extend_text(Text<Symbol> text, const Kept& kept, const Extension& extension, const Options& options, std::size_t parts,
-                 std::uint64_t positions, Answer& answer, Watch& watch, void* context) {
+void extend_text(Text<Symbol> text, const RetainedMerges& kept, const Extension& extension, const Options& options, std::size_t parts,
+                 std::uint64_t positions, Answer& answer, Progress& progress, void* context) {
     answer.merges = kept.merges();
     answer.tallies.text_bytes = text.bytes();
     answer.tallies.positions_visited += positions;
-    watch.lap(convert);
+    progress.lap(convert);
     if (options.wide_positions || text.size() > UINT32_MAX) {
-        extend_in<Symbol, std::uint64_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
+        extend_in<Symbol, std::uint64_t>(text, kept.merges(), extension, options, parts, answer, progress, context);
     } else {
-        extend_in<Symbol, std::uint32_t>(text, kept.merges(), extension, options, parts, answer, watch, context);
+        extend_in<Symbol, std::uint32_t>(text, kept.merges(), extension, options, parts, answer, progress, context);
     }
 }
 
@@ -81,7 +81,7 @@ inline void limit_merges(Options& options, std::size_t inherited, std::uint64_t 
 }
 
 // Makes all pieces of these words, each of `parts` threads those of as many bytes.
-inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Watch& watch) {
+inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Progress& progress) {
     pieces.begin(parts);
     const std::vector<std::size_t> cuts =
         equal_shares(words.number, parts, [&](std::size_t word) { return words.offsets[word + 1] - words.offsets[word]; });
@@ -90,7 +90,7 @@ inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Watc
             end = std::min(begin + pieces_together, cuts[part + 1]);
             pieces.take(part, {words.bytes, words.size, words.offsets + begin, words.counts + begin, end - begin});
             if (part + 1 == parts)
-                watch.worked(static_cast<std::uint64_t>(words.offsets[end] - words.offsets[begin]), convert);
+                progress.advance(static_cast<std::uint64_t>(words.offsets[end] - words.offsets[begin]), convert);
         }
     });
 }
@@ -101,23 +101,23 @@ inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Watc
 inline Answer extend(Pieces& pieces, Options options, const Extension& extension, Report report, void* context,
                      const Words* words = nullptr, WordsRead words_read = nullptr) {
     Answer answer;
-    Watch watch(answer, report, context);
+    Progress progress(answer, report, context);
     try {
         if (words) {
-            take_all(pieces, *words, parts_of(words->size + words->number, options), watch);
+            take_all(pieces, *words, parts_of(words->size + words->number, options), progress);
             if (words_read) words_read(context);
         }
         pieces.table([&](auto& table) {
             const std::uint64_t positions = table.positions();
             limit_merges(options, extension.number, positions);
-            const Kept kept(pieces.merges(), table.met(), extension.met);
+            const RetainedMerges kept(pieces.merges(), table.met(), extension.met);
             const std::size_t parts = parts_of(positions, options);
             if (has_narrow_ids(options.num_merges) && !options.wide_symbols) {
                 extend_text(table.template finish<std::uint16_t>(kept.changed_ids()), kept, extension, options, parts,
-                            positions, answer, watch, context);
+                            positions, answer, progress, context);
             } else {
                 extend_text(table.template finish<std::uint32_t>(kept.changed_ids()), kept, extension, options, parts,
-                            positions, answer, watch, context);
+                            positions, answer, progress, context);
             }
         });
     } catch (const Stopped&) {

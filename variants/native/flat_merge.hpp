@@ -31,17 +31,17 @@ union Neighbour {
 
 // The cells of one side's neighbours; all zero between two merges.
 template <class Symbol, class Position>
-struct Neighbours {
+struct NeighbourSums {
     Array<Neighbour<Position>> of;
-    Array<Symbol> met;        // those whose sums are not zero
+    Array<Symbol> touched;        // those whose sums are not zero
     std::size_t number = 0;   // of them
 
     void reach(std::uint32_t token) {
         of.reach(token);
-        met.reach(token + std::size_t{1});
+        touched.reach(token + std::size_t{1});
     }
     void forget() {
-        for (std::size_t place = 0; place < number; ++place) of[met[place]] = Neighbour<Position>{};
+        for (std::size_t place = 0; place < number; ++place) of[touched[place]] = Neighbour<Position>{};
         of[separator] = Neighbour<Position>{};
         number = 0;
     }
@@ -50,19 +50,19 @@ struct Neighbours {
 // The same while it is added to, copied out of the class so that the compiler may keep it in registers.
 template <class Symbol, class Position>
 struct Adding {
-    explicit Adding(Neighbours<Symbol, Position>& side)
-        : of(side.of.data()), met(side.met.data()), number(side.number) {}
+    explicit Adding(NeighbourSums<Symbol, Position>& side)
+        : of(side.of.data()), touched(side.touched.data()), number(side.number) {}
 
     void add(std::uint32_t token, std::int64_t weight) {
         Neighbour<Position>& neighbour = of[token];
-        met[number] = static_cast<Symbol>(token);
+        touched[number] = static_cast<Symbol>(token);
         number += neighbour.sum.occurrences == 0;
         neighbour.sum.weight += weight;
         neighbour.sum.occurrences += 1;
     }
 
     Neighbour<Position>* const of;
-    Symbol* const met;
+    Symbol* const touched;
     std::size_t number;
 };
 
@@ -72,8 +72,8 @@ class Merger {
     using Slot = typename PairTable<Position>::Slot;
 
     Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs<Position>& pairs, const Options& options,
-           Tallies& tallies, Watch& watch)
-        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), watch_(watch) {
+           Tallies& tallies, Progress& progress)
+        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), progress_(progress) {
         // At once what few merges need, so that nothing is copied as they come.
         const std::uint64_t merges = std::min<std::uint64_t>({options.num_merges, text.size(), most_foreseen});
         before_.reach(first_merge + static_cast<std::uint32_t>(merges));
@@ -89,16 +89,16 @@ class Merger {
         left_length_ = tokens_.length(left_);
         length_ = tokens_.length(merged_);
         finished_ = 0;
-        found_ = 0;
+        live_count_ = 0;
         if (occurrences_.size() < best.entries) occurrences_ = Array<Occurrence>(best.entries);
         before_.reach(merged_);
         after_.reach(merged_);
         replace(best.list, best.entries);
         pairs_.give_back(best.list, best.entries);
         tallies_.positions_visited += best.entries;
-        tallies_.occurrences_merged += found_;
-        tallies_.stale_positions += best.entries - found_;
-        options_.accumulators ? update_summed(lowest) : update_singly(lowest);
+        tallies_.occurrences_merged += live_count_;
+        tallies_.stale_positions += best.entries - live_count_;
+        options_.has(accumulators) ? update_summed(lowest) : update_singly(lowest);
         return finished_;
     }
 
@@ -132,11 +132,11 @@ class Merger {
         const Symbol* const symbols = text_.symbols.data();
         const std::uint32_t left = left_, right = right_;
         const std::size_t left_length = left_length_, length = length_;
-        Position standing[chunk];
+        Position live[chunk];
         std::size_t found = 0;
         const auto test = [&](std::size_t place) {
             const Position at = list[place];
-            standing[found] = at;
+            live[found] = at;
             found += (symbols[at] == left) & (symbols[at + left_length] == right);
         };
         for (std::size_t place = 0; place < std::min(entries, distance); ++place)
@@ -151,34 +151,34 @@ class Merger {
                 test(place);
             }
             for (std::size_t place = last_ahead; place < end; ++place) test(place);
-            replace_standing(standing, found);
-            watch_.worked(end - begin, update);
+            replace_live(live, found);
+            progress_.advance(end - begin, update);
         }
     }
 
     // Weights fall along the text, so places have all the same weight if the first and the last have. Most have: few
     // words are heavy. Then no look at the weights, which are far apart, holds up the replacing.
-    void replace_standing(const Position* standing, std::size_t number) {
+    void replace_live(const Position* live, std::size_t number) {
         if (!number) return;
-        if (!options_.accumulators) return replace_each<false>(standing, number, [](std::size_t) { return 0; });
-        const std::int64_t first = text_.weight_at(standing[0]), last = text_.weight_at(standing[number - 1]);
-        if (options_.layout && first == last) {
-            replace_each<true>(standing, number, [=](std::size_t) { return first; });
+        if (!options_.has(accumulators)) return replace_each<false>(live, number, [](std::size_t) { return 0; });
+        const std::int64_t first = text_.weight_at(live[0]), last = text_.weight_at(live[number - 1]);
+        if (options_.has(layout) && first == last) {
+            replace_each<true>(live, number, [=](std::size_t) { return first; });
         } else {
-            for (std::size_t place = 0; place < number; ++place) text_.prefetch_weight(standing[place]);
-            replace_each<true>(standing, number, [this](std::size_t at) { return text_.weight_at(at); });
+            for (std::size_t place = 0; place < number; ++place) text_.prefetch_weight(live[place]);
+            replace_each<true>(live, number, [this](std::size_t at) { return text_.weight_at(at); });
         }
     }
 
     template <bool accumulators, class WeightAt>
-    void replace_each(const Position* standing, std::size_t number, WeightAt weight_at) {
+    void replace_each(const Position* live, std::size_t number, WeightAt weight_at) {
         Symbol* const symbols = text_.symbols.data();
         const std::uint32_t left = left_, right = right_, merged = merged_;
         const std::size_t left_length = left_length_, length = length_;
-        Occurrence* occurrence = occurrences_.data() + found_;
+        Occurrence* occurrence = occurrences_.data() + live_count_;
         Adding<Symbol, Position> befores(before_), afters(after_);
         for (std::size_t place = 0; place < number; ++place) {
-            const std::size_t at = standing[place];
+            const std::size_t at = live[place];
             // In a run of equal tokens a replacement undoes the next candidate, which still stood when it was tested.
             if (left == right && (symbols[at] != left || symbols[at + left_length] != right)) continue;
             const std::uint32_t before = symbols[at - 1], after = symbols[at + length];
@@ -197,7 +197,7 @@ class Merger {
         }
         before_.number = befores.number;
         after_.number = afters.number;
-        found_ = static_cast<std::size_t>(occurrence - occurrences_.data());
+        live_count_ = static_cast<std::size_t>(occurrence - occurrences_.data());
     }
 
     // ---- the pairs beside the occurrences, by sums over neighbours ----
@@ -209,18 +209,18 @@ class Merger {
         // Every occurrence takes away (A, B), and two pairs more and brings two unless a word begins or ends there;
         // two that follow each other share one lost and one new pair.
         const std::uint64_t edges = before_.of[separator].sum.occurrences + after_.of[separator].sum.occurrences;
-        tallies_.pair_updates += found_ + 2 * (2 * std::uint64_t{found_} - edges - twice.occurrences);
+        tallies_.pair_updates += live_count_ + 2 * (2 * std::uint64_t{live_count_} - edges - twice.occurrences);
         std::size_t kept = 0;
         for (std::size_t place = 0; place < before_.number; ++place) {
-            if (place + 8 < before_.number) pairs_.table().prefetch(key_of(before_.met[place + 8], left_));
-            const std::uint32_t token = before_.met[place];
+            if (place + 8 < before_.number) pairs_.table().prefetch(key_of(before_.touched[place + 8], left_));
+            const std::uint32_t token = before_.touched[place];
             Neighbour& neighbour = before_.of[token];
             if (token != separator && token != merged_) lose(neighbour, key_of(token, left_), lowest);
             kept += open(neighbour, token, key_of(token, merged_), tokens_.length(token), lowest);
         }
         for (std::size_t place = 0; place < after_.number; ++place) {
-            if (place + 8 < after_.number) pairs_.table().prefetch(key_of(right_, after_.met[place + 8]));
-            const std::uint32_t token = after_.met[place];
+            if (place + 8 < after_.number) pairs_.table().prefetch(key_of(right_, after_.touched[place + 8]));
+            const std::uint32_t token = after_.touched[place];
             Neighbour& neighbour = after_.of[token];
             if (token != separator) lose(neighbour, key_of(right_, token), lowest);
             if (token == left_) {
@@ -241,7 +241,7 @@ class Merger {
     // Turns a neighbour's sums into a place to write to. True if the pair is kept.
     bool open(Neighbour& neighbour, std::uint32_t token, PairKey key, std::uint64_t length, std::int64_t lowest) {
         const auto sum = neighbour.sum;
-        neighbour.list = {&nowhere_, 0, 0};
+        neighbour.list = {&discard_, 0, 0};
         if (token == separator) return false;
         Position* const list = pairs_.open(key, sum.weight, sum.occurrences, lowest);
         if (list) neighbour.list = {list, static_cast<Position>(length), 1};
@@ -250,14 +250,14 @@ class Merger {
 
     void fill() {
         // No neighbour at all, or one that has become part of the next occurrence.
-        before_.of[separator].list = after_.of[separator].list = {&nowhere_, 0, 0};
+        before_.of[separator].list = after_.of[separator].list = {&discard_, 0, 0};
         Neighbour* const befores = before_.of.data();
         Neighbour* const afters = after_.of.data();
         const auto write = [](Neighbour& neighbour, Position position) {
             *neighbour.list.next = position - neighbour.list.length;
             neighbour.list.next += neighbour.list.step;
         };
-        const Occurrence* const end = occurrences_.data() + found_;
+        const Occurrence* const end = occurrences_.data() + live_count_;
         for (const Occurrence* occurrence = occurrences_.data(); occurrence != end; ++occurrence) {
             const Occurrence noted = *occurrence;
             write(befores[noted.before], noted.position);
@@ -269,7 +269,7 @@ class Merger {
 
     void update_singly(std::int64_t lowest) {
         born_.clear();
-        for (std::size_t place = 0; place < found_; ++place) {
+        for (std::size_t place = 0; place < live_count_; ++place) {
             const auto [position, before, after] = occurrences_[place];
             const std::int64_t weight = text_.weight_at(position);
             tallies_.pair_updates += 1;
@@ -283,7 +283,7 @@ class Merger {
             }
         }
         for (const PairKey key : born_) pairs_.settle(key, lowest);
-        for (std::size_t place = 0; place < found_; ++place) {
+        for (std::size_t place = 0; place < live_count_; ++place) {
             const auto [position, before, after] = occurrences_[place];
             const Position begin = position - static_cast<Position>(tokens_.length(before));
             if (Slot* const slot = pairs_.table().find(key_of(before, merged_))) slot->list[slot->entries++] = begin;
@@ -308,16 +308,16 @@ class Merger {
     KeptPairs<Position>& pairs_;
     const Options& options_;
     Tallies& tallies_;
-    Watch& watch_;
+    Progress& progress_;
 
     // Of the merge at work.
     std::uint32_t left_ = 0, right_ = 0, merged_ = 0;
     std::size_t left_length_ = 0, length_ = 0;
     std::uint64_t finished_ = 0;   // weight of the word that it makes one token
-    Neighbours<Symbol, Position> before_, after_;
+    NeighbourSums<Symbol, Position> before_, after_;
     Array<Occurrence> occurrences_;
-    std::size_t found_ = 0;
-    Position nowhere_ = 0;
+    std::size_t live_count_ = 0;
+    Position discard_ = 0;
     std::vector<PairKey> born_;    // where the table is asked for every occurrence
 };
 

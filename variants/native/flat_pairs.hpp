@@ -1,11 +1,296 @@
-// The pairs that are kept: table, lists and queue in step with each other.
+// The pairs that are kept: their lists, their queue by (count, tie-break), and table, lists and queue in step.
 #pragma once
 
-#include "flat_queue.hpp"
-#include "flat_refusals.hpp"
 #include "flat_threshold.hpp"
+#include "flat_veto.hpp"
 
 namespace flat {
+
+// Hands out the occurrence lists and takes dead ones back. A list's size is known when it is made and never changes,
+// so there is nothing to grow: fresh lists are cut from the end of the last chunk, or from a free extent. Free extents
+// stand in bins, four for every power of two, found through a bitmap; the smallest bin whose extents are all large
+// enough serves a request, and what is left over goes back. Neighbouring extents are not joined.
+template <class Position>
+class ListPool {
+  public:
+    Position* take(std::size_t entries) {
+        entries = rounded(entries);
+        if (Position* const list = pop(bin_for_request(entries))) {
+            const std::size_t left = extent_at(list).entries - entries;
+            if (left) push(list + entries, left);
+            return list;
+        }
+        if (static_cast<std::size_t>(end_ - next_) < entries) add_chunk(entries);
+        Position* const list = next_;
+        next_ += entries;
+        return list;
+    }
+
+    void give_back(Position* list, std::size_t entries) { push(list, rounded(entries)); }
+
+    // Makes the first chunk as large as is wanted.
+    void reserve(std::size_t entries) {
+        if (!held_) add_chunk(rounded(entries));
+    }
+
+    // Forgets every list, keeps no memory.
+    void clear() {
+        chunks_.clear();
+        for (Position*& bin : bins_) bin = nullptr;
+        for (std::uint64_t& word : occupied_) word = 0;
+        next_ = end_ = nullptr;
+        held_ = 0;
+    }
+
+    std::size_t bytes_held() const { return held_ * sizeof(Position); }
+
+  private:
+    // What a free extent holds at its beginning.
+    struct Extent {
+        Position* next;
+        std::size_t entries;
+    };
+    static constexpr std::size_t granule = sizeof(Extent) / sizeof(Position);
+    static constexpr std::size_t bin_count = 4 * 64;
+    static constexpr std::size_t first_chunk = std::size_t{1} << 14;
+
+    static std::size_t rounded(std::size_t entries) { return (entries + granule - 1) / granule * granule; }
+
+    static unsigned log2_of(std::size_t value) { return 63u - static_cast<unsigned>(__builtin_clzll(value)); }
+    // Bins are numbered by the top three bits: 4 * log2 + the two bits below the leading one.
+    static unsigned bin_of(std::size_t entries) {
+        const unsigned log = log2_of(entries);
+        return 4 * log + static_cast<unsigned>((log >= 2 ? entries >> (log - 2) : entries << (2 - log)) & 3);
+    }
+    // The first bin in which every extent is large enough: the sizes in a bin start at its number's own size.
+    static unsigned bin_for_request(std::size_t entries) {
+        const unsigned bin = bin_of(entries), log = bin / 4;
+        const std::size_t smallest = (std::size_t{4} + bin % 4) << log >> 2;
+        return smallest >= entries ? bin : bin + 1;
+    }
+
+    static Extent extent_at(const Position* list) {
+        Extent extent;
+        std::memcpy(&extent, list, sizeof extent);
+        return extent;
+    }
+
+    void push(Position* list, std::size_t entries) {
+        const unsigned bin = bin_of(entries);
+        const Extent extent{bins_[bin], entries};
+        std::memcpy(static_cast<void*>(list), &extent, sizeof extent);
+        bins_[bin] = list;
+        occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+    }
+
+    // The first extent in a bin numbered `from` or higher, which stays readable; null if there is none.
+    Position* pop(unsigned from) {
+        for (unsigned word = from / 64; word < bin_count / 64; ++word) {
+            std::uint64_t candidates = occupied_[word];
+            if (word == from / 64) candidates &= ~std::uint64_t{0} << (from % 64);
+            if (!candidates) continue;
+            const unsigned bin = 64 * word + static_cast<unsigned>(__builtin_ctzll(candidates));
+            Position* const list = bins_[bin];
+            bins_[bin] = extent_at(list).next;
+            if (!bins_[bin]) occupied_[word] &= ~(std::uint64_t{1} << (bin % 64));
+            return list;
+        }
+        return nullptr;
+    }
+
+    void add_chunk(std::size_t entries) {
+        std::size_t size = std::max(first_chunk, held_ / 8 / granule * granule);
+        size = std::max(size, entries);
+        chunks_.emplace_back(size);
+        if (next_ != end_) push(next_, static_cast<std::size_t>(end_ - next_));
+        next_ = chunks_.back().data();
+        end_ = next_ + size;
+        held_ += size;
+    }
+
+    std::vector<Array<Position>> chunks_;
+    Position* next_ = nullptr;
+    Position* end_ = nullptr;
+    Position* bins_[bin_count] = {};
+    std::uint64_t occupied_[bin_count / 64] = {};
+    std::size_t held_ = 0;
+};
+
+// Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
+// much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
+// once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
+// those still true are sorted by the tie-break, as many as are wanted, and merged from the best down. What is born with just
+// that count goes into a heap beside them, and the better of both comes out: to insert it would move all behind it.
+template <class Position>
+class Queue {
+  public:
+    using Table = PairTable<Position>;
+    using Slot = typename Table::Slot;
+
+    Queue(Table& table, const Tokens& tokens, Tallies& tallies)
+        : table_(table), tokens_(tokens), tallies_(tallies) {}
+
+    void push(PairKey key, std::int64_t count) {
+        tallies_.queue_pushes += 1;
+        place(key, count);
+    }
+
+    // Takes out the best pair; null if its count would be below `lowest`. At most `wanted` are still to be merged.
+    Slot* pop(std::int64_t lowest, std::uint64_t wanted) {
+        for (;;) {
+            if (level_count_ >= lowest) {
+                while (!level_.empty() || !born_.empty()) {
+                    const PairKey key = next_in_level(wanted);
+                    Slot* slot = table_.find(key);
+                    if (!slot) continue;
+                    if (slot->count == level_count_) return slot;
+                    move(key, slot->count);
+                }
+            } else if (!level_.empty() || !born_.empty()) {
+                return nullptr;
+            }
+            if (!form_level(lowest)) return nullptr;
+        }
+    }
+
+    // True if the next pop has to look for a level or sort, which is what finding the maximum costs.
+    bool between_levels() const { return !sorted_ && (born_.empty() || !level_.empty()); }
+    // The pair that will come out `ahead` pops from now if it does not fall behind; 0 if that is not known.
+    PairKey upcoming(std::size_t ahead) const {
+        return ahead < level_.size() ? level_[level_.size() - 1 - ahead].key : 0;
+    }
+
+    void clear() {
+        level_.clear();
+        sorted_ = 0;
+        born_.clear();
+        level_count_ = 0;
+        buckets_.clear();
+        large_.clear();
+    }
+
+  private:
+    struct Ranked {
+        std::uint64_t left;    // the order of the pair's tokens, see Tokens::order
+        std::uint64_t right;
+        PairKey key;
+    };
+    struct Large {
+        std::int64_t count;
+        PairKey key;
+        bool operator<(const Large& other) const { return count < other.count; }
+    };
+    static constexpr std::int64_t small_counts = 65536;
+
+    bool behind(const Ranked& one, const Ranked& other) const {
+        if (one.left != other.left) return one.left < other.left;
+        if (left_of(one.key) == left_of(other.key) && one.right != other.right) return one.right < other.right;
+        return tokens_.before(other.key, one.key);
+    }
+    auto order() const {
+        return [this](const Ranked& one, const Ranked& other) { return behind(one, other); };
+    }
+    Ranked ranked(PairKey key) const { return {tokens_.order(left_of(key)), tokens_.order(right_of(key)), key}; }
+
+    void move(PairKey key, std::int64_t count) {
+        tallies_.queue_moves += 1;
+        place(key, count);
+    }
+
+    void place(PairKey key, std::int64_t count) {
+        if (count == level_count_) {
+            born_.push_back(ranked(key));
+            std::push_heap(born_.begin(), born_.end(), order());
+            return;
+        }
+        if (count < small_counts) {
+            const std::size_t bucket = static_cast<std::size_t>(count);
+            if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
+            buckets_[bucket].push_back(key);
+        } else {
+            large_.push_back({count, key});
+            std::push_heap(large_.begin(), large_.end());
+        }
+    }
+
+    PairKey next_in_level(std::uint64_t wanted) {
+        if (!sorted_ && !level_.empty()) sort_some(wanted);
+        if (born_.empty() || (sorted_ && behind(born_.front(), level_.back()))) {
+            sorted_ -= 1;
+            return pop_back(level_).key;
+        }
+        std::pop_heap(born_.begin(), born_.end(), order());
+        return pop_back(born_).key;
+    }
+
+    // Sorts the best of the level: all that are wanted, and at least a quarter of it, so that a level whose pairs are gone is
+    // not looked through for every merge. What stays in front is behind all that is sorted.
+    void sort_some(std::uint64_t wanted) {
+        sorted_ = std::min<std::size_t>(level_.size(), std::max<std::uint64_t>(wanted, level_.size() / 4 + 1));
+        const auto from = level_.end() - static_cast<std::ptrdiff_t>(sorted_);
+        if (from != level_.begin()) std::nth_element(level_.begin(), from, level_.end(), order());
+        std::sort(from, level_.end(), order());
+    }
+
+    template <class Entry>
+    static Entry pop_back(std::vector<Entry>& entries) {
+        const Entry last = entries.back();
+        entries.pop_back();
+        return last;
+    }
+
+    Large pop_large() {
+        std::pop_heap(large_.begin(), large_.end());
+        return pop_back(large_);
+    }
+
+    // Finds the highest count at which a pair truly stands; those pairs are the level.
+    bool form_level(std::int64_t lowest) {
+        level_count_ = 0;
+        while (level_.empty() && !large_.empty()) {
+            const std::int64_t count = large_.front().count;
+            if (count < lowest) return false;
+            level_count_ = count;
+            while (!large_.empty() && large_.front().count == count) admit(pop_large().key, count);
+        }
+        while (level_.empty() && !buckets_.empty() && static_cast<std::int64_t>(buckets_.size()) > lowest) {
+            const std::int64_t count = static_cast<std::int64_t>(buckets_.size()) - 1;
+            const std::vector<PairKey> bucket = std::move(buckets_.back());
+            buckets_.pop_back();
+            level_count_ = count;
+            for (std::size_t place = 0; place < bucket.size(); ++place) {
+                if (place + 8 < bucket.size()) table_.prefetch(bucket[place + 8]);
+                admit(bucket[place], count);
+            }
+        }
+        if (level_.empty()) {
+            level_count_ = 0;
+            return false;
+        }
+        tallies_.levels += 1;
+        return true;
+    }
+
+    void admit(PairKey key, std::int64_t count) {
+        const Slot* slot = table_.find(key);
+        if (!slot) return;
+        if (slot->count == count) {
+            level_.push_back(ranked(key));
+        } else {
+            move(key, slot->count);
+        }
+    }
+
+    Table& table_;
+    const Tokens& tokens_;
+    Tallies& tallies_;
+    std::vector<Ranked> level_;
+    std::size_t sorted_ = 0;      // so many at its back are, the best last
+    std::vector<Ranked> born_;    // a heap of what was born into the level, the best in front
+    std::int64_t level_count_ = 0;
+    std::vector<std::vector<PairKey>> buckets_;   // none at or above the level being merged
+    std::vector<Large> large_;
+};
 
 template <class Position>
 class KeptPairs {
@@ -13,13 +298,13 @@ class KeptPairs {
     using Table = PairTable<Position>;
     using Slot = typename Table::Slot;
 
-    // A pair that is `refused` is never kept.
-    KeptPairs(const Tokens& tokens, Tallies& tallies, Refusals* refused = nullptr)
-        : tallies_(tallies), refused_(refused), queue_(table_, tokens, tallies) {}
+    // A pair that the filter refuses is never kept.
+    KeptPairs(const Tokens& tokens, Tallies& tallies, VetoFilter* filter = nullptr)
+        : tallies_(tallies), filter_(filter), queue_(table_, tokens, tallies) {}
 
     // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
     Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest || is_refused(key)) {
+        if (count < lowest || is_vetoed(key)) {
             tallies_.pairs_pruned += count > 0;
             return nullptr;
         }
@@ -31,7 +316,7 @@ class KeptPairs {
 
     // The same for a pair whose list is to be made later; until then `entries` are its occurrences. True if it is kept.
     bool open_unlisted(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest || is_refused(key)) {
+        if (count < lowest || is_vetoed(key)) {
             tallies_.pairs_pruned += 1;
             return false;
         }
@@ -104,7 +389,7 @@ class KeptPairs {
     // list of the size it needs.
     void settle(PairKey key, std::int64_t lowest) {
         Slot* const slot = table_.find(key);
-        if (slot->count < lowest || is_refused(key)) {
+        if (slot->count < lowest || is_vetoed(key)) {
             tallies_.pairs_pruned += 1;
             table_.erase(slot);
             return;
@@ -132,7 +417,7 @@ class KeptPairs {
     Queue<Position>& queue() { return queue_; }
 
   private:
-    bool is_refused(PairKey key) { return refused_ && (*refused_)(key); }
+    bool is_vetoed(PairKey key) { return filter_ && (*filter_)(key); }
 
     void keep(PairKey key, std::int64_t count) {
         tallies_.pairs_kept += 1;
@@ -143,7 +428,7 @@ class KeptPairs {
     static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
 
     Tallies& tallies_;
-    Refusals* refused_;
+    VetoFilter* filter_;
     Table table_;
     CountHistogram kept_;
     ListPool<Position> lists_;

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "flat_encoding.hpp"
-#include "scanner_keys.hpp"
 #include "flat_text.hpp"
+#include "scanner_classes.hpp"
 
 namespace flat {
 
@@ -42,10 +42,10 @@ class PieceShard {
     // The top of a slot is a part of the piece's hash, the rest tells where its cells begin; 0 is free.
     static constexpr unsigned place_bits = 40, tag_bits = 24;
 
-    void call_for(std::uint64_t tag) const {
+    void prefetch(std::uint64_t tag) const {
         if (slots_.size()) __builtin_prefetch(slots_.data() + home(tag));
     }
-    void call_for_cells(std::uint64_t tag) const {
+    void prefetch_cells(std::uint64_t tag) const {
         if (!slots_.size()) return;
         const std::uint64_t slot = slots_[home(tag)];
         if (slot >> place_bits == tag) __builtin_prefetch(cells_.data() + place_of(slot));
@@ -128,7 +128,7 @@ class PieceShard {
         slots_ = std::move(larger);
     }
 
-    Growing<Symbol> cells_;
+    Column<Symbol> cells_;
     std::size_t size_ = first;
     Array<std::uint64_t> slots_;
     std::size_t pieces_ = 0;
@@ -265,10 +265,10 @@ class PieceTable {
             };
             for (std::size_t place = first; place < last; ++place) {
                 if (place + 2 * ahead < last) {
-                    shard.call_for(tag(place + 2 * ahead));
+                    shard.prefetch(tag(place + 2 * ahead));
                     __builtin_prefetch(bytes(begin + part.order[place + ahead]));
                 }
-                if (place + ahead < last) shard.call_for_cells(tag(place + ahead));
+                if (place + ahead < last) shard.prefetch_cells(tag(place + ahead));
                 const std::size_t word = begin + part.order[place];
                 take_one(part, shard, tag(place), bytes(word), length(word), batch.counts[word], batch.bytes + batch.size);
             }

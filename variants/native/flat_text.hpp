@@ -2,8 +2,7 @@
 // position is found without knowing its word.
 #pragma once
 
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
+#include "flat_tokens.hpp"
 #include "parallel.hpp"
 
 namespace flat {
@@ -18,16 +17,15 @@ struct WeightClass {
 // Weights in descending order, and which class a weight belongs to.
 class WeightClasses {
   public:
-    // Reads the whole table once, and refuses what is not one.
-    WeightClasses(const Words& words, Watch& watch) {
+    // Reads the whole table once.
+    WeightClasses(const Words& words, Progress& progress) {
         std::vector<WeightClass> light(1);   // by weight
         std::vector<WeightClass> heavy;
         for (std::size_t word = 0; word < words.number; ++word) {
             const std::int64_t length = words.offsets[word + 1] - words.offsets[word];
             const std::uint64_t weight = words.counts[word];
-            watch.worked(1, convert);
+            progress.advance(1, convert);
             if (length < 2 || !weight) continue;
-            count_adjacent(weight, static_cast<std::uint64_t>(length) - 1);
             const std::uint64_t positions = static_cast<std::uint64_t>(length) + 1;
             if (weight < light_weights) {
                 if (weight >= light.size()) light.resize(weight + 1);
@@ -76,17 +74,10 @@ class WeightClasses {
   private:
     static constexpr std::uint64_t light_weights = 65536;
 
-    void count_adjacent(std::uint64_t weight, std::uint64_t pairs) {
-        constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;
-        if (weight > most || pairs > (most - adjacent_) / weight)
-            throw Refused("the words hold more than 2**63 - 1 adjacent positions by weight; divide the counts");
-        adjacent_ += weight * pairs;
-    }
-
     std::vector<WeightClass> classes_;
     std::vector<std::uint32_t> class_of_light_;
     std::size_t heavy_classes_ = 0;
-    std::uint64_t words_ = 0, positions_ = 0, adjacent_ = 0;
+    std::uint64_t words_ = 0, positions_ = 0;
 };
 
 // A word in eight bytes: as many bits of its beginning as are sorted by, above its number in the table. Half the size of
@@ -98,7 +89,7 @@ class WordPacking {
     }
 
     std::uint64_t packed(const std::uint8_t* bytes, std::uint64_t length, std::uint64_t number) const {
-        return prefix(bytes, length) >> number_bits_ << number_bits_ | number;
+        return prefix_of(bytes, length) >> number_bits_ << number_bits_ | number;
     }
     std::uint64_t number(std::uint64_t word) const { return word & ((std::uint64_t{1} << number_bits_) - 1); }
 
@@ -145,14 +136,14 @@ class WordPacking {
 // alike, and are therefore merged alike, stand together and share lines of the cache.
 class WordOrder {
   public:
-    WordOrder(const Words& words, const WeightClasses& classes, bool lexicographic, std::size_t parts, Watch& watch)
+    WordOrder(const Words& words, const WeightClasses& classes, bool lexicographic, std::size_t parts, Progress& progress)
         : packing_(words.number), ordered_(classes.words()), begins_(classes.classes().size() + 1) {
         for (std::size_t one = 0; one + 1 < begins_.size(); ++one)
             begins_[one + 1] = begins_[one] + classes.classes()[one].words;
         std::vector<std::size_t> next(begins_);
         for (std::size_t word = 0; word < words.number; ++word) {
             const std::uint64_t length = static_cast<std::uint64_t>(words.offsets[word + 1] - words.offsets[word]);
-            watch.worked(1, convert);
+            progress.advance(1, convert);
             if (length < 2 || !words.counts[word]) continue;
             const std::uint8_t* const bytes = words.bytes + words.offsets[word];
             ordered_[next[classes.class_of(words.counts[word])]++] =
@@ -164,7 +155,7 @@ class WordOrder {
             Array<std::uint64_t> scratch;
             for (std::size_t one = cuts[part]; one < cuts[part + 1]; ++one) {
                 packing_.sort(ordered_.data() + begins_[one], begins_[one + 1] - begins_[one], scratch);
-                if (part + 1 == parts) watch.worked(8 * classes.classes()[one].words, convert);
+                if (part + 1 == parts) progress.advance(8 * classes.classes()[one].words, convert);
             }
         });
     }
@@ -196,19 +187,30 @@ struct Text {
     static void prefetch(const Symbol* symbol) { __builtin_prefetch(symbol, 0, 2); }
     void prefetch_weight(std::size_t position) const { __builtin_prefetch(weights.data() + (position >> shift)); }
     std::size_t size() const { return symbols.size(); }
+    // Where one of several parts begins; the last position of the text is a separator and begins no pair.
+    std::size_t cut(std::size_t part, std::size_t parts) const {
+        const std::size_t blocks = (size() - begin) >> shift;
+        return part < parts ? begin + (blocks * part / parts << shift) : size() - 1;
+    }
     std::size_t bytes() const { return symbols.size() * sizeof(Symbol) + weights.size() * sizeof(std::int64_t); }
 };
 
 // Blocks are no larger.
 constexpr unsigned block_shift = 6;
 
+// Positions that a text of these words takes with blocks of 2**shift.
+inline std::uint64_t positions_needed(const std::vector<WeightClass>& classes, unsigned shift) {
+    std::uint64_t blocks = 1;
+    for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+    return blocks << shift;
+}
+
 // The block size that costs the least memory, filling up and weights together.
 inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t bytes_per_symbol) {
     unsigned best = 0;
     std::uint64_t least = UINT64_MAX;
     for (unsigned shift = 0; shift <= block_shift; ++shift) {
-        std::uint64_t blocks = 1;
-        for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
+        const std::uint64_t blocks = positions_needed(classes, shift) >> shift;
         const std::uint64_t bytes = blocks * ((std::uint64_t{bytes_per_symbol} << shift) + sizeof(std::int64_t));
         if (bytes <= least) {
             least = bytes;
@@ -216,13 +218,6 @@ inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t 
         }
     }
     return best;
-}
-
-// Positions that a text of these words takes with blocks of 2**shift.
-inline std::uint64_t positions_needed(const std::vector<WeightClass>& classes, unsigned shift) {
-    std::uint64_t blocks = 1;
-    for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
-    return blocks << shift;
 }
 
 // Writes words one after the other into a part of a text.
@@ -276,7 +271,7 @@ Text<Symbol> empty_text(std::size_t positions, unsigned shift) {
 
 // Lays the words out as they are given, every position with a weight of its own.
 template <class Symbol>
-Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, Watch& watch) {
+Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, Progress& progress) {
     Text<Symbol> text = empty_text<Symbol>(1 + classes.positions(), 0);
     TextWriter<Symbol> writer(words, text, text.begin, text.size());
     for (std::size_t word = 0; word < words.number; ++word) {
@@ -284,7 +279,7 @@ Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, 
         if (length < 2 || !words.counts[word]) continue;
         writer.word(word);
         writer.close(words.counts[word]);
-        watch.worked(static_cast<std::uint64_t>(length), convert);
+        progress.advance(static_cast<std::uint64_t>(length), convert);
     }
     return text;
 }
@@ -298,8 +293,8 @@ inline bool worth_sorting(const WeightClasses& classes, const Options& options) 
 // Lays the words out by weight; every part of the classes knows where it begins.
 template <class Symbol>
 Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options,
-                     std::size_t parts, Watch& watch) {
-    const WordOrder order(words, classes, worth_sorting(classes, options), parts, watch);
+                     std::size_t parts, Progress& progress) {
+    const WordOrder order(words, classes, worth_sorting(classes, options), parts, progress);
     Text<Symbol> text = empty_text<Symbol>(positions_needed(classes.classes(), shift), shift);
     std::vector<std::size_t> begins{text.begin};
     for (const WeightClass& one : classes.classes())
@@ -315,7 +310,7 @@ Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned 
                 writer.word(order[place]);
             }
             writer.close(classes.classes()[one].weight);
-            if (part + 1 == parts) watch.worked(classes.classes()[one].positions, convert);
+            if (part + 1 == parts) progress.advance(classes.classes()[one].positions, convert);
         }
     });
     return text;

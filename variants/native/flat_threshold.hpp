@@ -60,7 +60,7 @@ class Threshold {
           min_count_(std::max<std::int64_t>(options.min_count, 1)),
           scale_(options.guess_scale / 1.25),
           guess_from_(options.guess_scale == 1.0 ? 64 : 1),
-          pruning_(options.pruning),
+          pruning_(options.has(pruning)),
           classes_(classes),
           left_(num_merges) {
         value_ = min_count_;

@@ -13,7 +13,7 @@ namespace flat {
 // 1. An array of sums, in which pairs share cells, gives every pair a sum no smaller than its count; and a sample of all
 //    pairs, taken by their hash, is counted exactly.
 // 2. From the sample a threshold is guessed (Threshold::begin_at). Pairs whose sum reaches it are counted exactly, and those
-//    whose count does are kept, if they are not refused.
+//    whose count does are kept, if they are not vetoed.
 // 3. The most frequent of them get lists; the others when one of them is the best pair and has none, as in flat_bytes.hpp.
 //
 // There, a cell that holds a byte's id is that byte. Here the same is true of all tokens the text was laid out with: each has
@@ -22,22 +22,22 @@ template <class Symbol, class Position>
 class TokenPairs {
   public:
     TokenPairs(const Text<Symbol>& text, std::uint32_t first_new, KeptPairs<Position>& pairs, std::size_t parts,
-               Tallies& tallies, Watch& watch)
-        : text_(text), first_new_(first_new), pairs_(pairs), parts_(parts), tallies_(tallies), watch_(watch) {
+               Tallies& tallies, Progress& progress)
+        : text_(text), first_new_(first_new), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {
         while (sums_log_ < most_sums_log && text.size() >> sums_log_ > cells_a_sum) ++sums_log_;
         if (text.size() > many) sampled_ = 8;
         if (text.size() > 16 * many) sampled_ = 64;
     }
 
     // Guesses the threshold, counts the pairs, puts those that reach it into table and queue, and makes the first lists.
-    void count(Threshold& threshold, Refusals& refused) {
+    void count(Threshold& threshold, VetoFilter& filter) {
         {
             std::vector<Table> samples(parts_);
             const std::vector<std::uint64_t> reaching = [&] {
                 std::vector<Array<std::uint32_t>> sums(parts_);
                 in_parallel(parts_, [&](std::size_t part) { add_up(part, sums[part], samples[part]); });
                 join(samples);
-                threshold.begin_at(guess(samples[0], threshold, refused));
+                threshold.begin_at(guess(samples[0], threshold, filter));
                 return those_that_reach(sums, threshold.value());
             }();
             for (Table& sample : samples) sample.clear();
@@ -71,11 +71,6 @@ class TokenPairs {
     std::size_t sum_of(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (64 - sums_log_)); }
     bool is_sampled(std::uint64_t hash) const { return (hash >> 32 & (sampled_ - 1)) == 0; }
 
-    std::size_t cut(std::size_t part, std::size_t parts) const {
-        const std::size_t blocks = (text_.size() - text_.begin) >> text_.shift;
-        return part < parts ? text_.begin + (blocks * part / parts << text_.shift) : text_.size() - 1;
-    }
-
     struct Place {
         std::size_t at;
         PairKey key;
@@ -98,13 +93,13 @@ class TokenPairs {
                 left = right;
             }
             visit(places, number);
-            if (watched) watch_.worked(2 * (stop - begin), phase);
+            if (watched) progress_.advance(2 * (stop - begin), phase);
         }
     }
 
     void add_up(std::size_t part, Array<std::uint32_t>& sums, Table& sample) const {
         sums = Array<std::uint32_t>::zeros(std::size_t{1} << sums_log_);
-        each_block(cut(part, parts_), cut(part + 1, parts_), part + 1 == parts_, init, [&](const Place* places, std::size_t number) {
+        each_block(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_, init, [&](const Place* places, std::size_t number) {
             std::uint64_t hashes[block];
             for (std::size_t place = 0; place < number; ++place) {
                 hashes[place] = hash(places[place].key);
@@ -140,14 +135,14 @@ class TokenPairs {
     }
 
     // The count that so many pairs reach as the threshold wants to know, refused ones not among them; 0 if there are fewer.
-    std::int64_t guess(Table& sample, const Threshold& threshold, Refusals& refused) const {
+    std::int64_t guess(Table& sample, const Threshold& threshold, VetoFilter& filter) const {
         std::uint64_t wanted = threshold.pairs_to_begin_with() / sampled_;
         if (!wanted) return 0;
         std::vector<std::pair<std::int64_t, PairKey>> counts;
         sample.each([&](const Slot& slot) { counts.emplace_back(slot.count, slot.key); });
         std::sort(counts.begin(), counts.end(), std::greater<>());
         for (const auto& [count, key] : counts) {
-            if (refused(key)) continue;
+            if (filter(key)) continue;
             if (!--wanted) return count;
         }
         return 0;
@@ -170,8 +165,8 @@ class TokenPairs {
     }
 
     void count_part(std::size_t part, const std::vector<std::uint64_t>& reaching, Table& counted) {
-        const std::size_t end = cut(part + 1, parts_);
-        each_block(cut(part, parts_), end, part + 1 == parts_, init, [&](Place* places, std::size_t number) {
+        const std::size_t end = text_.cut(part + 1, parts_);
+        each_block(text_.cut(part, parts_), end, part + 1 == parts_, init, [&](Place* places, std::size_t number) {
             std::size_t reach = 0;
             for (std::size_t place = 0; place < number; ++place) {
                 const std::size_t cell = sum_of(hash(places[place].key));
@@ -223,17 +218,17 @@ class TokenPairs {
         const std::size_t parts = std::min<std::size_t>(parts_, 2);
         std::vector<Stage> stages;
         for (std::size_t part = 0; part < parts; ++part) stages.emplace_back(chosen.size());
-        for (Slot* const standing : chosen) {
-            Slot& slot = *standing;
+        for (Slot* const live : chosen) {
+            Slot& slot = *live;
             Position* const list = pairs_.make_list(slot);
             stages[0].insert(slot.key, list);
             if (parts > 1) stages[1].insert(slot.key, list + slot.entries);
         }
         in_parallel(parts, [&](std::size_t part) {
             if (part) {
-                write_backwards(stages[part], cut(1, parts), phase);
+                write_backwards(stages[part], text_.cut(1, parts), phase);
             } else {
-                write(stages[part], cut(0, parts), cut(1, parts), parts == 1, phase);
+                write(stages[part], text_.cut(0, parts), text_.cut(1, parts), parts == 1, phase);
             }
         });
         tallies_.positions_visited += text_.size() - text_.begin;
@@ -281,7 +276,7 @@ class TokenPairs {
     KeptPairs<Position>& pairs_;
     std::size_t parts_;
     Tallies& tallies_;
-    Watch& watch_;
+    Progress& progress_;
     unsigned sums_log_ = 8;
     std::uint64_t sampled_ = 1;   // one pair of so many is in the sample
     std::vector<PairKey> unlisted_;

@@ -1,10 +1,75 @@
-// The tokens learned so far: their bytes, their lengths, and which of two equally frequent pairs goes first.
+// What flat is asked and answers, the tokens it has learned, and the table of pairs.
 #pragma once
 
-#include "flat_job.hpp"
-#include "flat_memory.hpp"
+#include "job.hpp"
+#include "memory.hpp"
 
 namespace flat {
+
+using namespace native;
+
+// Token ids inside flat. 0 and 1 are no tokens; a byte b is 2 + b; the n-th merge makes 258 + n.
+constexpr std::uint32_t separator = 0;    // between two words, and to fill up a block
+constexpr std::uint32_t hole = 1;         // where a token began that has become the right half of another
+constexpr std::uint32_t first_byte = 2;
+constexpr std::uint32_t first_merge = first_byte + 256;
+constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
+
+// Whether two bytes hold every id when so many merges are made.
+inline bool has_narrow_ids(std::uint64_t num_merges) { return first_merge + num_merges <= (1u << 16); }
+
+enum Idea : unsigned { layout = 1, accumulators = 2, pruning = 4, all_ideas = 7 };
+
+struct Options {
+    std::uint64_t num_merges = 0;
+    std::int64_t min_count = 1;
+    TieBreak tie_break = TieBreak::greatest_bytes;
+    std::size_t threads = 1;                 // for the work before the first merge
+    // The ideas, each of which can be switched off to see what it is worth; the merges are the same in all settings.
+    unsigned ideas = all_ideas;
+    bool has(Idea idea) const { return ideas & idea; }
+    // For tests: scales the guess at the last merge's count (so that rescans happen), forces the wide types, and treats
+    // short texts as long ones.
+    double guess_scale = 1.0;
+    bool wide_symbols = false;
+    bool wide_positions = false;
+    std::size_t part = std::size_t{1} << 22;   // positions below which a thread is not worth starting, nor sorting
+};
+
+struct Tallies {
+    std::uint64_t pair_updates = 0;        // changes of a pair's count by one occurrence, those of the first count too
+    std::uint64_t positions_visited = 0;   // text positions read: layout, first count, list entries, rescans
+    std::uint64_t occurrences_merged = 0;
+    std::uint64_t stale_positions = 0;     // list entries whose pair was gone
+    std::uint64_t table_updates = 0;       // look-ups in the pair table: once for each distinct neighbour of a merge
+    std::uint64_t pairs_kept = 0;          // pairs that were given a list and a place in the queue
+    std::uint64_t pairs_pruned = 0;        // pairs born below the threshold, which were not
+    std::uint64_t queue_pushes = 0;
+    std::uint64_t queue_moves = 0;         // entries found out of date and moved down
+    std::uint64_t levels = 0;              // sets of equally frequent pairs
+    std::uint64_t rescans = 0;
+    std::uint64_t text_bytes = 0;
+    std::uint64_t list_bytes = 0;          // the most that the occurrence lists held at any time
+    std::uint64_t table_bytes = 0;         // the most that the pair table held
+
+    std::vector<Tally> listed() const {
+        return {{"pair_updates", pair_updates}, {"positions_visited", positions_visited},
+                {"occurrences_merged", occurrences_merged}, {"stale_positions", stale_positions},
+                {"table_updates", table_updates}, {"pairs_kept", pairs_kept}, {"pairs_pruned", pairs_pruned},
+                {"queue_pushes", queue_pushes}, {"queue_moves", queue_moves}, {"levels", levels},
+                {"rescans", rescans}, {"text_bytes", text_bytes}, {"list_bytes", list_bytes},
+                {"table_bytes", table_bytes}};
+    }
+};
+
+struct Answer : Training {
+    Tallies tallies;
+};
+
+// Called when all words stand in the text: whoever holds them may give their memory back.
+using WordsRead = void (*)(void* context);
+
+// ---- tokens: their bytes, their lengths, and which of two equally frequent pairs goes first ----
 
 using PairKey = std::uint64_t;
 
@@ -71,11 +136,9 @@ class Tokens {
         : by_bytes_(tie_break <= TieBreak::smallest_bytes), with_bytes_(by_bytes_ || with_bytes), tie_break_(tie_break) {
         add(0, 0, nullptr);
         add(0, 0, nullptr);
-        unsigned shown = 0, remapped = 188;
         for (unsigned byte = 0; byte < 256; ++byte) {
-            const unsigned place = shown_as_itself(byte) ? shown++ : remapped++;
             const std::uint8_t value = static_cast<std::uint8_t>(byte);
-            add(tie_break == TieBreak::huggingface ? place : byte, 1, &value);
+            add(byte_number(byte, tie_break), 1, &value);
         }
     }
 
@@ -106,7 +169,7 @@ class Tokens {
             with_bytes_ ? bytes_.join(starts_[left], static_cast<std::int64_t>(lengths_[left]), starts_[right],
                                       static_cast<std::int64_t>(lengths_[right]))
                         : 0;
-        append(by_bytes_ ? prefix(bytes_.at(start), length) : id - first_byte, length, cells, start);
+        append(by_bytes_ ? prefix_of(bytes_.at(start), length) : id - first_byte, length, cells, start);
         return id;
     }
 
@@ -124,7 +187,7 @@ class Tokens {
 
     void add(std::uint64_t number, std::uint64_t length, const std::uint8_t* bytes) {
         const std::int64_t start = bytes_.add(bytes, static_cast<std::int64_t>(length));
-        append(by_bytes_ ? prefix(bytes, length) : number, length, length, start);
+        append(by_bytes_ ? prefix_of(bytes, length) : number, length, length, start);
     }
 
     // Smaller is preferred by every rule but the first, so theirs is stored upside down.
@@ -144,6 +207,91 @@ class Tokens {
     std::vector<std::uint64_t> lengths_;   // in bytes
     std::vector<std::uint64_t> cells_;     // the same, but 1 for what was inherited
     std::vector<std::uint64_t> order_;
+};
+
+// ---- pairs by their tokens: for each its count and the list of the positions where it was born ----
+
+// Open addressing with linear probing; a pair that is taken out leaves no trace, for the pairs behind it move up. So
+// the table holds the live pairs only, however many have come and gone, and a slot is found again by its pair alone.
+template <class Position>
+class PairTable {
+  public:
+    struct Slot {
+        PairKey key;          // 0: empty (a separator pairs with nothing)
+        std::int64_t count;
+        Position* list;       // ascending, some entries perhaps stale
+        Position entries;
+    };
+
+    Slot* find(PairKey key) {
+        for (std::size_t at = home(key);; at = (at + 1) & mask()) {
+            if (slots_[at].key == key) return &slots_[at];
+            if (!slots_[at].key) return nullptr;
+        }
+    }
+
+    // `key` must not be in the table.
+    Slot* insert(PairKey key, std::int64_t count, Position* list, Position entries) {
+        if (2 * (size_ + 1) > slots_.size()) grow();
+        ++size_;
+        Slot& slot = slots_[free_place(key)];
+        slot = {key, count, list, entries};
+        return &slot;
+    }
+
+    void erase(Slot* slot) {
+        --size_;
+        std::size_t gap = static_cast<std::size_t>(slot - slots_.data());
+        for (std::size_t at = (gap + 1) & mask(); slots_[at].key; at = (at + 1) & mask()) {
+            // What probes for this pair starts at its home and must not meet the gap: it may stay only if its home
+            // lies behind the gap.
+            if (((at - home(slots_[at].key)) & mask()) >= ((at - gap) & mask())) {
+                slots_[gap] = slots_[at];
+                gap = at;
+            }
+        }
+        slots_[gap].key = 0;
+    }
+
+    void prefetch(PairKey key) const { __builtin_prefetch(slots_.data() + home(key)); }
+
+    std::size_t bytes_held() const { return slots_.size() * sizeof(Slot); }
+
+    template <class Visit>
+    void each(Visit visit) {
+        for (std::size_t at = 0; at < slots_.size(); ++at)
+            if (slots_[at].key) visit(slots_[at]);
+    }
+
+    void clear() {
+        log_ = first_log;
+        size_ = 0;
+        slots_ = Array<Slot>::zeros(std::size_t{1} << log_);
+    }
+
+  private:
+    static constexpr unsigned first_log = 10;
+
+    std::size_t mask() const { return slots_.size() - 1; }
+    std::size_t home(PairKey key) const {
+        key ^= key >> 29;
+        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> (64 - log_));
+    }
+    std::size_t free_place(PairKey key) const {
+        std::size_t at = home(key);
+        while (slots_[at].key) at = (at + 1) & mask();
+        return at;
+    }
+    void grow() {
+        ++log_;
+        const Array<Slot> old = std::exchange(slots_, Array<Slot>::zeros(std::size_t{1} << log_));
+        for (std::size_t at = 0; at < old.size(); ++at)
+            if (old[at].key) slots_[free_place(old[at].key)] = old[at];
+    }
+
+    unsigned log_ = first_log;
+    Array<Slot> slots_ = Array<Slot>::zeros(std::size_t{1} << first_log);
+    std::size_t size_ = 0;
 };
 
 }  // namespace flat

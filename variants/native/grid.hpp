@@ -27,16 +27,8 @@ namespace grid {
 
 constexpr std::size_t most_words = UINT32_MAX;
 
-// The largest any sum of weights can become, kept within 63 bits.
-inline void refuse_overflow(std::uint64_t weight, std::uint64_t positions, std::uint64_t& total) {
-    std::uint64_t added = 0;
-    if (weight > INT64_MAX || __builtin_mul_overflow(weight, positions, &added) ||
-        __builtin_add_overflow(total, added, &total) || total > INT64_MAX)
-        throw Refused("the words hold more than 2**63 - 1 adjacent positions by weight; divide the counts");
-}
-
-// From the columns of WordCounts, which columns.hpp has checked. Words of no bytes or no weight are left out.
-inline Table table_of_columns(const Words& columns, Watch& watch) {
+// From the columns of WordCounts, which are checked. Words of no bytes or no weight are left out.
+inline Table table_of_columns(const Words& columns, Progress& progress) {
     Table table;
     if (columns.number > most_words) throw Refused("2**32 - 1 words are the most that can be numbered");
     table.words.reserve(columns.number);
@@ -46,7 +38,7 @@ inline Table table_of_columns(const Words& columns, Watch& watch) {
         if (begin == end || !columns.counts[word]) continue;
         table.words.emplace_back(columns.bytes + begin, columns.bytes + end);
         table.weights.push_back(static_cast<std::int64_t>(columns.counts[word]));
-        watch.worked(static_cast<std::uint64_t>(end - begin), convert);
+        progress.advance(static_cast<std::uint64_t>(end - begin), convert);
     }
     return table;
 }
@@ -61,12 +53,9 @@ inline Table table_of_objects(const WordObjects& words, const WeightObjects& wei
     Table table;
     table.words.resize(words.size());
     table.weights.resize(words.size());
-    std::uint64_t total = 0;
     for (const auto& [number, word] : words) {
-        const std::int64_t weight = weights.at(number);
-        refuse_overflow(static_cast<std::uint64_t>(weight), word.size() - 1, total);
         table.words.at(static_cast<std::size_t>(number)).assign(word.begin(), word.end());
-        table.weights[static_cast<std::size_t>(number)] = weight;
+        table.weights[static_cast<std::size_t>(number)] = weights.at(number);
     }
     return table;
 }
@@ -99,21 +88,21 @@ inline IntegerMerges merges_as_integers(const std::vector<Merge>& merges) {
 
 // ---- training ----
 
-// Trains a point on words in columns; the merges are those made so far if `watch` is told to stop.
+// Trains a point on words in columns; the merges are those made so far if `progress` is told to stop.
 inline void train_columns(const Member& member, const Words& columns, const Options& options, Answer& answer,
-                          Watch& watch) {
+                          Progress& progress) {
     try {
-        Table table = table_of_columns(columns, watch);
-        watch.lap(convert);
-        member.learn(table, options, answer, watch);
+        Table table = table_of_columns(columns, progress);
+        progress.lap(convert);
+        member.learn(table, options, answer, progress);
     } catch (const Stopped&) {
     }
 }
 
 // The same on a table that is there already.
-inline void train_table(const Member& member, Table& table, const Options& options, Answer& answer, Watch& watch) {
+inline void train_table(const Member& member, Table& table, const Options& options, Answer& answer, Progress& progress) {
     try {
-        member.learn(table, options, answer, watch);
+        member.learn(table, options, answer, progress);
     } catch (const Stopped&) {
     }
 }

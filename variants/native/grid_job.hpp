@@ -39,7 +39,7 @@ struct Table {
 
 struct Tallies {
     std::uint64_t pair_updates = 0, positions_visited = 0, words_rewritten = 0;
-    std::uint64_t pairs_scanned = 0, pairs_copied = 0;              // by scans
+    std::uint64_t pairs_scanned = 0;                                // by scans
     std::uint64_t heap_pushes = 0, heap_pops = 0, stale_pops = 0;   // by heaps
 };
 
@@ -54,7 +54,7 @@ struct Member {
     const char* index;
     const char* maximum;
     const char* update;
-    void (*learn)(Table&, const Options&, Answer&, Watch&);
+    void (*learn)(Table&, const Options&, Answer&, Progress&);
 };
 
 // What a module's points are handed over under: another name if it was compiled with other types than those here. So a module
@@ -63,7 +63,7 @@ inline const char* capsule_name() {
     constexpr int version = 2;
     static const std::string name = "variants.native.grid.members " + std::to_string(version) + " " +
                                     std::to_string(sizeof(Options)) + " " + std::to_string(sizeof(Answer)) + " " +
-                                    std::to_string(sizeof(Table)) + " " + std::to_string(sizeof(Watch));
+                                    std::to_string(sizeof(Table)) + " " + std::to_string(sizeof(Progress));
     return name.c_str();
 }
 
@@ -71,11 +71,9 @@ inline const char* capsule_name() {
 class Vocabulary {
   public:
     explicit Vocabulary(TieBreak tie_break) : tie_break_(tie_break) {
-        Token shown = 0, hidden = 188;
         for (unsigned byte = 0; byte < first_merge; ++byte) {
             tokens_.push_back(std::string(1, static_cast<char>(byte)));
-            const Token place = shown_as_itself(byte) ? shown++ : hidden++;
-            numbers_.push_back(tie_break == TieBreak::huggingface ? place : byte);
+            numbers_.push_back(byte_number(byte, tie_break));
         }
     }
 

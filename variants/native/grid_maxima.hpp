@@ -38,78 +38,76 @@ class Maximum {
 
     Maximum(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
         : options_(options), vocabulary_(vocabulary), tallies_(tallies) {}
-    void begin(const Counts<Map, Hash>&, Watch&) {}
+    void begin(const Counts<Map, Hash>&, Progress&) {}
     Best best() const { return best_; }
-
-    void tell(std::vector<Tally>& work) const { work.push_back({"pairs_scanned", tallies_.pairs_scanned}); }
+    void publish(std::vector<Tally>& work) const { work.push_back({"pairs_scanned", tallies_.pairs_scanned}); }
 
   protected:
-    // `each` calls what it is given with all pairs and counts, so many of them.
-    template <class Each>
-    void scan(std::size_t number, Each each) {
-        Best best;
-        each([&](PairKey pair, std::int64_t count) { best.consider(pair, count, vocabulary_); });
-        best_ = best;
-        tallies_.pairs_scanned += number;
-    }
-
     const Options& options_;
     const Vocabulary& vocabulary_;
     Tallies& tallies_;
     Best best_;
 };
 
-template <class Map, class Hash, class Sets>
-class iterator_scan : public Maximum<Map, Hash> {
+// A scan by one thread; `Way` gives all pairs and counts to what it is given.
+template <class Map, class Hash, class Way>
+class Scan : public Maximum<Map, Hash> {
   public:
-    static constexpr const char* name = "iterator_scan";
+    static constexpr const char* name = Way::name;
     using Maximum<Map, Hash>::Maximum;
 
+    void begin(const Counts<Map, Hash>&, Progress& progress) { progress_ = &progress; }
     void find(const Counts<Map, Hash>& counts) {
-        this->scan(counts.size(), [&](auto consider) {
-            for (const auto& entry : counts) consider(entry.first, entry.second);
+        Best best;
+        Way::template visit<Map>(counts, *progress_, [&](PairKey pair, std::int64_t count) {
+            best.consider(pair, count, this->vocabulary_);
         });
+        this->best_ = best;
+        this->tallies_.pairs_scanned += counts.size();
     }
-};
-
-template <class Map, class Hash, class Sets>
-class bucket_scan : public Maximum<Map, Hash> {
-  public:
-    static constexpr const char* name = "bucket_scan";
-    using Maximum<Map, Hash>::Maximum;
-
-    void find(const Counts<Map, Hash>& counts) {
-        this->scan(counts.size(), [&](auto consider) {
-            const std::size_t cells = Map::cells(counts);
-            for (std::size_t cell = 0; cell < cells; ++cell) Map::visit(counts, cell, consider);
-        });
-    }
-};
-
-// Copies all entries to an array before every merge and scans that: the scan is fast, the copy is the old scan again.
-template <class Map, class Hash, class Sets>
-class copied_scan : public Maximum<Map, Hash> {
-  public:
-    static constexpr const char* name = "copied_scan";
-    using Maximum<Map, Hash>::Maximum;
-
-    void begin(const Counts<Map, Hash>&, Watch& watch) { watch_ = &watch; }
-    void find(const Counts<Map, Hash>& counts) {
-        const std::vector<std::pair<PairKey, std::int64_t>> copy(counts.begin(), counts.end());
-        watch_->lap(native::copy);
-        this->scan(copy.size(), [&](auto consider) {
-            for (const auto& [pair, count] : copy) consider(pair, count);
-        });
-        this->tallies_.pairs_copied += copy.size();
-    }
-    void tell(std::vector<Tally>& work) const {
-        Maximum<Map, Hash>::tell(work);
-        work.push_back({"pairs_copied", this->tallies_.pairs_copied});
+    void publish(std::vector<Tally>& work) const {
+        Maximum<Map, Hash>::publish(work);
+        if (Way::copies) work.push_back({"pairs_copied", this->tallies_.pairs_scanned});
     }
 
   private:
-    Watch* watch_ = nullptr;
+    Progress* progress_ = nullptr;
 };
+
+struct by_iterator {
+    static constexpr const char* name = "iterator_scan";
+    static constexpr bool copies = false;
+    template <class Map, class Counts, class Consider>
+    static void visit(const Counts& counts, Progress&, Consider consider) {
+        for (const auto& entry : counts) consider(entry.first, entry.second);
+    }
+};
+struct by_bucket {
+    static constexpr const char* name = "bucket_scan";
+    static constexpr bool copies = false;
+    template <class Map, class Counts, class Consider>
+    static void visit(const Counts& counts, Progress&, Consider consider) {
+        const std::size_t cells = Map::cells(counts);
+        for (std::size_t cell = 0; cell < cells; ++cell) Map::visit(counts, cell, consider);
+    }
+};
+// Copies all entries to an array before every merge and scans that: the scan is fast, the copy is the old scan again.
+struct by_copy {
+    static constexpr const char* name = "copied_scan";
+    static constexpr bool copies = true;
+    template <class Map, class Counts, class Consider>
+    static void visit(const Counts& counts, Progress& progress, Consider consider) {
+        const std::vector<std::pair<PairKey, std::int64_t>> copy(counts.begin(), counts.end());
+        progress.lap(native::copy);
+        for (const auto& [pair, count] : copy) consider(pair, count);
+    }
+};
+template <class Map, class Hash, class Sets>
+using iterator_scan = Scan<Map, Hash, by_iterator>;
+template <class Map, class Hash, class Sets>
+using bucket_scan = Scan<Map, Hash, by_bucket>;
+template <class Map, class Hash, class Sets>
+using copied_scan = Scan<Map, Hash, by_copy>;
 
 // Counts never rise after the merge that created their pair, so an entry that is out of date claims too much: it comes
 // up no later than it should, is found stale, and goes back with the true count.
@@ -120,7 +118,7 @@ class heap : public Maximum<Map, Hash> {
     static constexpr bool keeps_queue = true;
     using Maximum<Map, Hash>::Maximum;
 
-    void begin(const Counts<Map, Hash>& counts, Watch&) {
+    void begin(const Counts<Map, Hash>& counts, Progress&) {
         entries_.reserve(counts.size());
         for (const auto& entry : counts) entries_.push_back({entry.first, entry.second});
         std::make_heap(entries_.begin(), entries_.end(), order());
@@ -162,7 +160,7 @@ class heap : public Maximum<Map, Hash> {
         noted_ = Noted();
     }
 
-    void tell(std::vector<Tally>& work) const {
+    void publish(std::vector<Tally>& work) const {
         const Tallies& of = this->tallies_;
         work.insert(work.end(), {{"heap_pushes", of.heap_pushes}, {"heap_pops", of.heap_pops}, {"stale_pops", of.stale_pops}});
     }

@@ -11,9 +11,21 @@ namespace native {
 
 enum class TieBreak : int { greatest_bytes, smallest_bytes, huggingface, raw_bytes };
 
-// GPT-2 shows 188 bytes as themselves, and Hugging Face numbers those first, then the other 68.
-inline bool shown_as_itself(unsigned byte) {
-    return (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || byte >= 174;
+// What a byte is compared by where ids are: GPT-2 shows 188 bytes as themselves, and Hugging Face numbers those first.
+inline std::uint32_t byte_number(std::uint32_t byte, TieBreak tie_break) {
+    if (tie_break != TieBreak::huggingface) return byte;
+    const auto is_shown = [](std::uint32_t b) { return (b >= 33 && b < 127) || (b >= 161 && b < 173) || b >= 174; };
+    std::uint32_t shown = 0;
+    for (std::uint32_t before = 0; before < byte; ++before) shown += is_shown(before);
+    return is_shown(byte) ? shown : 188 + byte - shown;
+}
+
+// The first eight bytes, the first one highest, filled up with zeros: where two prefixes differ, they order words and
+// tokens as their bytes do, since a zero is no more than whatever the longer one has there.
+inline std::uint64_t prefix_of(const std::uint8_t* bytes, std::uint64_t length) {
+    std::uint64_t value = 0;
+    for (unsigned place = 0; place < 8; ++place) value = value << 8 | (place < length ? bytes[place] : 0);
+    return value;
 }
 
 // The columns of WordCounts.
@@ -57,9 +69,9 @@ struct Stopped {};
 using Report = bool (*)(void* context, const Training& so_far);
 
 // The stopwatch that gives time to phases and asks now and then whether to go on.
-class Watch {
+class Progress {
   public:
-    Watch(Training& training, Report report, void* context) : training_(training), report_(report), context_(context) {
+    Progress(Training& training, Report report, void* context) : training_(training), report_(report), context_(context) {
         mark_ = reported_ = Clock::now();
     }
 
@@ -73,7 +85,7 @@ class Watch {
 
     // Counts steps of some nanoseconds each; every 65,536 of them it looks at the clock and reports if it is time.
     // `phase` is what is going on.
-    void worked(std::uint64_t steps, Phase phase) {
+    void advance(std::uint64_t steps, Phase phase) {
         if (steps < left_) {
             left_ -= steps;
             return;
@@ -97,5 +109,30 @@ class Watch {
     std::uint64_t left_ = steps_between_looks;
     Phase phase_ = convert;
 };
+
+// The largest that any pair's count, and with it every sum of a trainer, may become.
+constexpr std::uint64_t largest_count = INT64_MAX;
+
+// Refuses offsets that do not rise within the bytes, and weights whose sums could pass 63 bits.
+inline void check_columns(const Words& words) {
+    bool rising = words.offsets[0] >= 0 && words.offsets[words.number] <= static_cast<std::int64_t>(words.size);
+    std::uint64_t heaviest = 0;
+    for (std::size_t word = 0; word < words.number; ++word) {
+        rising &= words.offsets[word] <= words.offsets[word + 1];
+        heaviest = heaviest < words.counts[word] ? words.counts[word] : heaviest;
+    }
+    if (!rising)
+        throw Refused("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
+    std::uint64_t bound = 0, total = 0, added = 0;
+    bool over = heaviest > largest_count;
+    // Exact only where it could matter: most tables are far below.
+    if (__builtin_mul_overflow(heaviest, static_cast<std::uint64_t>(words.size), &bound) || bound > largest_count)
+        for (std::size_t word = 0; word < words.number && !over; ++word) {
+            const std::uint64_t length = static_cast<std::uint64_t>(words.offsets[word + 1] - words.offsets[word]);
+            over = length > 1 && (__builtin_mul_overflow(words.counts[word], length - 1, &added) ||
+                                  __builtin_add_overflow(total, added, &total) || total > largest_count);
+        }
+    if (over) throw Refused("the words hold more than 2**63 - 1 adjacent positions by weight; divide the counts");
+}
 
 }  // namespace native

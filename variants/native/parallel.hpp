@@ -10,7 +10,7 @@
 namespace native {
 
 // Calls work(part) for every part from 0 to parts - 1, each in a thread of its own, the last one in this thread, which
-// alone may use a Watch. Returns when all have ended, and throws the first part's exception if any threw. Where
+// alone may use a Progress. Returns when all have ended, and throws the first part's exception if any threw. Where
 // a thread cannot be had, its part is done here.
 template <class Work>
 void in_parallel(std::size_t parts, Work work) {

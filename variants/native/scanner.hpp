@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 
-#include "scanner_cuts.hpp"
 #include "scanner_join.hpp"
 #include "scanner_paths.hpp"
 #include "word_runs.hpp"

@@ -24,7 +24,7 @@ void in_turn(std::size_t width, std::size_t number, const Work& work) {
 
 class Join {
   public:
-    // All tables have one seed and the same uncounted words.
+    // All tables have one seed and the same special_words words.
     Join(const std::vector<WordTable*>& tables, std::size_t width) : tables_(tables), width_(width) {}
 
     // Leaves everything in the first table's columns, whose index is of no use afterwards.
@@ -54,13 +54,13 @@ class Join {
     struct Long {
         std::uint32_t tag, ordinal, table;
     };
-    struct Alike {
+    struct Candidate {
         std::size_t word, earlier;  // with the same tag
     };
 
     // Calls visit(slot, hash) for each word of the slice in an index; those pushed behind the slice's slots included.
     template <class Slot, class Taken, class HashOf, class Visit>
-    static void visit(Slots<Slot>& slots, unsigned shift, Slice slice, Taken taken, HashOf hash_of, Visit visit) {
+    static void visit(Array<Slot>& slots, unsigned shift, Slice slice, Taken taken, HashOf hash_of, Visit visit) {
         const std::size_t size = slots.size() >> slice.bits, first = slice.number * size;
         for (std::size_t step = 0; step < slots.size(); ++step) {
             Slot& slot = slots.data()[(first + step) & (slots.size() - 1)];
@@ -138,7 +138,7 @@ class Join {
                 place = (place + 1) & (places.size() - 1);
             return place;
         };
-        std::vector<Alike> alike;
+        std::vector<Candidate> alike;
         for (std::size_t table = 0, i = 0; table < tables_.size(); ++table) {
             alike.clear();
             for (; i < ends[table]; ++i) {
@@ -147,15 +147,15 @@ class Join {
                     places[place] = i + 1;
                     continue;
                 }
-                alike.push_back(Alike{i, places[place] - 1});
-                call_for(longs[i]);
-                call_for(longs[places[place] - 1]);
+                alike.push_back(Candidate{i, places[place] - 1});
+                prefetch(longs[i]);
+                prefetch(longs[places[place] - 1]);
             }
-            for (const Alike& two : alike) {
+            for (const Candidate& two : alike) {
                 __builtin_prefetch(bytes_of(longs[two.word]));
                 __builtin_prefetch(bytes_of(longs[two.earlier]));
             }
-            for (const Alike& two : alike) {
+            for (const Candidate& two : alike) {
                 std::size_t earlier = two.earlier;
                 if (!same(longs[two.word], longs[earlier])) {  // other words may have the same tag
                     const std::size_t place = search(two.word, [&](std::size_t each) { return same(longs[two.word], longs[each]); });
@@ -172,7 +172,7 @@ class Join {
         }
     }
 
-    void call_for(const Long& word) const {
+    void prefetch(const Long& word) const {
         __builtin_prefetch(&tables_[word.table]->offsets_[word.ordinal]);
         __builtin_prefetch(&tables_[word.table]->counts_[word.ordinal], 1);
     }

@@ -6,28 +6,30 @@
 
 #include <string>
 
-#include "scanner_columns.hpp"
-#include "scanner_keys.hpp"
+#include "memory.hpp"
+#include "scanner_classes.hpp"
 
 namespace scanner {
+
+using namespace native;
 
 class WordTable {
   public:
     // Words that will be seen but must not be counted are entered first, and left out in the end.
-    WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& uncounted)
+    WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& special_words)
         : seed_(seed), hash_(hash) {
         offsets_.reserve(1);
         offsets_[0] = 0;
-        for (const std::string& word : uncounted) {
+        for (const std::string& word : special_words) {
             std::vector<byte> padded(word.begin(), word.end());
             padded.resize(word.size() + padding);
             const std::uint32_t stop = static_cast<std::uint32_t>(word.size());
             count(Words{padded.data(), 0, 0, &stop, 1});
         }
-        uncounted_ = words_;
+        special_words_ = words_;
     }
 
-    std::size_t words() const { return words_ - uncounted_; }
+    std::size_t words() const { return words_ - special_words_; }
 
     // The bytes that the index and the columns have.
     std::size_t memory() const {
@@ -68,13 +70,13 @@ class WordTable {
         Memory data, offsets, counts;  // bytes, int64_t, uint64_t
         std::size_t words, first, bytes;  // the first word that is counted, and where its bytes begin
     };
-    // Gives the columns away, once they are settled; the uncounted words are still before those that count.
+    // Gives the columns away, once they are settled; the special_words words are still before those that count.
     Columns release() {
-        const std::int64_t before = offsets_[uncounted_];
+        const std::int64_t before = offsets_[special_words_];
         const std::size_t bytes = static_cast<std::size_t>(offsets_[words_]);
-        for (std::size_t word = uncounted_; word <= words_; ++word) offsets_[word] -= before;
+        for (std::size_t word = special_words_; word <= words_; ++word) offsets_[word] -= before;
         return {data_.release(bytes), offsets_.release(words_ + 1), counts_.release(words_), words_,
-                uncounted_,           static_cast<std::size_t>(before)};
+                special_words_,           static_cast<std::size_t>(before)};
     }
 
     // Brings the counts of short words from the index into their column.
@@ -240,8 +242,8 @@ class WordTable {
     }
     // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
     template <class Slot, class Home, class Taken>
-    static void grow(Slots<Slot>& slots, unsigned bits, Home home, Taken taken) {
-        Slots<Slot> larger(std::size_t(1) << bits);
+    static void grow(Array<Slot>& slots, unsigned bits, Home home, Taken taken) {
+        auto larger = Array<Slot>::zeros(std::size_t(1) << bits);
         for (const Slot& slot : slots) {
             if (!taken(slot)) continue;
             std::size_t index = home(slot);
@@ -252,15 +254,15 @@ class WordTable {
     }
 
     template <class Slot>
-    static const byte* bytes_of(Slots<Slot>& slots) {
+    static const byte* bytes_of(Array<Slot>& slots) {
         return reinterpret_cast<const byte*>(slots.data());
     }
 
     const Seed seed_;
     const KeyHash hash_;
-    std::size_t uncounted_ = 0;
-    Slots<ShortSlot> shorts_{std::size_t(1) << first_bits};
-    Slots<LongSlot> longs_{std::size_t(1) << first_bits};
+    std::size_t special_words_ = 0;
+    Array<ShortSlot> shorts_ = Array<ShortSlot>::zeros(std::size_t(1) << first_bits);   // a power of two, as of the longs
+    Array<LongSlot> longs_ = Array<LongSlot>::zeros(std::size_t(1) << first_bits);
     unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
     std::size_t words_ = 0, short_words_ = 0;
     Column<byte> data_;             // the words end to end

@@ -1,9 +1,8 @@
-// Runs: word counts in an order, and many of them merged into one table.
+// Runs: word counts in the order of their bytes, and many of them merged into one table.
 //
-// A run is the number of words, their offsets, their counts, their bytes. What a scanner spills is one run, in the order
-// of its bytes, in a file without a name: whoever holds its descriptor has it, and it is gone with the last who does, even
-// when a process is killed. Runs of the partitions of a table stand one behind the other in one file, each in the order of
-// hashes.
+// A run is the number of words, their offsets, their counts, their bytes. What a scanner spills is a run in a file without a
+// name: whoever holds its descriptor has it, and it is gone with the last who does, even when a process is killed. Runs of
+// the partitions of a table stand one behind the other in one file.
 #pragma once
 
 #include <fcntl.h>
@@ -18,10 +17,15 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "job.hpp"
+
 namespace word_runs {
+
+using native::prefix_of;
 
 struct Table {
     const std::uint8_t* data;
@@ -29,10 +33,10 @@ struct Table {
     const std::uint64_t* counts;
     std::size_t words;
     std::size_t size;     // of the bytes
-    bool mapped = false;  // of a file: pages that have been read may be given back, they can be had again
 
-    const std::uint8_t* word(std::size_t i) const { return data + offsets[i]; }
-    std::size_t length(std::size_t i) const { return static_cast<std::size_t>(offsets[i + 1] - offsets[i]); }
+    std::string_view word(std::size_t i) const {
+        return {reinterpret_cast<const char*>(data) + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
+    }
     // Refuses a word that is not within the bytes.
     void check(std::size_t i) const {
         if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || static_cast<std::uint64_t>(offsets[i + 1]) > size)
@@ -40,39 +44,22 @@ struct Table {
     }
 };
 
-// The first eight bytes as a number that sorts as they do; zeros stand behind a shorter word, so equal ones are compared.
-inline std::uint64_t prefix_of(const std::uint8_t* word, std::size_t length) {
-    std::uint8_t bytes[8] = {};
-    std::memcpy(bytes, word, std::min<std::size_t>(length, 8));
-    std::uint64_t prefix = 0;
-    for (const std::uint8_t byte : bytes) prefix = prefix << 8 | byte;
-    return prefix;
-}
-
-inline int compare(const std::uint8_t* left, std::size_t left_length, const std::uint8_t* right, std::size_t right_length) {
-    const int order = std::memcmp(left, right, std::min(left_length, right_length));
-    if (order) return order;
-    return left_length < right_length ? -1 : left_length > right_length;
-}
-
-// FNV-1a of a word, its high bits folded into the low ones: what decides the partition of a word, on every machine.
-inline std::uint64_t hash_of(const std::uint8_t* word, std::size_t length) {
+// Which partition a word belongs to, on every machine: FNV-1a, its high bits folded into the low ones.
+inline std::size_t partition_of(std::string_view word, std::size_t partitions) {
     std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ word[i]) * 0x100000001b3u;
-    return hash ^ hash >> 32;
+    for (const char byte : word) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3u;
+    return (hash ^ hash >> 32) % partitions;
 }
 
-// A word of a table, or of one of many, and the number that it is sorted by: its prefix or its hash.
+// A word of a table, or of one of many, and the prefix that it is sorted by first.
 struct Place {
-    std::uint64_t number;
+    std::uint64_t prefix;
     std::size_t word, table = 0;
 };
-using Number = std::uint64_t (*)(const std::uint8_t*, std::size_t);
 
-template <Number number>
-Place place_of(const Table& table, std::size_t word, std::size_t number_of_table = 0) {
+inline Place place_of(const Table& table, std::size_t word, std::size_t number_of_table = 0) {
     table.check(word);
-    return Place{number(table.word(word), table.length(word)), word, number_of_table};
+    return Place{prefix_of(table.data + table.offsets[word], table.word(word).size()), word, number_of_table};
 }
 
 // A file being written from front to back through a buffer.
@@ -127,66 +114,47 @@ inline int nameless_file(const std::string& folder) {
     return file;
 }
 
-// Writes the words of the table that `order` names as one run; returns its length in bytes.
-inline std::size_t write_words(const Table& table, const std::vector<Place>& order, Output& output) {
-    output.put<std::uint64_t>(order.size());
-    std::int64_t stop = 0;
-    output.put(stop);
-    for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(table.length(place.word)));
-    for (const Place& place : order) output.put(table.counts[place.word]);
-    for (const Place& place : order) output.write(table.word(place.word), table.length(place.word));
-    return 8 * (2 * order.size() + 2) + static_cast<std::size_t>(stop);
-}
-
-// Whether a place comes before another: by their numbers, those with the same by their bytes.
+// Whether a place comes before another: by their prefixes, those with the same by their bytes.
 inline auto order_in(const Table* tables) {
     return [tables](const Place& left, const Place& right) {
-        if (left.number != right.number) return left.number < right.number;
-        const Table &one = tables[left.table], &other = tables[right.table];
-        return compare(one.word(left.word), one.length(left.word), other.word(right.word), other.length(right.word)) < 0;
+        if (left.prefix != right.prefix) return left.prefix < right.prefix;
+        return tables[left.table].word(left.word) < tables[right.table].word(right.word);   // as unsigned bytes
     };
 }
 
-// Writes the table, its words in the order of their bytes, to the file.
+// Writes a run of the words at these places, which it sorts; returns its length in bytes.
+inline std::size_t write_sorted(const Table& table, std::vector<Place>& order, Output& output) {
+    std::sort(order.begin(), order.end(), order_in(&table));
+    output.put<std::uint64_t>(order.size());
+    std::int64_t stop = 0;
+    output.put(stop);
+    for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(table.word(place.word).size()));
+    for (const Place& place : order) output.put(table.counts[place.word]);
+    for (const Place& place : order) output.write(table.word(place.word).data(), table.word(place.word).size());
+    return 8 * (2 * order.size() + 2) + static_cast<std::size_t>(stop);
+}
+
+// Writes the table to the file as a run.
 inline void write_run(const Table& table, int file) {
     std::vector<Place> order(table.words);
-    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of<prefix_of>(table, i);
-    std::sort(order.begin(), order.end(), order_in(&table));
+    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of(table, i);
     Output output(file);
-    write_words(table, order, output);
+    write_sorted(table, order, output);
     output.flush();
 }
 
-// Sorts places by hashes, which are spread evenly: first into as many buckets by their high bits, then those that meet.
-inline void sort_hashed(std::vector<Place>& places, const Table& table) {
-    unsigned bits = 0;
-    while (bits < 16 && places.size() >> bits > 2) ++bits;
-    const auto bucket = [bits](const Place& place) { return bits ? place.number >> (64 - bits) : 0; };
-    std::vector<std::size_t> stops((std::size_t(1) << bits) + 1);
-    for (const Place& place : places) ++stops[bucket(place) + 1];
-    for (std::size_t i = 1; i < stops.size(); ++i) stops[i] += stops[i - 1];
-    std::vector<Place> sorted(places.size());
-    for (const Place& place : places) sorted[stops[bucket(place)]++] = place;
-    std::size_t start = 0;  // where a bucket began is now where it ends
-    for (std::size_t i = 0; i + 1 < stops.size(); start = stops[i++])
-        std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(start), sorted.begin() + static_cast<std::ptrdiff_t>(stops[i]),
-                  order_in(&table));
-    places.swap(sorted);
-}
-
-// Writes a run for each partition by hash, one behind the other at multiples of eight bytes; returns where each ends.
+// Writes a run for each partition, one behind the other at multiples of eight bytes; returns where each ends.
 inline std::vector<std::size_t> write_runs(const Table& table, std::size_t partitions, int file) {
     std::vector<std::vector<Place>> orders(partitions);
     for (std::size_t i = 0; i < table.words; ++i) {
-        const Place place = place_of<hash_of>(table, i);
-        orders[place.number % partitions].push_back(place);
+        const Place place = place_of(table, i);
+        orders[partition_of(table.word(i), partitions)].push_back(place);
     }
     Output output(file);
     std::vector<std::size_t> stops;
     std::size_t stop = 0;
     for (auto& order : orders) {
-        sort_hashed(order, table);
-        const std::size_t length = write_words(table, order, output), padding = (8 - length % 8) % 8;
+        const std::size_t length = write_sorted(table, order, output), padding = (8 - length % 8) % 8;
         output.write("\0\0\0\0\0\0\0", padding);
         stops.push_back(stop += length + padding);
     }
@@ -213,16 +181,16 @@ class Pages {
     std::uintptr_t kept_;
 };
 
-// The pages of a table, given back behind the word that is read; of one that is in memory none are.
+// The pages of a table, given back behind the word that is read: they can be had again from its file.
 class Reading {
   public:
     explicit Reading(const Table& table)
         : table_(table), offsets_(table.offsets), counts_(table.counts), data_(table.data) {}
     void reach(std::size_t word) {
-        if (!table_.mapped || word % words_at_once) return;
+        if (word % words_at_once) return;
         offsets_.give_back_until(table_.offsets + word);
         counts_.give_back_until(table_.counts + word);
-        data_.give_back_until(table_.word(word));
+        data_.give_back_until(table_.word(word).data());
     }
 
   private:
@@ -245,20 +213,19 @@ void sink_first(std::vector<Place>& heap, const Before& before) {
     heap[place] = sinking;
 }
 
-// Writes the sum of tables, each with its words in the order of their numbers, to three files: bytes, offsets, counts.
-template <Number number>
-void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
+// Writes the sum of tables, mapped from files with their words in order, to three files: bytes, offsets, counts.
+inline void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
     const auto before = order_in(tables.data());
     std::vector<Reading> readings(tables.begin(), tables.end());
     std::vector<Place> heads;  // the next word of each table, the first of them in front: a heap
     for (std::size_t i = 0; i < tables.size(); ++i)
-        if (tables[i].words) heads.push_back(place_of<number>(tables[i], 0, i));
+        if (tables[i].words) heads.push_back(place_of(tables[i], 0, i));
     std::sort(heads.begin(), heads.end(), before);
     const auto advance = [&] {
         const std::size_t table = heads.front().table, word = heads.front().word + 1;
         readings[table].reach(word);
         if (word < tables[table].words) {
-            heads.front() = place_of<number>(tables[table], word, table);
+            heads.front() = place_of(tables[table], word, table);
         } else {
             heads.front() = heads.back();
             heads.pop_back();
@@ -270,14 +237,14 @@ void merge(const std::vector<Table>& tables, int data_file, int offsets_file, in
     offsets.put(stop);
     while (!heads.empty()) {
         const Place first = heads.front();
-        const Table& of = tables[first.table];
+        const std::string_view word = tables[first.table].word(first.word);
         std::uint64_t count = 0;
         do {
             count += tables[heads.front().table].counts[heads.front().word];
             advance();
         } while (!heads.empty() && !before(first, heads.front()));
-        data.write(of.word(first.word), of.length(first.word));
-        offsets.put(stop += static_cast<std::int64_t>(of.length(first.word)));
+        data.write(word.data(), word.size());
+        offsets.put(stop += static_cast<std::int64_t>(word.size()));
         counts.put(count);
     }
     data.flush();
@@ -294,20 +261,6 @@ int error_of(Work work) {
     } catch (const std::system_error& error) {
         return error.code().value();
     }
-}
-inline int error_of_run(const Table& table, int file) {
-    return error_of([&] { write_run(table, file); });
-}
-inline int error_of_runs(const Table& table, std::size_t partitions, int file, std::vector<std::size_t>& stops) {
-    return error_of([&] { stops = write_runs(table, partitions, file); });
-}
-inline int error_of_merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file, bool hashed) {
-    return error_of([&] {
-        if (hashed)
-            merge<hash_of>(tables, data_file, offsets_file, counts_file);
-        else
-            merge<prefix_of>(tables, data_file, offsets_file, counts_file);
-    });
 }
 
 }  // namespace word_runs

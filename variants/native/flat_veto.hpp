@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "flat_tokens.hpp"
+#include "scanner_classes.hpp"
 
 namespace flat {
 
@@ -27,35 +28,13 @@ struct Veto {
     bool refuses_any() const { return whole_characters || refuses_more_than_parts_of_characters(); }
 };
 
-// How many bytes the first character of a text takes, by strict UTF-8, and how many of them are there; 0 if none begins so.
-struct Character {
-    Character(const std::uint8_t* text, std::size_t size) {
-        const std::uint8_t first = text[0];
-        length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-        there = std::min(length, size);
-        const std::uint8_t lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-        const std::uint8_t highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-        if (there > 1 && (text[1] < lowest || text[1] > highest)) length = there = 0;
-        for (std::size_t place = 2; place < there; ++place)
-            if (text[place] >> 6 != 2) length = there = 0;
-    }
-    std::size_t length, there;
-};
-
-inline bool is_whole(const std::uint8_t* text, std::size_t size) {
-    for (std::size_t at = 0; at < size;) {
-        const Character character(text + at, size - at);
-        if (!character.there || character.there < character.length) return false;
-        at += character.there;
-    }
-    return true;
-}
+inline bool is_whole(const std::uint8_t* text, std::size_t size) { return scanner::valid_until(text, 0, size) == size; }
 
 // Pairs under the veto, and pairs that would spell an inherited token anew. It is asked when a pair is about to be kept,
-// so seldom: a pair too rare to be kept need not be refused.
-class Refusals {
+// so seldom: a pair too rare to be kept need not be asked about.
+class VetoFilter {
   public:
-    Refusals(const Tokens& tokens, const Veto& veto, void* context)
+    VetoFilter(const Tokens& tokens, const Veto& veto, void* context)
         : tokens_(tokens), veto_(veto), context_(context), learned_from_(tokens.size()) {
         for (std::uint32_t id = first_merge; id < tokens.size(); ++id) {
             const Bytes token = tokens.bytes(id);
@@ -100,8 +79,8 @@ class Refusals {
         token_.assign(reinterpret_cast<const char*>(left.data), left.size);
         token_.append(reinterpret_cast<const char*>(right.data), right.size);
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(token_.data());
-        const Character first(bytes, token_.size());
-        return !is_whole(bytes, token_.size()) && !(first.there == token_.size() && first.length > first.there);
+        constexpr int ends_within = -1;
+        return !is_whole(bytes, token_.size()) && scanner::length_of_character(bytes, token_.size()) != ends_within;
     }
 
     // What was learned under the veto and has more bytes than a character is whole.

@@ -4,9 +4,16 @@ import time
 
 from variants.contract import Merges
 
-include "columns.pxi"
-
 cdef extern from "job.hpp" namespace "native" nogil:
+    cdef cppclass Words:
+        const uint8_t* bytes
+        size_t size
+        const int64_t* offsets
+        const uint64_t* counts
+        size_t number
+
+    void check_columns(const Words& words) except +
+
     cdef enum class TieBreak(int):
         pass
 
@@ -28,8 +35,35 @@ cdef extern from "job.hpp" namespace "native" nogil:
 
     ctypedef flag (*Report)(void* context, const Training& so_far)
 
+    cdef cppclass Progress:
+        Progress(Training& training, Report report, void* context)
+        void lap(Phase phase)
+        void advance(uint64_t steps, Phase phase)
 
-cdef class Learned:
+
+cdef extern from "interpreter.hpp" namespace "native" nogil:
+    void wait_if_the_interpreter_ends()
+    int in_python(...)   # a function with the GIL, and its arguments
+
+
+cdef Words columns_of(
+    const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts
+) except *:
+    """The buffers of WordCounts as C++ sees them; they must live as long as it looks. Raises ValueError for bad ones."""
+    cdef Words words
+    if offsets.shape[0] != counts.shape[0] + 1:
+        raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
+    words.bytes = &data[0] if data.shape[0] else NULL
+    words.size = data.shape[0]
+    words.offsets = <const int64_t*> &offsets[0]
+    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
+    words.number = counts.shape[0]
+    with nogil:
+        check_columns(words)
+    return words
+
+
+cdef class TrainingBridge:
     """What Python knows so far: the merges, and the seconds already given to the meter."""
 
     cdef object meter
@@ -44,7 +78,7 @@ cdef class Learned:
         self.first_byte = first_byte
         self.raised = None
 
-    cdef void take(self, const Training& answer):
+    cdef void publish(self, const Training& answer):
         """Bring merges and meter up to date with C++."""
         cdef size_t number
         cdef vector[uint32_t] ids
@@ -59,14 +93,13 @@ cdef class Learned:
                 self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
                 self.given[<int> phase] = answer.seconds[<int> phase]
 
-
     cdef finish(self, const Training& answer):
         """The merges, when C++ has ended; raises what Python raised meanwhile."""
         cdef size_t number
         if self.raised is not None:
             raise self.raised
         begun = time.perf_counter()
-        self.take(answer)
+        self.publish(answer)
         self.meter.add("convert", time.perf_counter() - begun)
         for number in range(answer.work.size()):
             self.meter.tally(answer.work[number].name.decode(), answer.work[number].number)
@@ -79,10 +112,10 @@ cdef flag report(void* context, const Training& so_far) noexcept nogil:
 
 
 cdef flag report_to_python(void* context, const Training& so_far) noexcept with gil:
-    cdef Learned learned = <Learned> context
+    cdef TrainingBridge bridge = <TrainingBridge> context
     try:
-        learned.take(so_far)
-        return <bint> learned.meter.progress(len(learned.merges))
+        bridge.publish(so_far)
+        return <bint> bridge.meter.progress(len(bridge.merges))
     except BaseException as error:
-        learned.raised = error
+        bridge.raised = error
         return False

@@ -1,3 +1,0 @@
-from variants.fine_grained import IndexedWords
-
-class TypedIndexedWords(IndexedWords): ...

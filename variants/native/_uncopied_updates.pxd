@@ -1,1 +1,0 @@
-cdef dict merge_pair(state, pair, new_token, meter, set standing)
