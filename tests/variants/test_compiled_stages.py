@@ -137,7 +137,7 @@ def test_modules_are_loaded_before_the_clock(train: Train, monkeypatch: pytest.M
     words: Any = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
     load = Mock(wraps=importlib.import_module)
     monkeypatch.setattr(importlib, "import_module", load)
-    sys.modules[train.__module__].before_the_clock()  # type: ignore[attr-defined]
+    sys.modules[train.__module__].before_the_clock()
     loaded = {each.args[0] for each in load.call_args_list}
     load.reset_mock()
     assert train(Corpus(str(text)) if train is flat_file.train else words, 2) == [(b"o", b"w"), (b"l", b"ow")]
