@@ -49,7 +49,7 @@ def pieces(file: Path, text: str, pattern: str) -> list[str]:
     return [piece.decode() for piece in pre_tokens(corpus)]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts)
 def test_the_two_expressions_cut_any_text_as_the_steps_do(file: Path, text: str) -> None:
     assert pieces(file, text, "superbpe") == list(second_stage(text))

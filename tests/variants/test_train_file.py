@@ -21,8 +21,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("special_tokens", [(), ("<|e|>",), ("<|e|>", "Test")])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("special_tokens", "threads"), [((), 1), (("<|e|>", "Test"), 3)])
 def test_a_file_becomes_the_definitions_vocabulary_and_merges(
     file: Path, special_tokens: tuple[str, ...], threads: int
 ) -> None:
@@ -33,18 +32,15 @@ def test_a_file_becomes_the_definitions_vocabulary_and_merges(
     assert len(vocabulary) == 280
 
 
-def test_where_no_pair_is_left_the_vocabulary_is_smaller(tmp_path: Path) -> None:
+def test_vocabulary_is_smaller_if_no_pair_is_left(tmp_path: Path) -> None:
     (tmp_path / "corpus").write_text("ab")
     vocabulary, merges = train_file(str(tmp_path / "corpus"), 1000)
     assert merges == [(b"a", b"b")]
     assert len(vocabulary) == 258
 
 
-def test_a_special_token_by_itself_is_one(file: Path) -> None:
+def test_special_tokens_may_be_one_or_none(file: Path) -> None:
     assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
-
-
-def test_none_means_that_there_are_no_special_tokens(file: Path) -> None:
     assert train_file(str(file), 280, special_tokens=None) == train_file(str(file), 280, special_tokens=[])
 
 

@@ -49,7 +49,7 @@ struct Reader {
     std::size_t stop;
 
     bool more(std::size_t at) const { return at < stop; }
-    byte class_at(std::size_t at) const { return classes.at(text + at); }
+    __attribute__((always_inline)) byte class_at(std::size_t at) const { return classes.at(text + at); }
     std::size_t after(std::size_t at) const { return at + length_by_lead(text[at]); }
     bool is_newline(std::size_t at) const { return text[at] == '\n' || text[at] == '\r'; }
 

@@ -21,8 +21,9 @@ from typing import Any
 
 import regex
 
-from variants.contract import NULL_METER, Corpus, TieBreak, Unavailable
+from variants.contract import GPT2_CHARACTERS, NULL_METER, Corpus, TieBreak, Unavailable
 from variants.counting.pretokenize import read_chunks, split_documents
+from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 
 # Private to whoever uses them: what a text does not hold among these can stand between its pre-tokens.
 DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
@@ -37,69 +38,59 @@ def installed(package: str) -> Any:
         return None
 
 
-def expect(package: str, module: Any) -> None:
-    """Raise Unavailable, with the command that installs it, where a package is absent."""
-    if module is None:
-        raise Unavailable(f"{package} is not installed; python -m pip install -e '.[peers]' installs it")
+class Peer:
+    """An outside trainer, its package (None where that is not installed), and what it can be asked.
 
+    `own` are its tie-breaks among the contract's; `ties` says in words which of equally frequent pairs it takes.
+    """
 
-def expect_text(package: str, corpus: Corpus) -> None:
-    """Raise Unavailable for raw bytes as words: these trainers take text."""
-    if corpus.pattern is None:
-        raise Unavailable(f"{package} takes text and no raw bytes; choose another pattern than bytes")
+    def __init__(
+        self,
+        name: str,
+        package: str,
+        way_in: str,
+        ties: str,
+        own: Iterable[TieBreak] = (),
+        *,
+        pre_tokens: str = BY_THE_PATTERN,
+        special_tokens: str = CUT_OUT,
+        has_minimum: bool = False,
+        reads_file: bool = False,
+    ) -> None:
+        self.name = name
+        self.distribution = package.partition(".")[0].replace("_", "-")
+        self.package = installed(package)
+        self.own = list(own)
+        self.has_minimum = has_minimum
+        self.reads_file = reads_file
+        self.ways = way_in, pre_tokens, special_tokens, ties
 
+    def check(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> None:
+        """Raise Unavailable, with what to do, where the package is absent or lacks what is asked."""
+        if self.package is None:
+            raise Unavailable(f"{self.name} is not installed; python -m pip install -e '.[peers]' installs it")
+        if not self.own and tie_break is not None:
+            rule = f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}"
+            raise Unavailable(f"{self.name} {rule}; set tie_break=own")
+        if self.own and tie_break not in self.own:
+            names = " or ".join(each.value for each in self.own)
+            raise Unavailable(
+                f"{self.name} does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
+            )
+        if min_count > 1 and not self.has_minimum:
+            raise Unavailable(f"{self.name} has no least count of a pair; leave out min_count={min_count}")
+        if corpus.pattern is None:
+            raise Unavailable(f"{self.name} takes text and no raw bytes; choose another pattern than bytes")
+        if self.reads_file and corpus.errors != "strict":
+            raise Unavailable(f"{self.name} takes the bytes as they are; leave out errors={corpus.errors}")
 
-def expect_tie_break(package: str, tie_break: TieBreak, own: Iterable[TieBreak]) -> None:
-    """Raise Unavailable for a tie-break that a package does not have."""
-    names = [each.value for each in own]
-    if tie_break.value not in names:
-        raise Unavailable(f"{package} does not break ties by {tie_break.value}; set tie_break={' or '.join(names)}")
-
-
-def expect_own_ties(package: str, tie_break: TieBreak | None, ties: str) -> None:
-    """Raise Unavailable where a tie-break is asked for: the package's own, which takes `ties`, is none of them."""
-    if tie_break is not None:
-        raise Unavailable(f"{package} breaks ties by no rule of tie_break's: it takes {ties}; set tie_break=own")
-
-
-def expect_no_minimum(package: str, min_count: int) -> None:
-    """Raise Unavailable for a least count where a package knows none."""
-    if min_count > 1:
-        raise Unavailable(f"{package} has no least count of a pair; leave out min_count={min_count}")
-
-
-def expect_strict(package: str, corpus: Corpus) -> None:
-    """Raise Unavailable where invalid text is to be replaced: the package reads the file itself."""
-    if corpus.errors != "strict":
-        raise Unavailable(f"{package} takes the bytes as they are; leave out errors={corpus.errors}")
-
-
-def expect_text_work(
-    package: str, module: Any, corpus: Corpus, tie_break: TieBreak, own: Iterable[TieBreak], min_count: int
-) -> None:
-    """Raise Unavailable unless a package is there and can do what is asked: a tie-break, no least count, text."""
-    expect(package, module)
-    expect_tie_break(package, tie_break, own)
-    expect_no_minimum(package, min_count)
-    expect_text(package, corpus)
-
-
-def expect_text_work_with_own_ties(
-    package: str, module: Any, corpus: Corpus, tie_break: TieBreak | None, ties: str, min_count: int
-) -> None:
-    """The same of a package that breaks ties by no rule of ours."""
-    expect(package, module)
-    expect_own_ties(package, tie_break, ties)
-    expect_no_minimum(package, min_count)
-    expect_text(package, corpus)
-
-
-def with_version(distribution: str) -> str:
-    """A package's name with its version."""
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return distribution
+    def feeding(self, corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG002
+        """How it is fed; a module's own `feeding`, unless that has more to say."""
+        try:
+            program = f"{self.distribution} {importlib.metadata.version(self.distribution)}"
+        except importlib.metadata.PackageNotFoundError:
+            program = self.distribution
+        return Feeding(program, *self.ways)
 
 
 def use_threads(threads: int) -> None:
@@ -149,3 +140,8 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
         raise Unavailable(f"{package} takes one string, and nothing is left to divide its documents by")
     pre_tokens = regex.compile(corpus.pattern)
     return divider.join(found.group() for text in texts for found in pre_tokens.finditer(text)), f"[^{divider}]+"
+
+
+def spelled(token: str) -> bytes:
+    """The bytes of a token that is written in GPT-2's characters."""
+    return bytes(map(GPT2_CHARACTERS.index, token))

@@ -6,13 +6,13 @@ It tells tokens in their order and not what they were made of.
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS, Feeding
-from variants.peers import documents, expect_text_work, installed, use_threads, with_version
+from variants.feeding import SMALLEST_IDS
+from variants.peers import Peer, documents, use_threads
 from variants.peers.parts import BYTES, merges_of
 
-NAME = "bpeasy"
 LONGEST_TOKEN = 1 << 40
-bpeasy = installed("bpeasy")
+PEER = Peer("bpeasy", "bpeasy", "train_bpe, a string for each document", SMALLEST_IDS, [TieBreak.RAW_BYTES])
+feeding = PEER.feeding
 
 
 def train(
@@ -25,15 +25,11 @@ def train(
     threads: int = 1,
 ) -> list[Merge]:
     """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
-    expect_text_work(NAME, bpeasy, corpus, tie_break, [TieBreak.RAW_BYTES], min_count)
+    PEER.check(corpus, tie_break, min_count)
     use_threads(threads)
     if num_merges == 0:  # it refuses a vocabulary of the 256 bytes
         return []
-    learned = bpeasy.train_bpe(documents(corpus), corpus.pattern, LONGEST_TOKEN, 256 + num_merges)
+    learned = PEER.package.train_bpe(documents(corpus), corpus.pattern, LONGEST_TOKEN, 256 + num_merges)
     merges = merges_of([*BYTES, *sorted((token for token, rank in learned.items() if rank >= 256), key=learned.get)])
     meter.follow(merges)
     return merges
-
-
-def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(with_version(NAME), "train_bpe, a string for each document", BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS)

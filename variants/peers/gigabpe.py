@@ -7,7 +7,6 @@ takes special tokens for text. Under the pattern gpt2_lines, which cuts any text
 from __future__ import annotations
 
 from variants.contract import (
-    GPT2_CHARACTERS,
     GPT2_LINES_PATTERN,
     GPT2_PATTERN,
     NULL_METER,
@@ -18,11 +17,17 @@ from variants.contract import (
     Unavailable,
 )
 from variants.feeding import Feeding
-from variants.peers import expect, expect_no_minimum, expect_own_ties, expect_strict, installed, with_version
+from variants.peers import Peer, spelled
 
-NAME = "gigabpe"
-TIES = "the smallest ids, as Hugging Face's trainer"
-gigabpe = installed("gigabpe")
+PEER = Peer(
+    "gigabpe",
+    "gigabpe",
+    "train_bpe, the file, line by line",
+    "the smallest ids, as Hugging Face's trainer",
+    pre_tokens="itself, GPT-2's pattern built in, in each line for itself",
+    special_tokens="none: their text is counted as text",
+    reads_file=True,
+)
 
 
 def train(
@@ -39,32 +44,18 @@ def train(
     Its alphabet is that of the bytes that it meets, so that a vocabulary for all 256 has room for more merges, which
     are left out here.
     """
-    expect(NAME, gigabpe)
-    expect_own_ties(NAME, tie_break, TIES)
-    expect_no_minimum(NAME, min_count)
-    expect_strict(NAME, corpus)
     if corpus.pattern not in (GPT2_PATTERN, GPT2_LINES_PATTERN):
-        raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern, or set pattern=gpt2_lines")
-    _, learned = gigabpe.train_bpe([corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads)
-    byte_of = {character: byte for byte, character in enumerate(GPT2_CHARACTERS)}
-    merges = [
-        (bytes(byte_of[each] for each in left), bytes(byte_of[each] for each in right))
-        for left, right in learned[:num_merges]
-    ]
+        raise Unavailable("gigabpe trains with GPT-2's pattern only; leave out the pattern, or set pattern=gpt2_lines")
+    PEER.check(corpus, tie_break, min_count)
+    _, learned = PEER.package.train_bpe([corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads)
+    merges = [(spelled(left), spelled(right)) for left, right in learned[:num_merges]]
     meter.follow(merges)
     return merges
 
 
 def feeding(corpus: Corpus) -> Feeding:
-    lines = corpus.pattern == GPT2_LINES_PATTERN and not corpus.special_tokens
-    return Feeding(
-        with_version(NAME),
-        "train_bpe, the file, line by line",
-        "itself, GPT-2's pattern built in, in each line for itself",
-        "none: their text is counted as text",
-        TIES,
-        None
-        if lines
-        else "it cuts the text into lines before it looks for pre-tokens, and takes special tokens for text",
-        None if lines else GPT2_LINES_PATTERN,
-    )
+    fed = PEER.feeding(corpus)
+    if corpus.pattern == GPT2_LINES_PATTERN and not corpus.special_tokens:
+        return fed
+    why = "it cuts the text into lines before it looks for pre-tokens, and takes special tokens for text"
+    return fed._replace(by_design=why, own_words=GPT2_LINES_PATTERN)

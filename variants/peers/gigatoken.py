@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
-from variants.feeding import Feeding
-from variants.peers import (
-    expect,
-    expect_no_minimum,
-    expect_strict,
-    expect_tie_break,
-    installed,
-    use_threads,
-    wait_for_other_threads,
-    with_version,
-)
-
-NAME = "gigatoken"
-gigatoken = installed("gigatoken")
+from variants.peers import Peer, use_threads, wait_for_other_threads
 
 RULES = {
     TieBreak.HUGGINGFACE: "huggingface",
     TieBreak.RAW_BYTES: "raw_token_ids",
     TieBreak.SMALLEST_BYTES: "assembled_bytes",
 }
+PEER = Peer(
+    "gigatoken",
+    "gigatoken",
+    "train_bpe with TextFileSource, the file",
+    "by tie_breaking, which follows tie_break",
+    RULES,
+    pre_tokens="itself, GPT-2's pattern built in",
+    special_tokens="one, as what separates documents",
+    reads_file=True,
+)
+feeding = PEER.feeding
 
 
 def train(
@@ -38,29 +36,17 @@ def train(
 
     When no pair is left it goes on with pairs that are not there, so that its merges are then wrong.
     """
-    expect(NAME, gigatoken)
-    expect_tie_break(NAME, tie_break, RULES)
-    expect_no_minimum(NAME, min_count)
     if corpus.pattern != GPT2_PATTERN:
-        raise Unavailable(f"{NAME} trains with GPT-2's pattern only; leave out the pattern")
-    expect_strict(NAME, corpus)
+        raise Unavailable("gigatoken trains with GPT-2's pattern only; leave out the pattern")
+    PEER.check(corpus, tie_break, min_count)
     if len(corpus.special_tokens) > 1:
-        raise Unavailable(f"{NAME} takes one special token between documents, not {len(corpus.special_tokens)}")
+        raise Unavailable(f"gigatoken takes one special token between documents, not {len(corpus.special_tokens)}")
     use_threads(threads)
     separator = corpus.special_tokens[0] if corpus.special_tokens else None
-    source = gigatoken.TextFileSource([corpus.path], separator)
+    source = PEER.package.TextFileSource([corpus.path], separator)
     specials = list(corpus.special_tokens)
-    _, merges = gigatoken.train_bpe(source, 256 + len(specials) + num_merges, specials, tie_breaking=RULES[tie_break])
+    vocab_size = 256 + len(specials) + num_merges
+    _, merges = PEER.package.train_bpe(source, vocab_size, specials, tie_breaking=RULES[tie_break])
     wait_for_other_threads()  # with more than one, some go on freeing memory for seconds
     meter.follow(merges)
     return merges  # type: ignore[no-any-return]
-
-
-def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(
-        with_version(NAME),
-        "train_bpe with TextFileSource, the file",
-        "itself, GPT-2's pattern built in",
-        "one, as what separates documents",
-        "by tie_breaking, which follows tie_break",
-    )

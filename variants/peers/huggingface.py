@@ -11,29 +11,18 @@ import json
 import os
 from typing import Any
 
-from variants.contract import (
-    GPT2_CHARACTERS,
-    GPT2_PATTERN,
-    NULL_METER,
-    Corpus,
-    Merge,
-    Meter,
-    TieBreak,
-    Unavailable,
-)
-from variants.feeding import CUT_OUT, Feeding
-from variants.peers import (
-    documents,
-    expect,
-    expect_text,
-    expect_tie_break,
-    installed,
-    use_threads,
-    with_version,
-)
+from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.feeding import Feeding
+from variants.peers import Peer, documents, spelled, use_threads
 
-NAME = "Hugging Face tokenizers"
-tokenizers = installed("tokenizers")
+PEER = Peer(
+    "Hugging Face tokenizers",
+    "tokenizers",
+    "train_from_iterator, a string for each document",
+    "the smallest ids, bytes numbered in the order of their GPT-2 characters",
+    [TieBreak.HUGGINGFACE],
+    has_minimum=True,
+)
 
 
 def train(
@@ -46,9 +35,8 @@ def train(
     threads: int = 1,
 ) -> list[Merge]:
     """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
-    expect(NAME, tokenizers)
-    expect_tie_break(NAME, tie_break, [TieBreak.HUGGINGFACE])
-    expect_text(NAME, corpus)
+    PEER.check(corpus, tie_break, min_count)
+    tokenizers = PEER.package
     if not hasattr(tokenizers, "trainers"):
         raise Unavailable(
             f"tokenizers {tokenizers.__version__} has no trainers; python -m pip install 'tokenizers<1' installs one "
@@ -68,37 +56,26 @@ def train(
     )
     tokenizer.train_from_iterator(documents(corpus), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"]
-    byte_of = {character: byte for byte, character in enumerate(GPT2_CHARACTERS)}
-    merges = [(spelled(left, byte_of), spelled(right, byte_of)) for left, right in learned]
+    merges = [(spelled(left), spelled(right)) for left, right in learned]
     meter.follow(merges)
     return merges
 
 
 def feeding(corpus: Corpus) -> Feeding:
     built_in = "GPT-2's pattern built into ByteLevel" if corpus.pattern == GPT2_PATTERN else "the pattern as a splitter"
-    return Feeding(
-        with_version("tokenizers"),
-        "train_from_iterator, a string for each document",
-        f"itself, {built_in}",
-        CUT_OUT,
-        "the smallest ids, bytes numbered in the order of their GPT-2 characters",
-    )
+    return PEER.feeding(corpus)._replace(pre_tokens=f"itself, {built_in}")
 
 
 def pre_tokenizer(corpus: Corpus) -> Any:
     """What splits a document as the corpus' pattern does, then writes bytes as GPT-2's characters."""
-    known = tokenizers.pre_tokenizers
+    known = PEER.package.pre_tokenizers
     assert corpus.pattern is not None, "raw bytes were refused"
     if corpus.pattern == GPT2_PATTERN:
         return known.ByteLevel(add_prefix_space=False, use_regex=True)
     # Its expressions are Ruby's, in which the flag that lets a dot match a line's end is called m.
     expression = corpus.pattern.replace("(?s:", "(?m:")
     try:
-        matches = known.Split(tokenizers.Regex(expression), behavior="removed", invert=True)
+        matches = known.Split(PEER.package.Regex(expression), behavior="removed", invert=True)
     except Exception as error:  # it raises no narrower one
-        raise Unavailable(f"{NAME} cannot read the pattern {corpus.pattern!r}: {error}; choose another") from error
+        raise Unavailable(f"{PEER.name} cannot read the pattern {corpus.pattern!r}: {error}; choose another") from error
     return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])
-
-
-def spelled(token: str, byte_of: dict[str, int]) -> bytes:
-    return bytes(byte_of[character] for character in token)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS, Feeding
-from variants.peers import documents, expect_text_work, installed, use_threads, with_version
+from variants.feeding import SMALLEST_IDS
+from variants.peers import Peer, documents, use_threads
 from variants.peers.parts import merges_of
 
-NAME = "rustbpe"
-rustbpe = installed("rustbpe")
+WAY_IN = "train_from_iterator, a string for each document"
+PEER = Peer("rustbpe", "rustbpe", WAY_IN, SMALLEST_IDS, [TieBreak.RAW_BYTES])
+feeding = PEER.feeding
 
 
 def train(
@@ -24,16 +25,10 @@ def train(
 
     It counts in 32 bits: beyond 2**31 - 1 its counts are wrong.
     """
-    expect_text_work(NAME, rustbpe, corpus, tie_break, [TieBreak.RAW_BYTES], min_count)
+    PEER.check(corpus, tie_break, min_count)
     use_threads(threads)
-    tokenizer = rustbpe.Tokenizer()
+    tokenizer = PEER.package.Tokenizer()
     tokenizer.train_from_iterator(documents(corpus), 256 + num_merges, pattern=corpus.pattern)
     merges = merges_of([bytes(token) for token, _ in tokenizer.get_mergeable_ranks()])
     meter.follow(merges)
     return merges
-
-
-def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(
-        with_version(NAME), "train_from_iterator, a string for each document", BY_THE_PATTERN, CUT_OUT, SMALLEST_IDS
-    )

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
 from variants.feeding import Feeding
-from variants.peers import expect_strict, expect_text_work_with_own_ties, installed, with_version
+from variants.peers import Peer
 from variants.peers.parts import merges_of
 
-NAME = "sentencepiece"
-TIES = "the shorter piece, then the smaller one"
+PEER = Peer(
+    "sentencepiece",
+    "sentencepiece",
+    "SentencePieceTrainer.train(input=FILE), line by line",
+    "the shorter piece, then the smaller one",
+    pre_tokens="itself: at blanks, and where script or kind of character changes; tokens of up to 16 characters",
+    special_tokens="user_defined_symbols, never part of a token",
+    reads_file=True,
+)
 BLANK = "\u2581"
 BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 LONGEST_LINE = 1 << 30
-sentencepiece = installed("sentencepiece")
 
 
 def train(
@@ -37,10 +42,9 @@ def train(
 
     The vocabulary holds its characters besides the bytes, so that there is room for fewer merges than asked for.
     """
-    expect_text_work_with_own_ties(NAME, sentencepiece, corpus, tie_break, TIES, min_count)
-    expect_strict(NAME, corpus)
+    PEER.check(corpus, tie_break, min_count)
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
+    PEER.package.SentencePieceTrainer.train(
         input=corpus.path,
         model_writer=model,
         model_type="bpe",
@@ -57,7 +61,7 @@ def train(
         num_threads=threads,
         minloglevel=2,
     )
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    processor = PEER.package.SentencePieceProcessor(model_proto=model.getvalue())
     merges = merges_behind([processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus)
     meter.follow(merges)
     return merges
@@ -78,12 +82,5 @@ def spelled(piece: str) -> bytes:
     return piece.replace(BLANK, " ").encode()
 
 
-def feeding(corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG001
-    return Feeding(
-        with_version(NAME),
-        "SentencePieceTrainer.train(input=FILE), line by line",
-        "itself: at blanks, and where script or kind of character changes; tokens of up to 16 characters",
-        "user_defined_symbols, never part of a token",
-        TIES,
-        "it merges characters, not bytes, in words of its own",
-    )
+def feeding(corpus: Corpus) -> Feeding:
+    return PEER.feeding(corpus)._replace(by_design="it merges characters, not bytes, in words of its own")

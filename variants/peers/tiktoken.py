@@ -6,12 +6,12 @@ It counts every pair of the whole text again at each merge. It tells tokens and 
 from __future__ import annotations
 
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.feeding import BY_THE_PATTERN, CUT_OUT, FIRST_MET, Feeding
-from variants.peers import expect_text_work_with_own_ties, installed, whole_text, with_version
+from variants.feeding import FIRST_MET
+from variants.peers import Peer, whole_text
 from variants.peers.parts import merges_of
 
-NAME = "tiktoken"
-educational = installed("tiktoken._educational")
+PEER = Peer("tiktoken", "tiktoken._educational", "_educational.bpe_train, one string", FIRST_MET)
+feeding = PEER.feeding
 
 
 def train(
@@ -26,13 +26,9 @@ def train(
 
     When no pair is left it raises ValueError.
     """
-    expect_text_work_with_own_ties(NAME, educational, corpus, tie_break, FIRST_MET, min_count)
-    text, pattern = whole_text(NAME, corpus)
-    learned = educational.bpe_train(text, 256 + num_merges, pattern, visualise=None)
+    PEER.check(corpus, tie_break, min_count)
+    text, pattern = whole_text(PEER.name, corpus)
+    learned = PEER.package.bpe_train(text, 256 + num_merges, pattern, visualise=None)
     merges = merges_of(sorted(learned, key=learned.get))
     meter.follow(merges)
     return merges
-
-
-def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(with_version(NAME), "_educational.bpe_train, one string", BY_THE_PATTERN, CUT_OUT, FIRST_MET)
