@@ -66,7 +66,7 @@ def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
     best = next((place for place, (row, _) in enumerate(drawn) if is_ours(row.name)), None)
     labels, marks = _names_with_threads([row for row, _ in drawn]), list[Mark]()
     for place, ((row, time), label) in enumerate(zip(drawn, labels, strict=True)):
-        seconds, factor = time.number or 0.0, "" if row is first else f"  {_factor(row, first)}"
+        seconds, factor = time.number or 0.0, "" if row is first else f", {_factor(row, first)}"
         hover = f"{label}: {time.text}, {proof_text(row)}"
         colour, weight = (OURS, "bold") if place == best else (OTHERS, "normal")
         marks.append(Bar(place, 0.0, seconds, colour, time.form == ESTIMATED, f"value-{place}", hover))
@@ -164,6 +164,8 @@ def _phases_panel(group: Sequence[Row], groups: Sequence[Sequence[Row]], number:
 def _outcome_text(row: Row) -> str:
     """What is drawn in place of a time: its estimate, or what happened."""
     text = time_of(row).text
+    if row.status == "ok":
+        return f"{text} with reading and counting"
     return f"{text} (stopped)" if text else proof_text(row)
 
 
@@ -209,7 +211,7 @@ def _ladder_panel(stages: Sequence[tuple[Row, Time]], number: int, title: str) -
         if time.number is None:
             marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
         else:
-            gain = f"  {ratio_text(before / time.number)} ×" if before else ""
+            gain = f", {ratio_text(before / time.number)} ×" if before else ""
             text, end = time.text, min(time.number, 1.12 * longest)
             hover = f"{labels[place]}: {text}"
             marks.append(Bar(place, 0.0, end, OURS, time.form not in FINISHED, f"value-{number}-{place}", hover))
@@ -246,8 +248,12 @@ def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
     widths = sorted({row.threads for row, _ in drawn})
     vocab_size = base.record.get("vocab_size")
     tokens = f", {count_text(vocab_size)} tokens" if vocab_size is not None else ""
+    rivals = [own[0][0] for name, own in by_name.items() if name != base.name and not doubt_of(own[0][0])]
+    claim = f": {base.name} {base_time.text}"
+    if ratios := [ratio.number for row in rivals if (ratio := ratio_of(row, base)) is not None]:
+        claim += f", {ratio_text(min(ratios))} times as fast as the next" if min(ratios) > 1 else ""
     return Chart(
-        options.title or f"{panel_title(trainers, [trainers])}{tokens}",
+        options.title or f"{panel_title(trainers, [trainers])}{tokens}{claim}",
         Legend([row for row, _ in drawn]).caption()[-1:],
         _dots_notes(trainers, [row for row, _ in drawn], {time.form for _, time in drawn}),
         [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[places[name] for name in ours])],

@@ -35,19 +35,21 @@ from harness.results.chart import (
     Chart,
     Dots,
     Label,
+    Line,
     Mark,
     Panel,
     Point,
     Text,
 )
 from harness.results.fields import AT_LEAST, ESTIMATED, UNCONFIRMED
+from harness.results.legend import at_most
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, EDGE, LINE_HEIGHT, TITLE_HEIGHT = 6.0, 0.12, 0.2, 0.24
-WIDEST_LABEL = 2.1
+WIDEST_LABEL, MOST_NOTES = 2.1, 4
 TITLE, LABEL, SMALL = 12.5, 9.5, 8.5
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER = 0.0082
@@ -199,7 +201,8 @@ def _drawn(chart: Chart) -> Figure:
 
     room = WIDTH - 2 * EDGE
     title = _wrapped([chart.title], TITLE, room)
-    caption, notes = (_wrapped(lines, SMALL, room) for lines in (chart.caption, chart.notes))
+    fewer_notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
+    caption, notes = (_wrapped(lines, SMALL, room) for lines in (chart.caption, fewer_notes))
     key_columns = max(1, int(room / (max((text_width(entry.text, SMALL) for entry in chart.key), default=0) + 0.5)))
     key_height = 0.17 * -(-len(chart.key) // key_columns) + (0.1 if chart.key else 0.0)
     above = EDGE + TITLE_HEIGHT * len(title) + LINE_HEIGHT * len(caption) + 0.06 + key_height
@@ -256,9 +259,14 @@ def _room_left(panel: Panel) -> float:
 
 
 def _room_right(panel: Panel) -> float:
-    names = [text_width(mark.text, SMALL) + 0.2 for mark in panel.marks if isinstance(mark, Label) and mark.line]
+    labels = [mark for mark in panel.marks if isinstance(mark, Label) and mark.line]
+    names = [text_width(_series_text(label), SMALL) + 0.2 for label in labels]
     margins = [text_width(mark.text, SMALL) for mark in panel.marks if isinstance(mark, Text) and mark.x is None]
     return max([*names, *margins], default=0.0)
+
+
+def _series_text(label: Label) -> str:
+    return "\n".join(_wrapped([label.text], SMALL, WIDEST_LABEL))
 
 
 def _draw_key(figure: Figure, chart: Chart, columns: int, top: float) -> None:
@@ -307,7 +315,7 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
             drawn.set_gid(mark.name)
     labels = [mark for mark in panel.marks if isinstance(mark, Label)]
     _name_series(axes, [label for label in labels if label.line is not None], inches)
-    _name_points(axes, [label for label in labels if label.line is None], inches)
+    _name_points(axes, [label for label in labels if label.line is None], panel.marks, inches)
 
 
 def _draw_mark(axes: Axes, mark: Mark) -> Any:
@@ -429,20 +437,32 @@ def spread_labels(places: Sequence[float], step: float) -> list[float]:
 
 def _name_series(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
     """Names at the right edge of a panel, each with a line to its end."""
-    places = [_place_in(axes, label) for label in labels]
-    levels = spread_labels([min(1.0, max(0.0, y)) for _, y in places], SMALL * 1.3 / 72 / inches[1])
+    places = [_place_in(axes, label.x, label.y) for label in labels]
+    texts = [_series_text(label) for label in labels]
+    lines = 1 + max((text.count("\n") for text in texts), default=0)
+    levels = spread_labels([min(1.0, max(0.0, y)) for _, y in places], lines * SMALL * 1.3 / 72 / inches[1])
     gap = 0.12 / inches[0]
     style: dict[str, Any] = {"transform": axes.transAxes, "linewidth": 0.6, "alpha": 0.7, "clip_on": False, "zorder": 1}
-    texts = terminal_texts([label.text for label in labels])
     for (x, y), level, label, text in zip(places, levels, labels, texts, strict=True):
         axes.plot([x, 1 + gap * 0.25, 1 + gap], [y, level, level], color=label.line, **style)
         axes.text(1 + gap * 1.3, level, text, transform=axes.transAxes, fontsize=SMALL, va="center", color=INK)
 
 
-def _place_in(axes: Axes, label: Label) -> tuple[float, float]:
-    """Where in the panel a label is, each way from 0 to 1."""
-    x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
-    return float(x), float(y)
+def _place_in(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """Where in the panel a point is, each way from 0 to 1."""
+    across, up = (axes.transData + axes.transAxes.inverted()).transform((x, y))
+    return float(across), float(up)
+
+
+def _segments(marks: Sequence[Mark]) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """The lines that no name should hide: intervals along x, and steps."""
+    for mark in marks:
+        if isinstance(mark, Point) and mark.low is not None and mark.high is not None and not mark.upright:
+            yield (mark.low, mark.y), (mark.high, mark.y)
+        elif isinstance(mark, Line) and mark.steps:
+            for (left, high), (right, low) in itertools.pairwise(mark.points):
+                yield (left, high), (right, high)
+                yield (right, high), (right, low)
 
 
 class _Box(NamedTuple):
@@ -457,10 +477,20 @@ class _Box(NamedTuple):
         return wide * high if wide > 0 and high > 0 else 0.0
 
 
-def _name_points(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
+def _name_points(axes: Axes, labels: Sequence[Label], marks: Sequence[Mark], inches: tuple[float, float]) -> None:
     """Names beside points, each at the side where it hides least."""
-    places = [(x * inches[0], y * inches[1]) for x, y in (_place_in(axes, label) for label in labels)]
+
+    def inches_of(x: float, y: float) -> tuple[float, float]:
+        across, up = _place_in(axes, x, y)
+        return across * inches[0], up * inches[1]
+
+    places = [inches_of(label.x, label.y) for label in labels]
     taken = [_Box(x - 0.06, y - 0.06, x + 0.06, y + 0.06) for x, y in places]
+    for start, end in _segments(marks):
+        (left, low), (right, high) = inches_of(*start), inches_of(*end)
+        taken.append(
+            _Box(min(left, right) - 0.02, min(low, high) - 0.02, max(left, right) + 0.02, max(low, high) + 0.02)
+        )
     panel = _Box(0.0, 0.0, *inches)
     for (x, y), text in zip(places, terminal_texts([label.text for label in labels]), strict=True):
         wide, high = text_width(text, SMALL) * 0.92, SMALL * 1.25 / 72

@@ -63,7 +63,8 @@ def time_of(row: Row, quantity: str = "total") -> Time:
         seconds = seconds_of(row, quantity)
         if not seconds:
             return Time(NOTHING)
-        return Time(MEASURED if row.confirmed else UNCONFIRMED, seconds, *_bounds(row, quantity, seconds))
+        form = MEASURED if row.confirmed or row.by_design else UNCONFIRMED
+        return Time(form, seconds, *_bounds(row, quantity, seconds))
     without_counting = quantity == "training" and row.record.get("counting") == BY_ITSELF
     if row.status not in ("timeout", "extrapolated") or quantity == "cpu" or without_counting:
         return Time(NOTHING)

@@ -133,20 +133,17 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    sizes: dict[str, dict[Any, str]] = {}
+    corpora: dict[str, dict[Any, Any]] = {}
+    for row in rows:
+        corpora.setdefault(str(row.corpus.get("name")), {})[row.corpus.get("sha256")] = row.corpus.get("bytes")
+    endings: dict[tuple[str, Any], str] = {}
+    for name, sizes in corpora.items():
+        if len(sizes) > 1:
+            texts = {digest: bytes_text(size) for digest, size in sizes.items() if size is not None}
+            by_size = len(set(texts.values())) == len(sizes)
+            endings |= {(name, digest): f" {texts[digest] if by_size else str(digest)[:8]}" for digest in sizes}
     keys = [(str(row.corpus.get("name")), row.corpus.get("sha256")) for row in rows]
-    for row, (name, digest) in zip(rows, keys, strict=True):
-        size = row.corpus.get("bytes")
-        sizes.setdefault(name, {})[digest] = "" if size is None else bytes_text(size)
-    by_size = {name: len({*own.values()} - {""}) == len(own) for name, own in sizes.items()}
-    endings = {
-        (name, digest): (f" {size if by_size[name] else str(digest)[:8]}" if len(own) > 1 else "")
-        for name, own in sizes.items()
-        for digest, size in own.items()
-    }
-    return [
-        name + endings[name, digest] if row.corpus else None for row, (name, digest) in zip(rows, keys, strict=True)
-    ]
+    return [key[0] + endings.get(key, "") if row.corpus else None for row, key in zip(rows, keys, strict=True)]
 
 
 def _corpora(rows: Sequence[Row], facts: Sequence[str]) -> list[str]:
@@ -174,9 +171,12 @@ def _number_of_merges(rows: Sequence[Row]) -> str:
 
 def notes(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
     """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy machine; at most three."""
-    conclusive = _conclusive(rows, labels)
-    rest = len(conclusive) - MOST_NOTES + 1
-    return conclusive if rest < 2 else [*conclusive[: MOST_NOTES - 1], f"{rest} more notes: see --notes."]
+    return at_most(MOST_NOTES, _conclusive(rows, labels), "--notes")
+
+
+def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
+    rest = len(notes) - number + 1
+    return list(notes) if rest < 2 else [*notes[: number - 1], f"{rest} more notes: see {where}."]
 
 
 def all_notes(legend: Legend, labels: Sequence[str]) -> list[str]:
@@ -344,9 +344,10 @@ def incomparable(row: Row, base: Row) -> str | None:
     for field, ours, theirs in zip(WORK, row.work, base.work, strict=True):
         if ours != theirs:
             return field.other_work
-    if row.other_merges or base.other_merges:
-        return "different by design" if row.by_design else "the other is different by design"
-    if row.by_design or base.by_design or row.merges == base.merges or None in (row.merges, base.merges):
+    if row.by_design or base.by_design:
+        others = row.other_merges or base.other_merges
+        return ("different by design" if row.by_design else "the other is different by design") if others else None
+    if row.merges == base.merges or None in (row.merges, base.merges):
         return None
     if row.exhausted and base.exhausted:
         return None

@@ -21,7 +21,7 @@ from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, dots, phases, ratios_panel
 from harness.results.drawing import svg_of
 from harness.results.fields import time_of
-from harness.results.legend import Legend, failures, is_slower, join_names, unfinished
+from harness.results.legend import Legend, failures, is_outside_table, is_slower, join_names, unfinished
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, tables, times_text
@@ -52,7 +52,7 @@ document.querySelector("#filter").addEventListener("input", event => {
 });
 """
 _STYLE = """
-.bpe-harness { font-size: 1rem; margin: 0 auto; max-width: 62rem; }
+.bpe-harness { font-size: 1rem; margin: 0 auto; max-width: 66rem; }
 .bpe-harness h1 { font-size: 1.4rem; line-height: 1.3; margin: 0.5rem 0; overflow-wrap: anywhere; }
 .bpe-harness p { color: var(--faint); font-size: 0.9rem; margin: 0.2rem 0; overflow-wrap: anywhere; }
 .bpe-harness svg { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0; }
@@ -161,7 +161,8 @@ def _one_sheet(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> 
     """All rows in one table."""
     if all(row.counting_only for row in rows):
         return tables(rows, TableOptions(relative_to=relative_to))[0]
-    names = ["variant", *legend.columns, "total", "ratio", "max", "update", "memory", "merges/s", "proof"]
+    phases = [] if is_outside_table(rows) else ["max", "update"]
+    names = ["variant", *legend.titles(), "total", "ratio", *phases, "memory", "merges/s", "proof"]
     return tables(rows, TableOptions(columns=names, relative_to=relative_to, joined=True))[0]
 
 

@@ -126,7 +126,7 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
         )
     drawn = [row for _, own in groups for series in own for _, row, _ in series.points]
     names = {row.name for row in drawn}
-    tried = [row for row in rows if row.name in names]
+    tried = [row for group, _ in groups for row in group if row.name in names]
     note = "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
     if size is not THREADS:
         power = f"the power law, if at least {FEWEST_POINTS} points follow one within 20 %."

@@ -78,7 +78,7 @@ def test_a_race_is_a_linear_bar_chart_with_our_bar_in_colour_and_a_claim_as_its_
     assert [bar.end for bar in marks(made, Bar)] == [2.0, 10.0]
     assert len({bar.colour for bar in marks(made, Bar)}) == 2
     assert made.panels[0].bold == [0]
-    assert [text.text for text in marks(made, Text)] == ["2 s", "10 s  × 5.00"]
+    assert [text.text for text in marks(made, Text)] == ["2 s", "10 s, × 5.00"]
     assert made.title == "1,000 tokens from 1.00 MB of Python: 2 s, 5.00 times as fast as the next"
     assert made.notes == ["Not drawn: naive >60 s."]
     assert "tied with" in drawn([measured("flat", 2.0), measured(PEER, 2.01)], "race").title
