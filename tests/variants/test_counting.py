@@ -79,9 +79,6 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
     return list(summed.items()), documents
 
 
-# ---- streaming
-
-
 @given(any_files, st.sampled_from(SPECIALS), st.lists(st.integers(0, 80), max_size=8))
 @one_call
 def test_documents_do_not_depend_on_where_the_chunks_end(

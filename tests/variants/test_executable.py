@@ -23,7 +23,7 @@ from harness.measure.source_digest import source_sha256
 from harness.runs.compose import compose
 from variants import naive
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
-from variants.executable import Lines, read_merges, train, write_words
+from variants.executable import read_merges, train, write_words
 
 pytestmark = pytest.mark.usefixtures("measured_once")
 
@@ -108,23 +108,11 @@ def test_words_are_written_as_a_table_of_words_is_read(tmp_path: Path, words: di
     assert dict(from_text(tmp_path / "words")) == words
 
 
-@pytest.mark.parametrize("content", [b"61 62\n6162 63\n", b"61 62\n6162 63", b"61 62\r\n6162 63\r\n"])
-def test_merges_are_read_with_and_without_the_last_line_s_end(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "merges").write_bytes(content)
-    assert read_merges(tmp_path / "merges", whole=True) == [(b"a", b"b"), (b"ab", b"c")]
-    assert len(read_merges(tmp_path / "merges", whole=False)) == content.count(b"\n")
-
-
-def test_lines_of_a_file_that_grows_are_counted(tmp_path: Path) -> None:
-    lines = Lines(tmp_path / "merges")
-    assert lines.count() == 0
-    with (tmp_path / "merges").open("w", buffering=1) as file:
-        for number in range(1, 4):
-            file.write("61 62\n")
-            assert lines.count() == number
-        file.write("61")
-        file.flush()
-        assert lines.count() == 3
+def test_merges_are_read_with_and_without_the_last_line_s_end(tmp_path: Path) -> None:
+    for content in (b"61 62\n6162 63\n", b"61 62\n6162 63", b"61 62\r\n6162 63\r\n"):
+        (tmp_path / "merges").write_bytes(content)
+        assert read_merges(tmp_path / "merges", whole=True) == [(b"a", b"b"), (b"ab", b"c")]
+        assert len(read_merges(tmp_path / "merges", whole=False)) == content.count(b"\n")
 
 
 # Commands
@@ -139,7 +127,7 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "error", "told"),
+    ("command", "error", "message"),
     [
         ("", Unavailable, r"say variant.params.command='./train \{words\} \{merges\} \{num_merges\}'"),
         (
@@ -152,8 +140,8 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
         ("./train {words}", ValueError, r"has no place for \{merges\}; use all of them, or none"),
     ],
 )
-def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
+def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         train(WORDS, 3, command=command)
 
 
@@ -186,7 +174,7 @@ def test_several_commands_are_a_sweep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("sys.exit(3)", "ended with exit status 3; "),
         ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
@@ -195,17 +183,13 @@ def test_several_commands_are_a_sweep() -> None:
             "open(merges, 'w').write('61 62\\nlow er\\n')",
             "line 2 of its merges is not two tokens in hexadecimal digits: 'l",
         ),
-        ("open(merges, 'w').write('61 62 63\\n')", "line 1 of its merges is not two tokens in hexadecimal digits"),
         ("open(merges, 'w').write('61 6\\n')", "line 1 of its merges is not two tokens in hexadecimal digits"),
-        (
-            "open(merges, 'wb').write(b'\\xff\\x00' * 99)",
-            "line 1 of its merges is not two tokens in hexadecimal digits",
-        ),
+        ("open(merges, 'wb').write(b'\\xff\\x00' * 99)", "line 1 of its merges is not two tokens in hexadecimal"),
         ("open(merges, 'w').write('61 62\\n\\n')", "line 2 of its merges is not two tokens in hexadecimal digits: ''"),
     ],
 )
-def test_a_program_that_fails_is_an_error_that_says_how(tmp_path: Path, source: str, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_a_program_that_fails_is_an_error_that_says_how(tmp_path: Path, source: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         train(WORDS, 3, command=python(tmp_path, source))
 
 

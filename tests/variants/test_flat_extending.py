@@ -211,42 +211,27 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
     assert learned[0][0] == seg_status.train(words, 400, inherited=inherited, veto=vetoes.superbpe)
 
 
-@pytest.mark.parametrize(
-    ("lefts", "rights", "message"),
-    [
-        ([99, 100], [100], "2 left halves need as many right halves, not 1"),
-        ([99, 2**31], [100, 100], "merge 2 has a half that no merge before it makes"),
-        ([99, 100], [100, 259], "merge 2 has a half that no merge before it makes"),
-        ([1], [100], "merge 1 has a half that no merge before it makes"),
-        ([99], [0], "merge 1 has a half that no merge before it makes"),
-    ],
-)
-def test_ids_that_no_merge_makes_are_refused(lefts: list[int], rights: list[int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        flat_native.Pieces((array("I", lefts), array("I", rights)))
-
-
-def test_pieces_are_refused_before_they_begin() -> None:
-    words = WordCounts.from_items([(b"ab", 1)])
-    ids = array("I", [99]), array("I", [100])
+def test_ids_that_no_merge_makes_and_pieces_before_they_begin_are_refused() -> None:
+    for lefts, rights in (([99, 2**31], [100, 100]), ([99, 100], [100, 259]), ([1], [100]), ([99], [0])):
+        with pytest.raises(ValueError, match=f"merge {len(lefts)} has a half that no merge before it makes"):
+            flat_native.Pieces((array("I", lefts), array("I", rights)))
+    with pytest.raises(ValueError, match="2 left halves need as many right halves, not 1"):
+        flat_native.Pieces((array("I", [99, 100]), array("I", [100])))
+    words, ids = WordCounts.from_items([(b"ab", 1)]), (array("I", [99]), array("I", [100]))
+    how: dict[str, Any] = {"tie_break": 0, "min_count": 1, "threads": 1, "inherited": ids}
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
         flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
-        flat_native.train(
-            [], 9, Meter(), tie_break=0, min_count=1, threads=1, pieces=flat_native.Pieces(ids), inherited=ids
-        )
+        flat_native.train([], 9, Meter(), pieces=flat_native.Pieces(ids), **how)
 
 
-def test_what_a_veto_of_ones_own_raises_comes_through() -> None:
+def test_what_a_veto_or_the_meter_raises_comes_through_and_the_meter_can_stop() -> None:
     def fails(left: bytes, right: bytes) -> bool:
         raise LookupError(left + right)
 
     with pytest.raises(LookupError, match="ab"):
         flat.train(WordCounts.from_items([(b"ab", 1)]), 5, veto=fails)
-
-
-def test_what_the_meter_raises_comes_through_and_it_can_stop() -> None:
-    words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=1_000_000)), 1)])
+    words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=700_000)), 1)])
     with pytest.raises(KeyboardInterrupt):
         flat.train(words, 10**6, Recorder(interrupt), veto=vetoes.superbpe)
     stopped = flat.train(words, 10**6, Recorder(lambda: False), veto=vetoes.superbpe)

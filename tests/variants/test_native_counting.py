@@ -142,18 +142,14 @@ def test_damaged_or_missing_class_cache_is_rebuilt(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_many_words_and_long_ones_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
+def test_many_and_long_words_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
     chance = random.Random(0)
     words = [f" {chance.getrandbits(24):x}" for _ in range(40_000)]
     words += [f" {chance.getrandbits(90):030x}" for _ in range(9_000)]
     content = "<|e|>".join(" ".join(chance.choices(words, k=500)) for _ in range(120)).encode()
     for threads in WIDTHS:
-        expect_definition(file, content, ("<|e|>",), r"[^\n]*\n|[^\n]+", threads=threads, smallest_range=1 << 10)
-        expect_definition(file, content, ("<|e|>",), GPT2_PATTERN, threads=threads, smallest_range=1 << 10)
-
-
-@pytest.mark.slow
-def test_a_word_may_be_longer_than_any_buffer(file: Path) -> None:
+        for pattern in (r"[^\n]*\n|[^\n]+", GPT2_PATTERN):
+            expect_definition(file, content, ("<|e|>",), pattern, threads=threads, smallest_range=1 << 10)
     # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under `superbpe`.
     content = b"a " + b"x" * 1_000_000 + b" b " + b"x" * 1_000_000
     for pattern in COMPILED:
