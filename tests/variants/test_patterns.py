@@ -118,7 +118,7 @@ def expect_member(file: Path, chance: random.Random) -> int:
 @pytest.mark.parametrize("block", first_fast(range(8)))
 def test_random_members_split_random_texts_as_regex_does(tmp_path: Path, block: int) -> None:
     chance = random.Random(block)
-    for _ in range(150):
+    for _ in range(80):
         expect_member(tmp_path / "text", chance)
 
 

@@ -22,26 +22,16 @@ from workbench import TEXT, cells, first_fast, reading_of, wait_until
 
 from harness.common.errors import Refusal
 from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
-from variants.counting import native as native_module
-from variants.counting import spilling
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 from variants.counting.processes import processes
 from variants.counting.spilling import Spill
 
+pytest.importorskip("variants.native._word_runs", reason="the compiled part is not built")
+
 END = "<|endoftext|>"
 texts = st.lists(st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]), max_size=200)
 quick = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(params=["compiled", "plain"])
-def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs are written and merged by compiled code, and by what stands in for it where it was not built."""
-    if request.param == "plain":
-        monkeypatch.setattr(spilling, "_word_runs", None)
-    elif native_module.NOT_BUILT:
-        pytest.skip("the compiled part is not built")
-    return str(request.param)
 
 
 def corpus_of(folder: Path, text: str | bytes, **how: Any) -> Corpus:
@@ -55,17 +45,17 @@ def corpus_of(folder: Path, text: str | bytes, **how: Any) -> Corpus:
 
 @given(st.lists(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 2**50)), max_size=8), max_size=6))
 @quick
-def test_the_sum_of_runs_is_the_sum_of_their_tables(merging: str, tables: list[list[tuple[bytes, int]]]) -> None:
+def test_the_sum_of_runs_is_the_sum_of_their_tables(tables: list[list[tuple[bytes, int]]]) -> None:
     spill = Spill()
     for table in tables:
         spill.add(WordCounts.from_items(table))
     expected: dict[bytes, int] = {}
     for word, count in (item for table in tables for item in table):
         expected[word] = expected.get(word, 0) + count
-    assert list(spill.merged().items()) == sorted(expected.items()), merging
+    assert list(spill.merged().items()) == sorted(expected.items())
 
 
-def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes(merging: str) -> None:
+def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes() -> None:
     words = [
         b"abcdefgh",
         b"abcdefg\x00",
@@ -80,10 +70,9 @@ def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes(merging: str
     spill = Spill()
     for part in (words[:5], words[3:], words[::-1]):
         spill.add(WordCounts.from_items([(word, 1) for word in part]))
-    assert list(spill.merged()) == sorted(words), merging
+    assert list(spill.merged()) == sorted(words)
 
 
-@pytest.mark.skipif(bool(native_module.NOT_BUILT), reason="the compiled part is not built")
 @pytest.mark.parametrize("offsets", [[0, 2**44], [-1, 2], [2, 1]])
 def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
     from variants.native import _word_runs
@@ -110,7 +99,6 @@ def test_merged_words_stay_in_files_without_names(cache_folder: Path) -> None:
     assert dict(merged) == {b"low": 1}
 
 
-@pytest.mark.skipif(bool(native_module.NOT_BUILT), reason="the compiled part is not built")
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what is resident")
 def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
     spill = Spill()

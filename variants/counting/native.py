@@ -78,21 +78,15 @@ def native(
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
     check_built()
-    if instructions == "fastest":
-        instructions = _scanner.supported_paths()[-1]
-    elif instructions not in _scanner.supported_paths():
+    if instructions not in ("fastest", *_scanner.supported_paths()):
         runs = ", ".join(_scanner.supported_paths())
         raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {runs}")
     pattern = compiled(corpus.pattern)
     if pattern is None:
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
-    scan = Scan(corpus, meter, pattern, instructions, buffer, memory)
-    with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
-        bounds = scan.bounds(file, threads, smallest_range)
-        if corpus.replaces_errors:
-            return scan.count_replaced(file, bounds)
-        return scan.count(file, bounds)
+    path = _scanner.supported_paths()[-1] if instructions == "fastest" else instructions
+    return Scan(corpus, meter, pattern, path, buffer, memory).count_file(threads, smallest_range)
 
 
 def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
@@ -108,11 +102,8 @@ def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads
         taker.begin(1)
         taker.take(0, word_counts.data, word_counts.offsets, word_counts.counts)
         return
-    instructions = _scanner.supported_paths()[-1]
-    scan = Scan(corpus, meter, pattern, instructions, BUFFER_BYTES, None, taker)
-    with open(corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
-        bounds = scan.bounds(file, threads, SMALLEST_RANGE)
-        scan.count_replaced(file, bounds) if corpus.replaces_errors else scan.count(file, bounds)
+    path = _scanner.supported_paths()[-1]
+    Scan(corpus, meter, pattern, path, BUFFER_BYTES, None, taker).count_file(threads, SMALLEST_RANGE)
 
 
 def check_built() -> None:
@@ -149,6 +140,11 @@ class Scan:
         self.buffer = buffer
         self.memory = memory
         self.taker = taker
+
+    def count_file(self, threads: int, smallest_range: int) -> WordCounts:
+        with open(self.corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
+            bounds = self.bounds(file, threads, smallest_range)
+            return self.count_replaced(file, bounds) if self.corpus.replaces_errors else self.count(file, bounds)
 
     def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
         """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.

@@ -2,32 +2,27 @@
 
 A counter that is given `memory` counts until its table has that size, spills it as a run, and goes on with an empty
 one. Merging reads all runs at once from front to back and writes the columns of the sum, so neither is ever in memory.
-The files have no names: they are gone with the process, however it ends. They lie beside the kept counts, in the folder
-that BPE_HARNESS_CACHE moves, where the result will need the room anyway.
+Both are compiled, and without that part no table can spill. The files have no names: they are gone with the process,
+however it ends. They lie beside the kept counts, in the folder that BPE_HARNESS_CACHE moves, where the result will need
+the room anyway.
 """
 
 from __future__ import annotations
 
 import errno
-import heapq
 import mmap
 import os
 import resource
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Meter, WordCounts
 from variants.counting.character_classes import cache_folder
-
-try:
-    from variants.native import _word_runs
-except ImportError:
-    _word_runs = None  # type: ignore[assignment]
+from variants.native import built
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SHARE_OF_A_TABLE = 0.4
@@ -151,39 +146,10 @@ def run_in(content: memoryview) -> WordCounts:
 
 def write_run(word_counts: WordCounts, file: BinaryIO) -> None:
     """Write the words in the order of their bytes: their number, offsets, counts, bytes."""
-    if _word_runs is not None:
-        _word_runs.write_run(word_counts.data, word_counts.offsets, word_counts.counts, file.fileno())
-        return
-    ordered = sorted(word_counts.items())
-    run = WordCounts.from_columns((word for word, _ in ordered), (count for _, count in ordered))
-    file.write(struct.pack("<Q", len(run)))
-    for column in (run.offsets, run.counts, run.data):
-        file.write(column)
-    file.flush()
+    built("_word_runs").write_run(word_counts.data, word_counts.offsets, word_counts.counts, file.fileno())
 
 
 def merge(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:
     """Write the sum of runs, which are mapped, into three files."""
-    if _word_runs is not None:
-        columns = [(run.data, run.offsets, run.counts) for run in runs]
-        _word_runs.merge(columns, data.fileno(), offsets.fileno(), counts.fileno())
-        return
-    stop = 0
-    offsets.write(struct.pack("<q", stop))
-    for word, count in summed(runs):
-        stop += len(word)
-        data.write(word)
-        offsets.write(struct.pack("<q", stop))
-        counts.write(struct.pack("<Q", count))
-    for file in (data, offsets, counts):
-        file.flush()
-
-
-def summed(runs: Sequence[WordCounts]) -> Iterator[tuple[bytes, int]]:
-    """The words of all runs in order, each once.
-
-    >>> list(summed([WordCounts.from_items([(b"a", 1), (b"b", 2)]), WordCounts.from_items([(b"b", 3)])]))
-    [(b'a', 1), (b'b', 5)]
-    """
-    for word, same in groupby(heapq.merge(*(run.items() for run in runs)), itemgetter(0)):
-        yield word, sum(count for _, count in same)
+    columns = [(run.data, run.offsets, run.counts) for run in runs]
+    built("_word_runs").merge(columns, data.fileno(), offsets.fileno(), counts.fileno())

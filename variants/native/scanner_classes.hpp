@@ -74,7 +74,7 @@ class Classes {
     byte of(std::uint32_t character) const {
         return character > 0x10FFFF ? byte(0) : pages_[numbers_[character / page_size] * page_size + character % page_size];
     }
-    __attribute__((always_inline)) byte at(const byte* text) const { return *text < 0x80 ? pages_[numbers_[0] * page_size + *text] : of(decode(text)); }
+    byte at(const byte* text) const { return *text < 0x80 ? pages_[numbers_[0] * page_size + *text] : of(decode(text)); }
 
     const SettledLeads& letters() const { return letters_; }
     const SettledLeads& caseless() const { return caseless_; }   // letters of both of o200k's classes

@@ -49,7 +49,7 @@ struct Reader {
     std::size_t stop;
 
     bool more(std::size_t at) const { return at < stop; }
-    __attribute__((always_inline)) byte class_at(std::size_t at) const { return classes.at(text + at); }
+    byte class_at(std::size_t at) const { return classes.at(text + at); }
     std::size_t after(std::size_t at) const { return at + length_by_lead(text[at]); }
     bool is_newline(std::size_t at) const { return text[at] == '\n' || text[at] == '\r'; }
 
@@ -114,7 +114,8 @@ struct Reader {
 
 // A member of the published family.
 struct Family {
-    static std::size_t end_of_word(const Reader& reader, const Pattern& pattern, std::size_t at) {
+    // With all that it calls in it: what a compiler puts in by itself depends on what else is in the file.
+    __attribute__((flatten)) static std::size_t end_of_word(const Reader& reader, const Pattern& pattern, std::size_t at) {
         if (!pattern.behind)
             if (const std::size_t length = reader.contraction(at, pattern.contraction)) return at + length;
         const std::size_t word = pattern.cased ? cased_word(reader, pattern, at) : word_of_letters(reader, pattern, at);
