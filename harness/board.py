@@ -22,6 +22,7 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.records.fields import FIELD
 from harness.results.charts import ChartOptions, dots
 from harness.results.drawing import same_picture, save
 from harness.results.fields import time_of
@@ -29,7 +30,6 @@ from harness.results.legend import NOT_MEASURED, Legend, failures, status_text
 from harness.results.rows import Row, rows
 from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet, mark_of, proof_text, ratio_of, times_of
-from harness.runs.fields import FIELD
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]

@@ -16,9 +16,9 @@ from harness.common.units import (
     seconds_text,
     share_text,
 )
+from harness.records.fields import FIELDS, fixed, value_at
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.results.rows import TALLIES, Row, measured_phases
-from harness.runs.fields import FIELDS, fixed, value_at
 from variants.contract import COUNTING_PHASES
 
 QUANTITIES = ("training", "total", "cpu")

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from harness.common.comparison import Sample, sample_of, spread
 from harness.common.console import well_formed
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
-from harness.records.schema import BY_ITSELF, PHASES
-from harness.runs.fields import (
+from harness.records.fields import (
     WORK,
     InWords,
     Key,
@@ -32,6 +31,7 @@ from harness.runs.fields import (
     together,
     value_at,
 )
+from harness.records.schema import BY_ITSELF, PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 

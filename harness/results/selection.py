@@ -11,10 +11,10 @@ from typing import Any
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
+from harness.records.fields import COMPARED, DECISIVE, FIELD, FIELDS, Key, Record, cell_of, key_of
 from harness.records.load import read_records
 from harness.results.legend import join_names
 from harness.results.rows import Row, rows
-from harness.runs.fields import COMPARED, DECISIVE, FIELD, FIELDS, Key, Record, cell_of, key_of
 
 DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)

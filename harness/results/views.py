@@ -15,6 +15,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet, print_sheet, sheets_to_html_part
 from harness.common.units import ratio_text
+from harness.records.fields import Difference, Record, differences, value_text
 from harness.results.fields import FINISHED, fields_of, figures_of, time_of
 from harness.results.legend import NOT_MEASURED, Legend, failures, join_names, notes, status_text
 from harness.results.rows import Row, frame_of, rows
@@ -29,7 +30,6 @@ from harness.results.tables import (
     times_of,
     total_text,
 )
-from harness.runs.fields import Difference, Record, differences, value_text
 
 if TYPE_CHECKING:
     import pandas as pd

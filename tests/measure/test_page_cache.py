@@ -12,7 +12,7 @@ from workbench import cells
 
 from harness.common.errors import Refusal
 from harness.measure import process, sandbox
-from harness.runs.fields import FIELD, cell_of, differences
+from harness.records.fields import FIELD, cell_of, differences
 from harness.runs.jobs import train_job
 
 

@@ -8,12 +8,12 @@ import pytest
 from measured import measured
 
 from harness.records.__main__ import all_keys
+from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Splitter
 from harness.results.fields import MEASURED, fields_of
 from harness.results.legend import Legend, incomparable
 from harness.results.rows import rows
 from harness.results.tables import Baseline, Ratio
-from harness.runs.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 
 ANOTHER: dict[str, Any] = {
     "cell": "count",

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.errors import OK, USAGE, Refusal
+from harness.records.fields import value_text
 from harness.records.file import Record
 from harness.records.load import read_records
 from harness.results.fields import fields_of, figures_of
 from harness.results.rows import rows
 from harness.results.views import pivot_sheet
-from harness.runs.fields import value_text
 from harness.table import main
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "records"

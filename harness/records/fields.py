@@ -1,8 +1,6 @@
-"""What is asked of a cell, and under which circumstances it is measured: every field once.
+"""Every field in which cells can differ, once: its name, its key in a record, its title and text, and what it decides.
 
-Rows, tables, captions, comparisons, pivots, pictures and the command that measures a record again read this table: what
-a field is called, where a record holds it, how its value is written and said, whether it decides the merges, names the
-cell, or makes the work another. A field that is not here is in none of them.
+Rows, tables, captions, comparisons, pivots and charts read this table; a field that is not here is in none of them.
 """
 
 from __future__ import annotations
@@ -47,14 +45,6 @@ def value_text(value: Any) -> str:
     return count_text(value) if isinstance(value, int) else str(value)
 
 
-def _never(_left: Record, _right: Record) -> bool:
-    return False
-
-
-def _always(_left: Record, _right: Record) -> bool:
-    return True
-
-
 class InWords(NamedTuple):
     """A field's value as it is written in a table, and said with what it is of: empty where that needs no saying."""
 
@@ -64,16 +54,13 @@ class InWords(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One thing in which cells can differ; there is each once, so it is equal to itself alone.
+    """One thing in which cells can differ; equal to itself alone.
 
-    `name` is that of its override or key of a record, `value` reads it: None where it is not known, or asked of no such
-    cell. `title` heads its column where rows differ in it, `written` is what stands there if it is no
-    plain value or `figure`, and `sentence` says it of rows that share it.
-
-    What `decides_merges` has to be alike before merges that differ are a fault; where it is another, so is the work,
-    and `other_work` says so of the times. What `names_cell` tells two cells apart. `unlike` is its name in a comparison
-    of two sets, where a value that a record lacks is `missing`; as a `circumstance` it is no part of what was asked:
-    rows that differ in nothing else are one cell, measured elsewhere.
+    `name` is that of its override or key, `value` reads it from a record (None if unknown). `title` heads its column if
+    rows differ in it, `written` formats it there, and `sentence` is its text for rows that share it. Cells with equal
+    values of all that `decides_merges` must have equal merges; `other_work` is said of times that differ in it; what
+    `names_cell` distinguishes cells. `unlike` is its name in a comparison of two sets, where a lacking value is
+    `missing`; rows that differ in nothing but a `circumstance` are one cell, measured elsewhere.
     """
 
     name: str
@@ -87,7 +74,7 @@ class Field:
     names_cell: bool = False
     unlike: str = ""
     missing: Any = None
-    circumstance: Callable[[Record, Record], bool] = _never
+    circumstance: bool = False
     beside: Callable[[Record, Record], str] | None = None
 
     def in_words(self, record: Record) -> InWords | None:
@@ -135,38 +122,10 @@ def _corpus_beside(record: Record, other: Record) -> str:
     return ", ".join(parts + ([f"sha256 {(ours.get('sha256') or NOT_RECORDED)[:8]}"] if alike else []))
 
 
-def _same_name(left: Record, right: Record) -> bool:
-    return bool(_NAME(left) == _NAME(right))
-
-
 def _params_beside(record: Record, other: Record) -> str:
     ours, theirs = (each.get("params") or {} for each in (record, other))
     own = [f"{name}={value}" for name, value in ours.items() if name not in theirs or theirs[name] != value]
     return ", ".join(own) or "without"
-
-
-def _subject(record: Record) -> Any:
-    """The variant, or the counter where only counting was measured."""
-    return record.get("counting" if counts_only(record) else "variant")
-
-
-def _counting(record: Record) -> Any:
-    return None if counts_only(record) else record.get("counting")
-
-
-def _counting_text(record: Record) -> str:
-    """The counter, and whether it was chosen on the command line over the one that the variant names."""
-    return f"{record['counting']} (chosen)" if record.get("counting_chosen") else str(record["counting"])
-
-
-def _pattern_said(record: Record) -> str:
-    left_out = " (leaves text out)" if record.get("pattern_partial") else ""
-    return f"pattern {record['pattern']}{left_out}"
-
-
-def _errors_said(record: Record) -> str:
-    """Nothing for the default: invalid text is refused, so there is nothing to know about it."""
-    return "" if record["errors"] == "strict" else f"errors {record['errors']}"
 
 
 def _extended(record: Record) -> str:
@@ -174,20 +133,6 @@ def _extended(record: Record) -> str:
     merges = record.get("extend_merges")
     told = "" if merges is None else f", {count_text(merges)} merges"
     return f"{record.get('extend_name') or str(record['extend'])[:8]}{told}"
-
-
-def _seeds(record: Record) -> str:
-    text = str(record["seeds"])
-    return text if len(text) <= 60 else f"{text[:56]} ..."
-
-
-def _veto(record: Record) -> str:
-    """By name; protected tokens by their number."""
-    return PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record["veto"]))
-
-
-def _threads_said(record: Record) -> str:
-    return counted_text(record["threads"], "thread")
 
 
 def _machine(record: Record) -> str:
@@ -201,6 +146,19 @@ def _machine(record: Record) -> str:
 def _memory_limit(record: Record) -> Any:
     """The limit on memory where it was what ended the cell: else it depends on what is free and changes nothing."""
     return (record.get("limits") or {}).get("memory_bytes") if record.get("status") == "out_of_memory" else None
+
+
+def _pattern_text(record: Record) -> str:
+    left_out = " (leaves text out)" if record.get("pattern_partial") else ""
+    return f"pattern {record['pattern']}{left_out}"
+
+
+def _errors_text(record: Record) -> str:
+    return "" if record["errors"] == "strict" else f"errors {record['errors']}"
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:56]} ..."
 
 
 def counts_only(record: Record) -> bool:
@@ -238,7 +196,7 @@ def _asked_besides(name: str, title: str, usual: str, text: Callable[[Record], s
 
 FIELDS: tuple[Field, ...] = (
     _field("cell", names_cell=True),
-    Field("variant", _subject, names_cell=True),
+    Field("variant", lambda record: record.get("counting" if counts_only(record) else "variant"), names_cell=True),
     _field("family"),
     Field("data", _NAME, "data"),
     _field(
@@ -247,14 +205,13 @@ FIELDS: tuple[Field, ...] = (
         names_cell=True,
         unlike="corpus",
         missing=NOT_RECORDED,
-        circumstance=_same_name,
         beside=_corpus_beside,
     ),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", "vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
-    _decisive("pattern", "pattern", sentence=_pattern_said, other_work="another pattern"),
+    _decisive("pattern", "pattern", sentence=_pattern_text, other_work="another pattern"),
     _decisive("special_tokens", "special tokens", other_work="other special tokens"),
-    _decisive("errors", "errors", sentence=_errors_said, other_work="errors treated otherwise"),
+    _decisive("errors", "errors", sentence=_errors_text, other_work="errors treated otherwise"),
     _decisive("tie_break", "tie-break"),
     _decisive("min_count", "min_count", figure=True, other_work="another min_count"),
     _asked_besides("extend", "extends", "none", _extended, other_work="other merges inherited"),
@@ -265,13 +222,27 @@ FIELDS: tuple[Field, ...] = (
         lambda record: str(record["inherited"]),
         other_work="merges inherited otherwise",
     ),
-    _asked_besides("seeds", "seeds", "none", _seeds, other_work="other seeds"),
-    _asked_besides("veto", "veto", "none", _veto, other_work="another veto"),
-    Field("counting", _counting, "counting", "counting {}", _counting_text, names_cell=True, unlike="counting"),
+    _asked_besides("seeds", "seeds", "none", lambda record: shortened(str(record["seeds"])), other_work="other seeds"),
+    _asked_besides(
+        "veto",
+        "veto",
+        "none",
+        lambda record: PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record["veto"])),
+        other_work="another veto",
+    ),
+    Field(
+        "counting",
+        lambda record: None if counts_only(record) else record.get("counting"),
+        "counting",
+        "counting {}",
+        lambda record: f"{record['counting']} (chosen)" if record.get("counting_chosen") else str(record["counting"]),
+        names_cell=True,
+        unlike="counting",
+    ),
     _field(
         "threads",
         title="threads",
-        sentence=_threads_said,
+        sentence=lambda record: counted_text(record["threads"], "thread"),
         figure=True,
         names_cell=True,
         unlike="threads",
@@ -285,7 +256,7 @@ FIELDS: tuple[Field, ...] = (
         unlike="page_cache",
     ),
     _field("params", names_cell=True, unlike="params", beside=_params_beside),
-    _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=_always),
+    _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=True),
     _field(
         "host",
         title="host",
@@ -293,15 +264,15 @@ FIELDS: tuple[Field, ...] = (
         names_cell=True,
         unlike="host",
         missing=NOT_RECORDED,
-        circumstance=_always,
+        circumstance=True,
         beside=_host_beside,
     ),
     _field("cpu", "environment.cpu"),
     _field("commit", "environment.commit"),
     _field("measure"),
-    _field("limits.wall", "limits.wall_seconds", unlike="limits.wall", missing="none", circumstance=_always),
-    Field("limits.memory", _memory_limit, unlike="limits.memory", circumstance=_always),
-    _field("concurrent", unlike="concurrent", missing=False, circumstance=_always),
+    _field("limits.wall", "limits.wall_seconds", unlike="limits.wall", missing="none", circumstance=True),
+    Field("limits.memory", _memory_limit, unlike="limits.memory", circumstance=True),
+    _field("concurrent", unlike="concurrent", missing=False, circumstance=True),
 )
 """In the order in which they are columns and are said."""
 
@@ -397,5 +368,6 @@ def differences(left: Record, right: Record) -> tuple[Difference, ...]:
         ours, theirs = (field.missing if value is None else value for value in map(field.value, (left, right)))
         if ours is not None and theirs is not None and ours != theirs:
             sides = field.text_beside(left, right), field.text_beside(right, left)
-            unlike.append(Difference(field, *sides, field.circumstance(left, right)))
+            same_name = field.name == "data.sha256" and _NAME(left) == _NAME(right)
+            unlike.append(Difference(field, *sides, field.circumstance or same_name))
     return tuple(unlike)
