@@ -349,23 +349,22 @@ def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
 
 
 def override_key(name: str) -> str:
-    """The override of a keyword: an underscore is a dot after the name of a group."""
-    names = [*configuration.keys_beside(""), *GROUPS]
-    if name in names or name.startswith(OPEN):
+    """The override of a keyword: an underscore may stand for each dot."""
+    groups = [f"{group}." for group in GROUPS] + ["limits.", "first_stage."]
+    keys = [
+        *configuration.keys_beside(""),
+        *GROUPS,
+        *(key for group in groups for key in configuration.keys_beside(group)),
+    ]
+    by_keyword = {key.replace(".", "_"): key for key in keys} | {"variant_target": "variant._target_"}
+    if name in keys or name.startswith(OPEN):
         return name
-    group, divided, rest = name.partition("." if "." in name else "_")
-    if divided and group in names:
-        part, _, own = rest.partition("_")
-        if group == "variant" and rest in ("target", "_target_"):
-            return "variant._target_"
-        if own and f"{group}.{part}." in OPEN:
-            return f"{group}.{part}.{own}"
-        if f"{group}.{rest}" in configuration.keys_beside(f"{group}."):
-            return f"{group}.{rest}"
-        raise Refusal(
-            registry.unknown("setting", name, [key.replace(".", "_") for key in configuration.keys_beside(f"{group}.")])
-        )
-    raise Refusal(registry.unknown("setting", name, dict.fromkeys(names)))
+    for prefix in OPEN:
+        if name.startswith(prefix.replace(".", "_")):
+            return prefix + name[len(prefix) :]
+    if name not in by_keyword:
+        raise Refusal(registry.unknown("setting", name, by_keyword))
+    return by_keyword[name]
 
 
 def override_value(key: str, value: Any) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import cells
+from rich.console import Console
+from workbench import NAIVE, cell_of, cells, reading_of, settings_for
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -16,7 +19,7 @@ from harness.common.registry import VariantCard
 from harness.common.units import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.cells import Preset, Settings, TrainCell
+from harness.runs.cells import Plan, Preset, Rule, Settings, TrainCell, folder_names
 from harness.runs.compose import compose
 from harness.runs.plan import affinity_of, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
 from variants.contract import GPT2_PATTERN
@@ -417,3 +420,54 @@ def test_nothing_is_no_size_except_where_it_is_one() -> None:
 def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) -> None:
     overrides = ["-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all"]
     assert {cell.vocab_size for cell in cells(*overrides)} == {270, 280}
+
+
+# ---- plan=true
+
+
+def shown(cells: Sequence[TrainCell], folder: Path, **settings: Any) -> list[str]:
+    console = Console(file=io.StringIO(), width=300)
+    plan.show_plan(Plan(list(cells), settings_for(folder, **settings)), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_plan_has_a_line_for_each_counter_and_trainer_and_a_summary(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    counting, heap, _, _, summary = shown(
+        [cell_of(reading), cell_of(reading, NAIVE), cell_of(reading, num_merges=20)], tmp_path
+    )
+    assert counting == "counting text.txt (serial, threads=1), once in every block"
+    assert heap == "heap on text.txt (237 bytes), 10 merges, counting=serial, threads=1"
+    assert summary == "3 cells in 2 tasks, 1 block; nothing was run (plan=true)"
+
+
+@pytest.mark.parametrize(
+    ("wall", "settings", "summary"),
+    [
+        (
+            60,
+            {"repeat": 2, "measure": Preset("paired", warm_up=1)},
+            "2 blocks after 1 of warm-up, trainers at most 3",
+        ),
+        (60, {}, "1 block, trainers at most 2 min by limits.wall;"),  # a minute to estimate it
+        (None, {}, "1 block; nothing was run"),
+        (
+            None,
+            {"measure": Preset("p", precision=Rule(0.05)), "repeat": 6},
+            "6 to 20 blocks, as many as ratios within",
+        ),
+    ],
+)
+def test_a_plan_says_how_long_it_can_take(tmp_path: Path, wall: float | None, settings: Any, summary: str) -> None:
+    cell = cell_of(reading_of(tmp_path), limits=Limits(wall_seconds=wall))
+    assert f"1 cell in 1 task, {summary}" in shown([cell], tmp_path, **settings)[-1]
+
+
+def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:
+    reading = reading_of(tmp_path)
+    one, two = cell_of(reading), cell_of(reading, num_merges=20)
+    assert list(folder_names([one, two]).values()) == ["heap-267", "heap-277"]
+    names = list(folder_names([one, cell_of(reading, min_count=2)]).values())
+    assert len(set(names)) == 2
+    assert all(name.startswith("heap-") for name in names)
