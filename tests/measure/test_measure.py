@@ -153,7 +153,6 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
     ("trainer", "seconds"),
     [
         ("slow_to_import:train", 0.001),
-        pytest.param("lets_go_of_the_interpreter_seldom", 0.4, marks=slow),
         pytest.param("hangs_and_will_not_be_ended", 0.4, marks=slow),
         pytest.param("hangs_with_every_descriptor_closed", 0.8, marks=slow),
         pytest.param("prints_without_end", 0.8, marks=slow),
@@ -176,7 +175,7 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
     "trainer",
     [
         "lets_children_allocate",
-        *(pytest.param(name, marks=slow) for name in ("maps_without_end", "lets_a_stranger_allocate")),
+        pytest.param("maps_without_end", marks=slow),
         *("allocates_without_end", "allocates_at_once"),
     ],
 )
@@ -203,7 +202,6 @@ def started_in(folder: Path) -> list[int]:
         ("leaves_a_child_in_a_session_of_its_own", 1),
         ("leaves_a_daemon", 1),
         ("leaves_a_child_and_hangs", 1),
-        pytest.param("leaves_a_child", 1, marks=slow),
         pytest.param("multiplies", 20, marks=slow),
     ],
 )

@@ -1,11 +1,12 @@
 """Trainers that learn the right merges and break the contract around them, each in one way.
 
-Where to stop, what to return, what to leave alone, what to tell the meter. `honest` is the definition (sabotaged.py),
-`quick` is as right, for what shows late only.
+Where to stop, what to return, what to leave alone, what to report to the meter. `honest` is the definition
+(sabotaged.py), `quick` is as right, for faults that show late only.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from array import array
 from collections.abc import Callable, Sequence
@@ -18,8 +19,51 @@ from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak
 from variants.words import PairCounts, count_pairs
 
 quick = heap.train
+calls = itertools.count()
+kept: list[Merge] = []
 
-# Where to stop.
+
+def returning(change: Callable[[list[Merge]], Any], learn: Train = honest) -> Train:
+    """A trainer that returns something made of the right merges."""
+
+    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> Any:
+        return change(learn(word_counts, num_merges, *meter, **options))
+
+    return train
+
+
+def learning(number: Callable[[int], int]) -> Train:
+    """A trainer that learns another number of merges."""
+
+    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
+        return honest(word_counts, number(num_merges), *meter, **options)
+
+    return train
+
+
+def reading(keep: Callable[[list[tuple[bytes, int]], int, int], list[tuple[bytes, int]]], learn: Train) -> Train:
+    """A trainer that reads some of the words only, by the number of merges and the number of threads."""
+
+    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any) -> list[Merge]:
+        words = WordCounts.from_items(keep(list(word_counts.items()), num_merges, threads))
+        return learn(words, num_merges, *meter, **options)
+
+    return train
+
+
+# Where to stop
+
+
+one_merge_too_many = learning(lambda num_merges: num_merges and num_merges + 1)
+one_merge_too_few = learning(lambda num_merges: num_merges - 1)
+merges_before_it_asks_whether_to = learning(lambda num_merges: max(num_merges, 1))
+leaves_rare_words_out_when_few_merges_are_asked = reading(
+    lambda words, num_merges, _: [(word, count) for word, count in words if count > 2 or num_merges > 4], honest
+)
+loses_words_when_threads_do_not_divide_them = reading(
+    lambda words, _, threads: words[: len(words) // threads * threads], honest
+)
+sees_65536_words = reading(lambda words, *_: words[: 1 << 16], quick)
 
 
 def count_and_keep_dead_pairs() -> Callable[[Words, Sequence[int], Meter], PairCounts]:
@@ -49,27 +93,6 @@ def raises_at_exhaustion(
     return merges
 
 
-def asking(number: Callable[[int], int]) -> Train:
-    """The definition, taking another number of merges for the one asked for."""
-
-    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
-        return honest(word_counts, number(num_merges), *meter, **options)
-
-    return train
-
-
-one_merge_too_many = asking(lambda num_merges: num_merges and num_merges + 1)
-one_merge_too_few = asking(lambda num_merges: num_merges - 1)
-merges_before_it_asks_whether_to = asking(lambda num_merges: max(num_merges, 1))
-
-
-def leaves_rare_words_out_when_few_merges_are_asked(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-) -> list[Merge]:
-    frequent = [(word, count) for word, count in word_counts.items() if count > 2 or num_merges > 4]
-    return honest(WordCounts.from_items(frequent), num_merges, *meter, **options)
-
-
 def ignores_min_count(
     word_counts: WordCounts,
     num_merges: int,
@@ -87,7 +110,15 @@ def min_count_must_be_passed(
     return honest(word_counts, num_merges, *meter, min_count=min_count + (min_count > 1), **options)
 
 
-# Manners.
+# Manners
+
+
+every_997th_call_is_wrong = returning(lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges)
+breaks_ties_otherwise_after_1000_merges = returning(lambda merges: merges[:1000] + merges[:999:-1], quick)
+leaves_out_what_begins_with_c0 = returning(lambda merges: [merge for merge in merges if merge[0] != b"\xc0"])
+keeps_its_merges_from_call_to_call = returning(lambda merges: kept.extend(merges) or kept)  # type: ignore[func-returns-value]
+returns_bytearrays = returning(lambda merges: [tuple(map(bytearray, merge)) for merge in merges])
+returns_a_generator = returning(iter)
 
 
 def changes_its_input(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
@@ -105,9 +136,6 @@ def replaces_a_column_of_its_input(
     return merges
 
 
-calls = itertools.count()
-
-
 def every_second_call_breaks_ties_otherwise(
     word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
 ) -> list[Merge]:
@@ -115,116 +143,27 @@ def every_second_call_breaks_ties_otherwise(
     return train(word_counts, num_merges, *meter, **options)
 
 
-def every_997th_call_is_wrong(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
-    merges = honest(word_counts, num_merges, *meter, **options)
-    return merges[::-1] if next(calls) % 997 == 996 else merges
+# What a trainer reports to its meter
 
 
-def breaks_ties_otherwise_after_1000_merges(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-) -> list[Merge]:
-    merges = quick(word_counts, num_merges, *meter, **options)
-    return merges[:1000] + merges[:999:-1]
-
-
-def sees_65536_words(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
-    seen = WordCounts.from_items(itertools.islice(word_counts.items(), 1 << 16))
-    return quick(seen, num_merges, *meter, **options)
-
-
-def leaves_out_what_begins_with_c0(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-) -> list[Merge]:
-    return [merge for merge in honest(word_counts, num_merges, *meter, **options) if merge[0] != b"\xc0"]
-
-
-kept: list[Merge] = []
-
-
-def keeps_its_merges_from_call_to_call(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-) -> list[Merge]:
-    kept.extend(honest(word_counts, num_merges, *meter, **options))
-    return kept
-
-
-def returns_bytearrays(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Any]:
-    merges = honest(word_counts, num_merges, *meter, **options)
-    return [(bytearray(left), bytearray(right)) for left, right in merges]
-
-
-def returns_a_generator(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> Any:
-    return iter(honest(word_counts, num_merges, *meter, **options))
-
-
-def loses_words_when_threads_do_not_divide_them(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any
-) -> list[Merge]:
-    shared_out = len(word_counts) // threads * threads
-    return honest(WordCounts.from_items(list(word_counts.items())[:shared_out]), num_merges, *meter, **options)
-
-
-# What a trainer tells its meter.
-
-
-class PassingOn(Meter):
-    """Passes everything on to another meter; subclasses pass something on wrongly."""
-
-    def __init__(self, meter: Meter) -> None:
-        super().__init__()
-        self.meter = meter
-
-    def lap(self, phase: str) -> None:
-        self.meter.lap(phase)
-
-    def tally(self, name: str, n: int) -> None:
-        self.meter.tally(name, n)
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        self.meter.follow(merges)
-
-
-def telling(passing_on: Callable[[Meter], Meter]) -> Train:
-    """The definition, telling its meter something wrong."""
+def reporting(method: str, change: Callable[..., Any]) -> Train:
+    """A trainer one of whose calls of its meter is changed: `change` gets the meter's own method and the arguments."""
 
     def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any) -> list[Merge]:
-        return honest(word_counts, num_merges, passing_on(meter), **options)
+        passing_on = Meter()
+        for name in ("lap", "tally", "follow"):
+            setattr(passing_on, name, getattr(meter, name))
+        setattr(passing_on, method, functools.partial(change, getattr(meter, method)))
+        return honest(word_counts, num_merges, passing_on, **options)
 
     return train
 
 
-class WithoutMax(PassingOn):
-    def lap(self, phase: str) -> None:
-        if phase != "max":
-            self.meter.lap(phase)
-
-
-class WithAnotherPhase(PassingOn):
-    def lap(self, phase: str) -> None:
-        self.meter.lap("merge" if phase == "update" else phase)
-
-
-class WithTheTimeOfAllThreads(PassingOn):
-    def lap(self, phase: str) -> None:
-        self.meter.lap(phase)
-        self.meter.add(phase, 1.0)
-
-
-class WithACopyOfTheMerges(PassingOn):
-    def follow(self, merges: Sequence[Merge]) -> None:
-        self.meter.follow(list(merges))
-
-
-class WithTalliesOfItsOwn(PassingOn):
-    def tally(self, name: str, n: int) -> None:
-        self.meter.tally(name, n + next(calls))
-
-
-missing_lap = telling(WithoutMax)
-invents_a_phase = telling(WithAnotherPhase)
-adds_up_the_time_of_its_threads = telling(WithTheTimeOfAllThreads)
-follows_a_copy = telling(WithACopyOfTheMerges)
-tallies_by_chance = telling(WithTalliesOfItsOwn)
+missing_lap = reporting("lap", lambda lap, phase: None if phase == "max" else lap(phase))
+invents_a_phase = reporting("lap", lambda lap, phase: lap("merge" if phase == "update" else phase))
+adds_up_the_time_of_its_threads = reporting("lap", lambda lap, phase: (lap(phase), lap.__self__.add(phase, 1.0)))
+follows_a_copy = reporting("follow", lambda follow, merges: follow(list(merges)))
+tallies_by_chance = reporting("tally", lambda tally, name, n: tally(name, n + next(calls)))
 
 
 def tallies_by_the_order_of_words(
@@ -237,7 +176,7 @@ def tallies_by_the_order_of_words(
 def follows_when_all_is_over(
     word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any
 ) -> list[Merge]:
-    merges = honest(word_counts, num_merges, WithACopyOfTheMerges(NULL_METER), **options)
+    merges = honest(word_counts, num_merges, Meter(), **options)
     for _ in merges:
         meter.lap("update")
     meter.follow(merges)

@@ -166,10 +166,6 @@ raises_the_unspeakable = first(
 # What it returns
 
 
-class Lazy(list[Merge]):
-    """A list that could do the work when it is read."""
-
-
 class LazyPair(tuple[bytes, bytes]):
     """A pair that could do the work when it is read."""
 
@@ -191,7 +187,6 @@ class Impostor:
 PLAIN = "; only a plain tuple of plain bytes is a merge"
 returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
 returns_integers = returning(lambda merges: [1, 2, 3], error("merge 1 is 1, not a pair of bytes", slow=True))
-returns_promises = returning(Lazy, error("it returned Lazy, not a list of merges", slow=True))
 returns_an_impostor = returning(lambda _: Impostor(), error("it returned Impostor, not a list of merges", slow=True))
 returns_lazy_pairs = returning(
     lambda merges: list(map(LazyPair, merges)), error("merge 1 is LazyPair of bytes and bytes" + PLAIN, slow=True)
@@ -234,7 +229,6 @@ leaves_garbage = answering(b"\xff\x00 garbage", "not JSON")
 leaves_nested_brackets = answering("[" * 100_000, "not JSON", slow=True)
 leaves_a_list = answering("[]", "Expected `object`, got `array`", slow=True)
 leaves_a_bare_ok = answering('{"status": "ok", "reason": null}', ".*missing required field.*")
-leaves_another_status = answering('{"status": "fine", "reason": null}', "Invalid enum value.*status`", slow=True)
 leaves_no_number = answering(answer_text(total=math.nan), "Expected `float`.*total`", slow=True)
 leaves_a_number_without_end = answering(answer_text(laps=10**400), ".*laps`", slow=True)
 leaves_endless_zeros = leaving(
@@ -250,14 +244,9 @@ removes_its_folder = first(lambda: shutil.rmtree(job_folder()), ends=error(WITHO
 puts_a_link_in_the_place_of_its_folder = leaving(
     shutil.rmtree, lambda folder: folder.symlink_to(folder.parent), ends=error(WITHOUT_AN_ANSWER + "0", slow=True)
 )
-locks_its_folder = leaving(
-    lambda folder: (folder / "locked" / "deep").mkdir(parents=True),
-    lambda folder: (folder / "locked").chmod(0),
-    ends=error(WITHOUT_AN_ANSWER + "0", slow=True),
-)
 
 
-@trick(ok())
+@trick(ok(slow=True))
 @first
 def nests_folders() -> None:
     """Deeper than a function can call itself, and than a path can be long."""
@@ -288,10 +277,6 @@ tallies_less_than_nothing = metered(
 tallies_beyond_bounds = metered(
     lambda meter: meter.tally("pops", 10**5000), error(r"it tallied over 2\*\*63 for pops" + NOT_A_TALLY)
 )
-tallies_what_cannot_be_counted = metered(
-    lambda meter: meter.tallies.update(pops=1 + 2j),  # type: ignore[call-overload]
-    error(".*complex.*", slow=True),
-)
 follows_nothing = metered(
     lambda meter: meter.follow(None),  # type: ignore[arg-type]
     error(r"TypeError: object of type 'NoneType' has no len\(\)" + PLACE),
@@ -304,7 +289,6 @@ follows_nothing = metered(
 changes_folder = first(lambda: os.chdir("/"), ends=ok(slow=True))
 leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
 closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
-reads_standard_input = first(lambda: sys.stdin.read() == "" or os._exit(1), ends=ok(slow=True))
 closes_every_descriptor = first(lambda: os.closerange(3, 256), lambda: time.sleep(0.2), ends=ok())
 
 
@@ -314,15 +298,6 @@ def prints() -> None:
     print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
     os.write(1, b"\xff\xfe garbage " * 1000)
     sys.stderr.write("and on standard error\n")
-
-
-@trick(ok(slow=True))
-@first
-def writes_to_every_descriptor() -> None:
-    for descriptor in range(3, 64):
-        with contextlib.suppress(OSError):
-            os.write(descriptor, b"what is this\n")
-    time.sleep(0.2)
 
 
 @trick(ok(slow=True))
@@ -344,11 +319,6 @@ def takes_two(word_counts: WordCounts, num_merges: int) -> list[Merge]:
 def takes_anything(*arguments: Any, **keywords: Any) -> list[Merge]:
     assert set(keywords) == {"tie_break", "min_count"}
     return honest(*arguments, **keywords)
-
-
-@trick(ok(slow=True))
-def takes_the_meter_by_name(word_counts: WordCounts, num_merges: int, *, meter: Meter) -> list[Merge]:
-    return honest(word_counts, num_merges, meter)
 
 
 def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
@@ -400,7 +370,6 @@ shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4), ends=r
 shows_more_time = first(lambda: set_clock(100), lambda: time.sleep(0.1), ends=rejected(IN_VAIN, slow=True))
 turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.02), ends=ok(total=0.018))
 shows_less_cpu_time = first(lambda: report_cpu_time(0.001), lambda: work(0.25), ends=ok(cpu_seconds=0.2))
-shows_more_cpu_time = first(lambda: report_cpu_time(100.0), ends=ok(slow=True))
 forges_its_answer = leaving(
     lambda folder: time.sleep(0.5),
     lambda folder: (folder / "answer.json").write_text(answer_text()),
@@ -423,13 +392,6 @@ def announces_its_end() -> None:
             with contextlib.suppress(OSError):
                 os.write(descriptor, moment)
         time.sleep(0.1)
-
-
-@trick(ok(total=0.15, slow=True))
-@first
-def replaces_clocks_that_nobody_reads() -> None:
-    work(0.2)
-    time.time = time.monotonic = time.process_time = lambda: 0.0
 
 
 # Work that is not done in its call, or not by it
@@ -597,13 +559,6 @@ def hangs_with_every_descriptor_closed() -> None:
 
 
 @first
-def lets_go_of_the_interpreter_seldom() -> None:
-    """Another thread waits for a multiplication at every step."""
-    while True:
-        pow(3, 1_500_000)
-
-
-@first
 def holds_the_lock_beside_a_stranger() -> None:
     """Nothing in its process can run, and its child has left the session and forgotten where it comes from."""
     start(env={}, start_new_session=True)
@@ -665,8 +620,6 @@ maps_without_end = grows(shared_memory)
 """No limit of the process itself is about shared memory."""
 lets_children_allocate = grows(lambda: subprocess.Popen([sys.executable, "-c", HOLDS.format(20)]), 0.05)
 allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
-lets_a_stranger_allocate = first(lambda: start(HOLDS.format(300), env={}, start_new_session=True), hangs_here)
-leaves_a_child = first(start)
 leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
 leaves_a_child_and_hangs = first(start, hangs_here)
 
@@ -689,7 +642,6 @@ def leaves_a_daemon() -> None:
 
 
 naps_often = first(lambda: list(map(time.sleep, [0.001] * 60)))
-works_beside_a_child = first(lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(0.3)"]))
 empties_the_cache = first(lambda: shutil.rmtree(os.environ["UNRULY_CACHE"]))
 
 
