@@ -42,34 +42,32 @@ def test_a_file_is_dropped_from_memory(read_before: Path) -> None:
     assert sandbox.bytes_in_memory(str(read_before)) > 0
 
 
-def test_what_the_kernel_keeps_is_no_cold_cache(read_before: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_stays_in_memory_or_a_system_without_the_call_is_refused(
+    read_before: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "posix_fadvise", lambda *_: None)
     monkeypatch.setattr(sandbox, "SECONDS_BETWEEN_TRIES", 0)
     with pytest.raises(Refusal, match=r"corpus\.txt stays in memory"):
         sandbox.drop(str(read_before))
-
-
-def test_where_it_cannot_be_had_it_is_refused(read_before: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(Refusal, match="needs Linux"):
         sandbox.drop(str(read_before))
 
 
-@pytest.mark.parametrize("asked", ["warm", "cold"])
-def test_only_a_cold_run_drops_and_every_process_of_it(
-    read_before: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+@pytest.mark.parametrize("state", ["warm", "cold"])
+def test_each_process_of_a_cold_run_drops_the_corpus(
+    read_before: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     dropped: list[str] = []
     monkeypatch.setattr(process, "drop", dropped.append)
-    [cell] = cells("variant=flat_file", f"data.path={read_before}", "vocab_size=258", f"page_cache={asked}")
-    for number in range(2):
-        job = train_job(cell, cell.variant, tmp_path / "words", None)
-        answer = process.measure(job, tmp_path / str(number), process.Limits())
-        assert (answer["status"], answer["page_cache"]) == ("ok", asked), answer["reason"]
-    assert dropped == ([str(read_before)] * 2 if asked == "cold" else [])
+    [cell] = cells("variant=flat_file", f"data.path={read_before}", "vocab_size=258", f"page_cache={state}")
+    job = train_job(cell, cell.variant, tmp_path / "words", None)
+    answer = process.measure(job, tmp_path / "output", process.Limits())
+    assert (answer["status"], answer["page_cache"]) == ("ok", state), answer["reason"]
+    assert dropped == ([str(read_before)] if state == "cold" else [])
 
 
-def test_another_word_is_refused() -> None:
+def test_other_values_are_refused() -> None:
     with pytest.raises(Refusal, match=r"page_cache.*tepid.*warm.*cold"):
         cells("page_cache=tepid")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from workbench import CHECKOUT, TEXT
@@ -13,65 +14,50 @@ from harness.common import registry
 from harness.measure.source_digest import closure, source_sha256
 from harness.records.load import read_records
 
-PLACES = (str(CHECKOUT),)
+FILES = {
+    "__init__.py": "raise RuntimeError('it was run')\n",
+    "deep/__init__.py": "",
+    "deep/train.py": "from .. import words\nfrom . import near\nimport json\n",
+    "deep/near.py": "def f():\n    from mine.late import g\n",
+    "late.py": "",
+    "words.py": "",
+}
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "mine"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "__init__.py").write_text("raise RuntimeError('it was run')\n")
-    (folder / "deep" / "__init__.py").write_text("")
-    (folder / "deep" / "train.py").write_text("from .. import words\nfrom . import near\nimport json\n")
-    (folder / "deep" / "near.py").write_text("def f():\n    from mine.late import g\n")
-    (folder / "late.py").write_text("")
-    (folder / "words.py").write_text("")
-    (folder / "aside.py").write_text("")
+    for name, content in {**FILES, "aside.py": ""}.items():
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
-    return folder
+    return tmp_path / "mine"
 
 
-@pytest.mark.usefixtures("package")
-def test_the_closure_is_what_a_module_imports_of_its_own_package() -> None:
-    assert sorted(closure("mine.deep.train", tuple(sys.path))) == [
-        "mine",
-        "mine.deep",
-        "mine.deep.near",
-        "mine.deep.train",
-        "mine.late",
-        "mine.words",
-    ]
-
-
-@pytest.mark.parametrize("name", ["__init__.py", "deep/train.py", "deep/near.py", "late.py", "words.py"])
-def test_a_change_in_the_closure_is_another_digest(package: Path, name: str) -> None:
-    before = source_sha256("mine.deep.train:f")
-    (package / name).write_text((package / name).read_text() + "# changed\n")
-    assert source_sha256("mine.deep.train:f") != before
-
-
-def test_a_change_elsewhere_is_none(package: Path) -> None:
+def test_a_digest_is_that_of_a_module_and_its_imports(package: Path) -> None:
+    found = closure("mine.deep.train", tuple(sys.path))
+    assert {path.relative_to(package).as_posix() for path in found.values()} == set(FILES)
     before = source_sha256("mine.deep.train:f")
     (package / "aside.py").write_text("# changed\n")
     assert source_sha256("mine.deep.train:f") == before is not None
+    for name in FILES:
+        changed = before
+        (package / name).write_text(FILES[name] + "def (\n")  # a file that does not parse counts by its bytes
+        before = source_sha256("mine.deep.train:f")
+        assert before not in (changed, None)
+        (package / name).write_text(FILES[name] + "# changed\n")
+        before = source_sha256("mine.deep.train:f")
 
 
-def test_what_does_not_parse_counts_by_its_bytes(package: Path) -> None:
-    (package / "words.py").write_text("def (")
-    assert source_sha256("mine.deep.train:f") is not None
+def test_a_missing_module_has_no_digest(package: Path) -> None:
+    assert package.is_dir()
+    assert [source_sha256(target) for target in ("not_a_package.module:train", "mine.missing:train", "")] == [None] * 3
 
 
-@pytest.mark.usefixtures("package")
-def test_what_is_nowhere_has_no_digest() -> None:
-    assert source_sha256("not_a_package.module:train") is None
-    assert source_sha256("mine.missing:train") is None
-    assert source_sha256("") is None
-
-
-def test_every_listed_variant_has_one_and_compiled_ones_count_by_what_was_built() -> None:
+def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() -> None:
     for card in registry.variants().values():
         assert source_sha256(card.target) is not None, card.name
-    flat = closure("variants.flat", PLACES)
+    flat = closure("variants.flat", (str(CHECKOUT),))
     assert flat["variants.native._flat"].suffix == ".so"
     assert "variants.contract" in flat
     assert "variants.heap" not in flat
@@ -84,16 +70,11 @@ def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_n
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT)
-
-    def recorded() -> tuple[str, str]:
-        (record,) = run("data.path=text.txt", "vocab_size=260", "variant._target_=edited:train", "results=results")
-        return record["status"], record["source_sha256"]
-
-    (tmp_path / "edited.py").write_text("from variants.heap import train\n")
-    first = recorded()
-    (tmp_path / "edited.py").write_text("def train(*_, **__):\n    raise RuntimeError('edited')\n")
-    second = recorded()
-    assert (first[0], second[0]) == ("ok", "error")
-    assert first[1] != second[1]
+    recorded: list[Any] = []
+    for source in ("from variants.heap import train\n", "def train(*_, **__):\n    raise RuntimeError('edited')\n"):
+        (tmp_path / "edited.py").write_text(source)
+        recorded += run("data.path=text.txt", "vocab_size=260", "variant._target_=edited:train", "results=results")
+    assert [record["status"] for record in recorded] == ["ok", "error"]
+    assert recorded[0]["source_sha256"] != recorded[1]["source_sha256"]
     stored = [record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"]
-    assert stored == [first[1], second[1]]
+    assert stored == [record["source_sha256"] for record in recorded]
