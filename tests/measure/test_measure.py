@@ -81,11 +81,10 @@ AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allo
 OTHERS = {
     "unruly:nothing": error("AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
     "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
-    "daemons_from_the_start:train": ok(cpu_seconds=0.2),
+    "daemons_from_the_start:train": ok(cpu_seconds=0.2, slow=True),
     "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
     "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
     "early_learners:described": rejected(BEFORE_ITS_CALL),
-    "prepared:train": ok(),
 }
 JOBS: list[tuple[dict[str, Any], Outcome]] = [
     ({"interpreter": "none"}, error("cannot start none: No such file or directory")),
@@ -352,6 +351,7 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
         assert None not in [disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")]
 
 
+@slow
 def test_a_call_that_waits_has_switched_voluntarily(measured: Measure) -> None:
     assert measured("naps_often")[0]["disturbance"]["voluntary_switches"] >= 50
 

@@ -137,7 +137,9 @@ def throw(error: BaseException) -> None:
 WITHOUT_AN_ANSWER = "its process ended without an answer, exit status "
 UNAVAILABLE = "needs a library that is not there; install it"
 segfaults = first(lambda: ctypes.string_at(0), ends=Outcome("killed", "its process was ended by SIGSEGV"))
-kills_itself = first(lambda: os.kill(os.getpid(), 40), ends=Outcome("killed", "its process was ended by signal 40"))
+kills_itself = first(
+    lambda: os.kill(os.getpid(), 40), ends=Outcome("killed", "its process was ended by signal 40", slow=True)
+)
 ends_at_once = first(lambda: os._exit(7), ends=error(WITHOUT_AN_ANSWER + "7"))
 calls_sys_exit = first(lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE))
 is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE))
@@ -275,11 +277,11 @@ tallies_less_than_nothing = metered(
     lambda meter: meter.tally("pops", -3), error("it tallied -3 for pops" + NOT_A_TALLY, slow=True)
 )
 tallies_beyond_bounds = metered(
-    lambda meter: meter.tally("pops", 10**5000), error(r"it tallied over 2\*\*63 for pops" + NOT_A_TALLY)
+    lambda meter: meter.tally("pops", 10**5000), error(r"it tallied over 2\*\*63 for pops" + NOT_A_TALLY, True)
 )
 follows_nothing = metered(
     lambda meter: meter.follow(None),  # type: ignore[arg-type]
-    error(r"TypeError: object of type 'NoneType' has no len\(\)" + PLACE),
+    error(r"TypeError: object of type 'NoneType' has no len\(\)" + PLACE, slow=True),
 )
 
 
@@ -289,7 +291,7 @@ follows_nothing = metered(
 changes_folder = first(lambda: os.chdir("/"), ends=ok(slow=True))
 leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
 closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
-closes_every_descriptor = first(lambda: os.closerange(3, 256), lambda: time.sleep(0.2), ends=ok())
+closes_every_descriptor = first(lambda: os.closerange(3, 256), lambda: time.sleep(0.2), ends=ok(slow=True))
 
 
 @trick(ok(printed="and on standard error\n"))
@@ -326,7 +328,7 @@ def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> 
     return honest(word_counts, num_merges)
 
 
-@trick(error(r"TypeError: wants_more\(\) missing 1 required keyword-only argument: 'temperature'"))
+@trick(error(r"TypeError: wants_more\(\) missing 1 required keyword-only argument: 'temperature'", slow=True))
 def wants_more(word_counts: WordCounts, num_merges: int, meter: Meter, *, temperature: float) -> list[Merge]:
     return honest(word_counts, num_merges, meter)
 
