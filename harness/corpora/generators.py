@@ -255,11 +255,8 @@ def text_file(card: Mapping[str, Any]) -> Path:
     """The generated text of a card, made if missing or damaged. Raises Refusal if it differs from the card."""
     place = place_of(card)
     text, digest = place / "text.txt", place / "sha256"
-    try:
-        if digest_of(text) == digest.read_text():
-            return text
-    except FileNotFoundError:
-        pass
+    if digest.exists() and digest_of(text) == digest.read_text():
+        return text
     shutil.rmtree(place, ignore_errors=True)
     blocks = made(card["source"])
     check_generator_room(card)

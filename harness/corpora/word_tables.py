@@ -94,15 +94,23 @@ def from_generator(card: Card, folder: Path) -> None:
 def from_files(paths: Sequence[Path], folder: Path) -> None:
     """Write the tables in files as one word store. Raises Refusal if one is not a table of words."""
     try:
-        word_counts = WordCounts.from_items(item for path in paths for item in items_in(path))
+        with bar("reading words with their counts", 0, "words") as show:
+            word_counts = WordCounts.from_items(items_in(paths, show))
     except ValueError as error:
         raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
     word_store.write(folder, word_counts)
 
 
-def items_in(path: Path) -> Items:
-    with path.open("rb") as file:
-        return from_parquet(path) if file.read(len(PARQUET)) == PARQUET else from_text(path)
+def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Items:
+    number = 0
+    for path in paths:
+        with path.open("rb") as file:
+            read = from_parquet if file.read(len(PARQUET)) == PARQUET else from_text
+        for item in read(path):
+            number += 1
+            if number % WORDS_AT_ONCE == 0:
+                show(number)
+            yield item
 
 
 def from_text(path: Path) -> Items:
