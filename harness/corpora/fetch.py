@@ -97,10 +97,11 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
         raise
     say(f"checking {made.name}")
     facts = facts_of(made)
-    if differing(card, facts):
+    if wrong := differing(card, facts):
         shutil.rmtree(folder)
+        expected = facts_text({fact: card["facts"][fact] for fact in wrong})
         raise Refusal(
-            f"what was fetched for {card['name']} has {facts_text(facts)}, its card says {facts_text(card['facts'])}; "
+            f"what was fetched for {card['name']} has {facts_text(facts)}, its card says {expected}; "
             "it was discarded, and if the next fetch ends so too, its source has changed",
             UNMEASURED,
         )
