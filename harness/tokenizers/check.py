@@ -26,6 +26,7 @@ from harness.tokenizers.folder import Manifest, write
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.statistics import readable_token
 
 ENTRY_POINTS = "harness.engines"
 PART = 1 << 18
@@ -103,10 +104,10 @@ class Difference:
 
     def lines(self) -> list[str]:
         """The difference for people."""
-        lines = [
-            f"  {self.place}, byte {self.byte}, after {self.before!r}",
-            f"    ours:   {_tokens(self.ours)}",
-            f"    theirs: {_tokens(self.theirs)}",
+        sides = {"ours: ": self.ours, "theirs:": self.theirs}
+        lines = [f"  {self.place}, byte {self.byte}, after {self.before!r}"]
+        lines += [
+            f"    {side} {' '.join(map(readable_token, tokens)) or '(the end)'}" for side, tokens in sides.items()
         ]
         if self.smallest:
             points = " ".join(f"U+{ord(character):04X}" for character in self.smallest[:12])
@@ -132,10 +133,8 @@ class Verdict:
     def record(self) -> dict[str, Any]:
         """The verdict as plain data; tokens in hexadecimal digits."""
         record = asdict(self)
-        del record["gave_up"]
-        if record["first"] is not None:
-            for side in ("ours", "theirs"):
-                record["first"][side] = [token.hex() for token in record["first"][side]]
+        for side in ("ours", "theirs") if self.first else ():
+            record["first"][side] = [token.hex() for token in record["first"][side]]
         return record
 
 
@@ -242,17 +241,6 @@ def smallest(text: str, differs: Callable[[str], bool]) -> str:
                 start += width
         width = width if width == 1 and len(text) < before else width // 2
     return text
-
-
-def _tokens(tokens: Sequence[bytes]) -> str:
-    return " ".join(_token(token) for token in tokens) or "(the end)"
-
-
-def _token(token: bytes) -> str:
-    try:
-        return repr(token.decode())
-    except UnicodeDecodeError:
-        return repr(token)
 
 
 def parts_of(name: str, blocks: Iterable[bytes], size: int = PART) -> Iterator[Part]:

@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import read_whole
-from harness.common.units import count_text
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.learned import (
     Learned,
@@ -136,20 +135,8 @@ def check_free(folder: Path | str, overwrite: bool, names: Sequence[str] = FILES
         raise _unwritable(Path(folder), error) from error
     if present and not overwrite:
         raise Refusal(
-            f"{folder} has a tokenizer already ({_described(Path(folder))}{', '.join(present)}); use {how} to replace "
-            "it, or choose another folder",
-            USAGE,
+            f"{folder} has a tokenizer already ({', '.join(present)}); use {how} to replace it, or another folder"
         )
-
-
-def _described(folder: Path) -> str:
-    """What the manifest in a folder says about its tokenizer, if it can be read."""
-    try:
-        content = read_json(read_whole(folder / MANIFEST))
-        size, by, data = content["vocab_size"], content.get("variant"), (content.get("data") or {}).get("name")
-        return f"{count_text(size)} tokens{f' of {data}' if data else ''}{f' by {by}' if by else ''}: "
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ""
 
 
 def check_writable(folder: Path | str) -> None:
@@ -252,11 +239,6 @@ def place(folder: Path, contents: Mapping[str, bytes], replaced: Sequence[str] =
                 (folder / name).unlink(missing_ok=True)
             for name in contents:
                 Path(temporary, name).replace(folder / name)
-        descriptor = os.open(folder, os.O_RDONLY)  # the new names survive a crash of the machine
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
     except OSError as error:
         raise _unwritable(folder, error) from error
 

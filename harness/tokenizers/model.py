@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,10 +67,6 @@ class Tokenizer:
         self.ignore_merges = ignore_merges
         self.origin = dict(origin or {})
         self._compiled = None if pattern is None else _compiled(pattern)
-        # Without groups and (?r), findall returns the matches in order.
-        self._in_order = self._compiled is not None and not (
-            self._compiled.groups or self._compiled.flags & regex.REVERSE
-        )
         self._last_cut = last_cut_of(pattern)
         ids = self.learned.token_ids()
         self._byte_ids = [ids[byte] for byte in learned.BYTES]
@@ -176,31 +172,25 @@ class Tokenizer:
     def _batches(self, texts: Iterable[str]) -> Iterator[list[int]]:
         """The ids of the texts joined. What later text could change waits for it."""
         waiting, enough = "", WINDOW
-        for text in texts:
-            waiting += text
-            if len(waiting) < enough:
+        for text in chain(texts, [None]):
+            waiting += text or ""
+            if text is not None and len(waiting) < enough:
                 continue
-            # A special token that begins here could still become a longer one.
-            sure = len(waiting) - max(self._longest_special - 1, 0)
-            start = yield from self._until(waiting, sure)
-            cut = start if self._last_cut is None else self._last_cut(waiting, start, sure)
-            yield from self._windows(waiting[start:cut])
-            waiting = waiting[cut:]
+            # A special token that begins behind `sure` could still become a longer one.
+            start, end = 0, len(waiting)
+            sure = end if text is None else end - max(self._longest_special - 1, 0)
+            for special in self._special.finditer(waiting):
+                if special.start() >= sure:
+                    break
+                yield from self._windows(waiting[start : special.start()])
+                yield [self.special_tokens[special[0]]]
+                start = special.end()
+            if text is not None:
+                end = start if self._last_cut is None else self._last_cut(waiting, start, sure)
+            yield from self._windows(waiting[start:end])
+            waiting = waiting[end:]
             # If nothing could be cut, looking after each part would cost the square of the length.
             enough = max(WINDOW, 2 * len(waiting))
-        start = yield from self._until(waiting, len(waiting))
-        yield from self._windows(waiting[start:])
-
-    def _until(self, text: str, sure: int) -> Generator[list[int], None, int]:
-        """The ids up to the last special token that begins before `sure`; returns where it ends."""
-        end = 0
-        for special in self._special.finditer(text):
-            if special.start() >= sure:
-                break
-            yield from self._windows(text[end : special.start()])
-            yield [self.special_tokens[special[0]]]
-            end = special.end()
-        return end
 
     def _windows(self, stretch: str) -> Iterator[list[int]]:
         start = 0
@@ -216,7 +206,7 @@ class Tokenizer:
         """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
         if self._compiled is None:
             return [stretch]
-        if self._in_order:
+        if not (self._compiled.groups or self._compiled.flags & regex.REVERSE):  # findall gives matches in order
             matches: list[str] = self._compiled.findall(stretch)
             if sum(map(len, matches)) == len(stretch):
                 return matches

@@ -122,124 +122,57 @@ def joined(patterns: Sequence[str]) -> str:
     *runs, last = (pattern.removeprefix("(?V1)") for pattern in patterns)
     if not runs:
         return patterns[0]
+    if runs == [r"\p{N}"] and last == GPT2_PATTERN:
+        return str(registry.cards("pattern")["starcoder2"]["regex"])
     steps = [_class_and_most(run, len(patterns)) for run in runs]
     members = [_members(f"[{inner}]") for inner, _ in steps]
-    if any(set(one) & set(other) for at, one in enumerate(members) for other in members[:at]):
+    if len(set().union(*members)) < sum(map(len, members)):
         raise ValueError("it splits by classes one after another that have characters in common")
     if regex.fullmatch(last, "") is not None:
         raise ValueError(f"it splits by {last!r} last, which matches nothing at all")
     alternatives = []
     for run, (inner, most), inside in zip(runs, steps, members, strict=True):
-        if most is None:
-            alternatives.append(_Piece(last, f"[{inner}]", inside).expression())
-        else:
+        if most is not None:
             _check_whole(last, run, most, inside)
-            alternatives.append(run)
-    rest = f"[^{''.join(inner for inner, _ in steps)}]"
-    alternatives.append(_Piece(last, rest, _members(rest)).expression())
-    expression = "|".join(alternatives)
+        alternatives.append(run if most is not None else _within(last, f"[{inner}]"))
+    expression = "|".join([*alternatives, _within(last, f"[^{''.join(inner for inner, _ in steps)}]")])
     nested = "&&" in expression or any(pattern.startswith("(?V1)") for pattern in patterns)
     return f"(?V1){expression}" if nested else expression
 
 
 def _class_and_most(pattern: str, number: int) -> tuple[str, int | None]:
     """The class of a step that finds runs of one, as in a set, and its longest run; None for any."""
-    found = RUN.fullmatch(pattern)
-    inner = "" if found is None else found["of"][1:-1] if found["of"][0] == "[" else found["of"]
-    if found is None or regex.match(r"\^|.*(?:&&|--|\|\||~~|(?<!\\)\[)", inner):
+    run = RUN.fullmatch(pattern)
+    inner = "" if run is None else run["of"][1:-1] if run["of"][0] == "[" else run["of"]
+    if run is None or regex.match(r"\^|.*(?:&&|--|\|\||~~|(?<!\\)\[)", inner):
         raise ValueError(
             f"it splits by {number} patterns one after another, and {pattern!r} is not one class of characters"
         )
-    return inner, None if found["most"] == "+" else int(found["most"][3:-1] or 1)
+    return inner, None if run["most"] == "+" else int(run["most"][3:-1] or 1)
 
 
-class _Piece:
-    """An expression within pieces that end where a character is not of `region`, which has the characters `inside`.
-
-    What can match nothing in such a piece is dropped; what all of it leaves out is a word.
-    """
-
-    def __init__(self, pattern: str, region: str, inside: str) -> None:
-        self.parts, self.region, self.inside = _parts(pattern), region, inside
-        self.beyond = _members(region.replace("[^", "[", 1) if region[1] == "^" else region.replace("[", "[^", 1))
-        self.either_case = "(?i:" in pattern
-        self.at = 0
-        if beyond := [part for part in self.parts if NOT_IN_PIECES.match(part)]:
-            raise ValueError(f"it splits by several patterns one after another, the last with {beyond[0]}")
-
-    def expression(self) -> str:
-        alternatives = self.alternatives()
-        text = "|".join(alternatives)
-        # By these a character is a match whatever stands around it.
-        plain = [part for part in alternatives if not regex.search(r"\(\?[=!]|(?:[?*+]|\d\})\+", part)]
-        alone = regex.compile(f"(?V1){'|'.join(plain)}")
-        if plain and all(map(alone.match, self.inside)):
-            return text
-        return f"{text}|(?:(?!{text}){self.region})+" if text else f"{self.region}+"
-
-    def alternatives(self) -> list[str]:
-        """Those that can match, up to the end of a group or of the expression."""
-        found = [self.alternative()]
-        while self.take("|"):
-            found.append(self.alternative())
-        return [text for text in found if text is not None]
-
-    def alternative(self) -> str | None:
-        items = []
-        while self.at < len(self.parts) and self.parts[self.at] not in "|)":
-            items.append(self.item())
-        possible = [item for item in items if item is not None]
-        return "".join(possible) if len(possible) == len(items) else None
-
-    def item(self) -> str | None:
-        """A part with its quantifier; None if it cannot match."""
-        part = self.parts[self.at]
-        self.at += 1
-        if part[0] == "(":
-            inner = self.alternatives()
-            self.take(")")
-            if not inner and part == "(?!":
-                return ""
-            atom = f"{part}{'|'.join(inner)})" if inner else None
-        else:
-            atom = self.within_region(part)
-        if self.at == len(self.parts) or not QUANTIFIER.fullmatch(self.parts[self.at]):
-            return atom
-        quantifier = self.parts[self.at]
-        self.at += 1
-        return atom + quantifier if atom is not None else "" if regex.match(r"[?*]|\{0", quantifier) else None
-
-    def take(self, part: str) -> bool:
-        found = self.at < len(self.parts) and self.parts[self.at] == part
-        self.at += found
-        return found
-
-    def within_region(self, part: str) -> str | None:
-        """A character, a class or a set without what is not of the region; None if nothing is left."""
-        if part[0] == "[" and regex.search(r"--|\|\||~~", part):
+def _within(pattern: str, region: str) -> str:
+    """The expression within pieces that end where a character is not of `region`; what it leaves out is a word."""
+    text = ""
+    for part in _parts(pattern):
+        if NOT_IN_PIECES.match(part):
             raise ValueError(f"it splits by several patterns one after another, the last with {part}")
-        part = r"[^\n]" if part == "." else part
-        of = regex.compile(f"(?V1)(?i:{part})" if self.either_case else f"(?V1){part}")
-        if of.search(self.inside) is None:
-            return None
-        if of.search(self.beyond) is None:
-            return part
-        if regex.fullmatch(f"(?V1)(?:{part})*+", self.inside):
-            return self.region
-        return rf"[^\s{self.region[2:]}" if part == r"\S" and self.region[1] == "^" else f"[{part}&&{self.region}]"
+        if part[0] in "(|)" or QUANTIFIER.fullmatch(part) or (len(part) == 1 and regex.fullmatch(region, part)):
+            text += part
+        else:
+            text += f"(?:(?-i:(?={region})){part})"
+    return f"{text}|(?:(?!{text}){region})+"
 
 
 def _parts(pattern: str) -> list[str]:
-    return [found.group() for found in PART.finditer(pattern)]
+    return [part.group() for part in PART.finditer(pattern)]
 
 
-@lru_cache(maxsize=16)
-def _members(of: str) -> str:
-    every = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
-    return "".join(regex.findall(f"(?V1){of}", every))
+def _members(of: str) -> list[str]:
+    return regex.findall(f"(?V1){of}", "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1)))))
 
 
-def _check_whole(pattern: str, run: str, most: int, characters: str) -> None:
+def _check_whole(pattern: str, run: str, most: int, characters: Sequence[str]) -> None:
     """Refuse a pattern that splits what a run with a bound finds: then the run would be no word."""
     chance = random.Random(0)
     texts = [character * most for character in characters]

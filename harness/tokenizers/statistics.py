@@ -23,22 +23,21 @@ _WORD = re.compile(rb"\S+")
 
 @dataclass(frozen=True)
 class Figures:
-    """One tokenizer on one text."""
+    """One tokenizer on one text.
+
+    A word is what is between white space (ASCII's), whatever the pattern; `special` counts special tokens among the
+    `tokens`, `used` the tokens of the vocabulary that occur; of `longest` the more frequent come first among equals.
+    """
 
     tokenizer: str
     text: str
     size: int
-    """Bytes."""
     words: int
-    """Stretches between white space (ASCII's); the same for every tokenizer, whatever its pattern."""
     tokens: int
     special: int
-    """Special tokens among them."""
     used: int
-    """Tokens of the vocabulary that occur at all."""
     vocabulary: int
     longest: tuple[bytes, ...]
-    """The longest tokens that occur, in bytes, the more frequent first among equals."""
 
     @property
     def bytes_per_token(self) -> float | None:
@@ -111,13 +110,11 @@ def sheet(figures: Sequence[Figures]) -> Sheet:
         Column("used", [share_text(row.share_used) for row in figures]),
         Column("longest token", [f"{len(row.longest[0])} B" if row.longest else "-" for row in figures], figures=False),
     ]
-    longest = [
-        f"longest of {row.tokenizer} in {row.text}: "
-        + ", ".join(f"{readable_token(token)} ({len(token)} B)" for token in row.longest)
-        for row in figures
-        if row.longest
-    ]
-    return Sheet([], columns, [""] * len(figures), [NOTE, *longest])
+    notes = [NOTE]
+    for row in figures:
+        longest = ", ".join(f"{readable_token(token)} ({len(token)} B)" for token in row.longest)
+        notes += [f"longest of {row.tokenizer} in {row.text}: {longest}"] if longest else []
+    return Sheet([], columns, [""] * len(figures), notes)
 
 
 def readable_token(token: bytes) -> str:

@@ -36,9 +36,8 @@ class Finding(NamedTuple):
     made: int | None
 
     def record(self) -> dict[str, Any]:
-        return {"id": self.id, "token": self.token.hex(), "text": readable_token(self.token), "class": self.kind} | (
-            {} if self.made is None else {"made": self.made}
-        )
+        record = {"id": self.id, "token": self.token.hex(), "text": readable_token(self.token), "class": self.kind}
+        return record if self.made is None else {**record, "made": self.made}
 
 
 def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[Finding]:

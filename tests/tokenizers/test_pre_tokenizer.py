@@ -16,7 +16,6 @@ from harness.common import registry
 from harness.records.load import read_records
 from harness.tokenizers.pre_tokenizer import joined, pattern_of
 from variants.contract import GPT2_PATTERN
-from variants.counting.patterns import compiled, slots_of
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
@@ -72,9 +71,8 @@ def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
         assert [found.group() for found in expression.finditer(text)] == pieces, text
 
 
-def test_digits_before_a_pattern_of_the_family_are_compiled() -> None:
-    assert slots_of(joined([r"\p{N}", GPT2_PATTERN])) == slots_of(CARDS["starcoder2"])
-    assert compiled(joined(CHAINS["numbers in threes, then any"])) is not None
+def test_digits_before_the_pattern_of_gpt2_are_compiled() -> None:
+    assert joined([r"\p{N}", GPT2_PATTERN]) == CARDS["starcoder2"]
 
 
 @pytest.mark.parametrize("name", ["gpt4", "llama3", "qwen2", "o200k", "nanochat", "olmo"])
