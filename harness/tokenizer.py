@@ -19,7 +19,7 @@ from rich.console import Console
 
 from harness.common import registry
 from harness.common.console import Parser, tell
-from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
 from harness.common.progress import bar
 from harness.common.sheet import print_sheet
 from harness.common.units import count_text, parse_bytes, parse_vocab_size
@@ -279,11 +279,12 @@ def _numbers(ids: str) -> Sequence[int]:
         try:
             return np.load(ids).tolist()  # type: ignore[no-any-return]
         except (OSError, ValueError) as error:
-            raise Refusal(f"cannot read {ids} ({error}); name an array of ids", UNMEASURED) from error
-    try:
-        return [int(number) for number in (sys.stdin.read() if ids == "-" else ids).split()]
-    except ValueError as error:
-        raise Refusal(f"ids are whole numbers with blanks between them: {error}") from error
+            why = reason(error) if isinstance(error, OSError) else error
+            raise Refusal(f"cannot read {ids} ({why}); name an array of ids", UNMEASURED) from error
+    numbers = (sys.stdin.read() if ids == "-" else ids).split()
+    if wrong := [number for number in numbers if not number.lstrip("-").isdecimal()]:
+        raise Refusal(f"{wrong[0]!r} is not an id; write whole numbers with blanks between them")
+    return list(map(int, numbers))
 
 
 def _convert(options: argparse.Namespace) -> int:

@@ -159,6 +159,8 @@ class Parser(argparse.ArgumentParser):
         options = [option for action in self._actions for option in action.option_strings]
         if choice := re.search(r"invalid choice: '?([^\s']+)'? \(choose from (.*)\)", message):
             wrong, names = choice[1], re.findall(r"[\w-]+", choice[2])
+        elif "arguments are required" in message:  # an option with an underscore is not one, so it is missing
+            wrong, names = next((word for word in sys.argv if "_" in word and word.startswith("--")), ""), options
         else:
             wrong, names = message.partition("unrecognized arguments: ")[2].partition(" ")[0], options
         close = difflib.get_close_matches(wrong, names, 1)

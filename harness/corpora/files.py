@@ -96,7 +96,7 @@ def check_readable(path: Path) -> None:
             pass
     except FileNotFoundError:
         several = ", or data.path=[A,B] for several" if "," in str(path) else ""
-        raise Refusal(f"{path} not found; set data.path=FILE with a file that exists{several}", UNMEASURED) from None
+        raise Refusal(f"{path} not found; name a file that exists{several}", UNMEASURED) from None
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
 

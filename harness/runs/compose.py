@@ -94,10 +94,15 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             options.append(argument)
         elif values and values[-1].startswith("variants=[") and not values[-1].endswith("]"):
             values[-1] += argument
+        elif values and values[-1].startswith("variants=") and values[-1].endswith(","):
+            values[-1] += argument
         elif question and "=" not in argument:
             options.append(argument)
         else:
             values.append(argument)
+    if values and values[-1].startswith("variants=[") and not values[-1].endswith("]"):
+        opened = next(argument for argument in arguments if argument.startswith("variants=["))
+        raise Refusal(f"{opened} has no closing bracket; write variants=A,B without brackets")
     return options, values
 
 

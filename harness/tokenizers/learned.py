@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.errors import Refusal
-from harness.common.units import count_text, token_text
+from harness.common.units import count_text, counted_text, token_text
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
 BYTES = [bytes((byte,)) for byte in range(256)]
@@ -119,8 +119,8 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
     most = least + len(made)
     if vocab_size < least:
         raise Refusal(
-            f"a vocabulary of {vocab_size} has no room for 256 bytes and {len(learned.special_tokens)} special tokens; "
-            f"cut to {least} or more"
+            f"a vocabulary of {vocab_size} has no room for 256 bytes and "
+            f"{counted_text(len(learned.special_tokens), 'special token')}; cut to {least} or more"
         )
     if vocab_size > most:
         raise Refusal(f"it has only {count_text(most)} tokens; cut to {count_text(most)} or fewer")

@@ -14,6 +14,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
+from harness.common.units import counted_text
 from harness.corpora.cards import card_of
 from harness.tokenizers.learned import BYTES, trained
 from harness.tokenizers.model import Tokenizer
@@ -51,10 +52,11 @@ def train(
     """
     special_tokens = tuple(special_tokens)
     if not isinstance(vocab_size, int):
-        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int")
+        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000")
     num_merges = vocab_size - len(BYTES) - len(special_tokens)
     if num_merges < 0:
-        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {len(special_tokens)} special tokens")
+        special = counted_text(len(special_tokens), "special token")
+        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {special}")
     for name, number in (("min_count", min_count), ("threads", threads)):
         at_least(name, number, 1)
     one_of("errors", errors, ["strict", "replace"])

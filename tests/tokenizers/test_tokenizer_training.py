@@ -117,7 +117,7 @@ def failing() -> Iterator[str]:
         (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
         ({"a": 1.5}, {}, TypeError, "the mapping has str 'a': float, not a word"),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
-        (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special tokens"),
+        (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
         (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
         (["a"], {"special_tokens": ["x", "x"]}, Refusal, "name each once"),
