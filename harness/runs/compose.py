@@ -44,6 +44,7 @@ QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion"
 DETAILS = ("-p", "--package", "--resolve")
 # What completion is installed for: Hydra's script calls the command that it finds in sys.argv[0].
 PROGRAM = "bpe-harness"
+OPEN_LIST = re.compile(r"variants=(\[[^]]*|.*,)")
 HELP = "see python -m harness --help all"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 CONFIG, VERSION = "config", "1.3"
@@ -92,15 +93,13 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if argument.startswith("-"):
             check_option(argument, question)
             options.append(argument)
-        elif values and values[-1].startswith("variants=[") and not values[-1].endswith("]"):
-            values[-1] += argument
-        elif values and values[-1].startswith("variants=") and values[-1].endswith(","):
+        elif values and OPEN_LIST.fullmatch(values[-1]):
             values[-1] += argument
         elif question and "=" not in argument:
             options.append(argument)
         else:
             values.append(argument)
-    if values and values[-1].startswith("variants=[") and not values[-1].endswith("]"):
+    if values and values[-1].startswith("variants=[") and OPEN_LIST.fullmatch(values[-1]):
         opened = next(argument for argument in arguments if argument.startswith("variants=["))
         raise Refusal(f"{opened} has no closing bracket; write variants=A,B without brackets")
     return options, values
