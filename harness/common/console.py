@@ -159,10 +159,9 @@ class Parser(argparse.ArgumentParser):
         options = [option for action in self._actions for option in action.option_strings]
         if choice := re.search(r"invalid choice: '?([^\s']+)'? \(choose from (.*)\)", message):
             wrong, names = choice[1], re.findall(r"[\w-]+", choice[2])
-        elif "arguments are required" in message:  # an option with an underscore is not one, so it is missing
-            wrong, names = next((word for word in sys.argv if "_" in word and word.startswith("--")), ""), options
-        else:
-            wrong, names = message.partition("unrecognized arguments: ")[2].partition(" ")[0], options
+        else:  # an option with an underscore may be why one is missing
+            unknown = re.search(r"unrecognized arguments: (\S+)", message) or re.search(r"(--\w+_\w+)", str(sys.argv))
+            wrong, names = unknown[1] if unknown else "", options
         close = difflib.get_close_matches(wrong, names, 1)
         meant = f"did you mean {close[0]}? " if close else ""
         self.exit(2, f"{message}; {meant}see {self.prog} --help\n")
