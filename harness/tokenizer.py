@@ -26,11 +26,8 @@ from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable, save
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
-from harness.tokenizers.mixed_text import mixed_parts
 from harness.tokenizers.model import Tokenizer, blocks_of
-from harness.tokenizers.retraining import train_new_from_iterator
-from harness.tokenizers.training import pattern_named, train
-from harness.tokenizers.unused import CLASSES, sheets, unused
+from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train", "train_new_from_iterator"]
 
@@ -98,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
     _add_data(command, "a data set or a file; repeatable")
     command.add_argument(
-        "--fail-on", choices=CLASSES, action="append", help="exit with 21 if there are any; repeatable"
+        "--fail-on", choices=statistics.CLASSES, action="append", help="exit with 21 if there are any; repeatable"
     )
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
@@ -232,11 +229,11 @@ def _unused(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
     texts = [_data(data, options.set) for data in options.data or ()]
     blocks = (block for text in texts for block in blocks_of(text.path))
-    findings = unused(tokenizer, blocks if texts else None)
+    findings = statistics.unused(tokenizer, blocks if texts else None)
     if options.format == "json":
         tell(json.dumps([finding.record() for finding in findings], indent=1))
     else:
-        for sheet in sheets(findings, len(tokenizer), with_text=bool(texts)):
+        for sheet in statistics.unused_sheets(findings, len(tokenizer), with_text=bool(texts)):
             print_sheet(sheet, Console())
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
@@ -336,7 +333,9 @@ def _parts(texts: Sequence[Text], tokenizer: Tokenizer, seed: int, size: int) ->
     for text in texts:
         yield from check.parts_of(text.name, blocks_of(text.path))
     if not texts:
-        yield from check.parts_of(f"mixed text (seed {seed})", mixed_parts(seed, size, list(tokenizer.special_tokens)))
+        yield from check.parts_of(
+            f"mixed text (seed {seed})", check.mixed_parts(seed, size, list(tokenizer.special_tokens))
+        )
 
 
 def _stats(options: argparse.Namespace) -> int:

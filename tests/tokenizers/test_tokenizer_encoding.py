@@ -16,8 +16,8 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers import model
+from harness.tokenizers.check import mixed_parts
 from harness.tokenizers.learned import join, join_by_heap
-from harness.tokenizers.mixed_text import mixed_parts
 from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 

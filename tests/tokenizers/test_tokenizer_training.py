@@ -18,7 +18,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main, train
 from harness.tokenizers.learned import Learned, cut, last_merges
-from harness.tokenizers.unused import times_made, unused
+from harness.tokenizers.statistics import times_made, unused
 from variants.contract import Corpus, TieBreak, WordCounts, vocab_of
 from variants.counting import documents
 from variants.counting.documents import DIVIDERS, count_documents
