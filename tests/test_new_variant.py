@@ -71,7 +71,7 @@ def test_the_three_files_pass_everything(checkout: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_three_files_pass_the_strict_checker_of_types(checkout: Path) -> None:
+def test_the_three_files_pass_mypy(checkout: Path) -> None:
     assert python(checkout, "-m", "harness.new_variant", "my_stage").returncode == errors.OK
     ended = python(checkout, "-m", "mypy", "--follow-imports=silent", "--cache-dir", "cache", *PLACES[::2])
     assert ended.returncode == 0, ended.stdout
@@ -91,7 +91,7 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "answer"),
     [
         ("heap", "'heap' is a variant or a tag already; choose another name"),
         ("series", "'series' is a variant or a tag already"),
@@ -105,23 +105,23 @@ def test_the_command_judges_what_is_edited(checkout: Path) -> None:
         ("../up", "'../up' cannot be a module's name"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_refused(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_cannot_be_used_is_refused(name: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = {
         path for folder in ("variants", "conf/variant", "tests/variants") for path in (REPOSITORY / folder).iterdir()
     }
     assert main([name]) == errors.USAGE
-    shown = capsys.readouterr()
-    assert (shown.out, told in shown.err, shown.err.count("\n")) == ("", True, 1)
+    output = capsys.readouterr()
+    assert (output.out, answer in output.err, output.err.count("\n")) == ("", True, 1)
     assert before >= {path for folder in ("variants", "conf/variant") for path in (REPOSITORY / folder).iterdir()}
 
 
 @pytest.mark.parametrize("about", ["", " . ", "two\nlines", 'a """ b', "a\\b"])
-def test_what_cannot_be_said_in_a_docstring_is_refused(about: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_about_that_breaks_a_docstring_is_refused(about: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["my_stage", "--about", about]) == errors.USAGE
     assert "is not one line of text" in capsys.readouterr().err
 
 
-def test_a_name_that_appears_meanwhile_is_kept_and_nothing_else_is_written(tmp_path: Path) -> None:
+def test_a_file_that_appears_in_the_meantime_stays(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("somebody's")
     with pytest.raises(errors.Refusal, match=r"cannot write .*b \(File exists\); nothing was written"):
         new_variant.write({tmp_path / "a": "mine", tmp_path / "b": "mine"})

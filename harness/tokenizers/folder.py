@@ -209,7 +209,7 @@ def content_of(path: Path) -> bytes:
     try:
         return read_whole(path)
     except OSError as error:
-        advice = "python -m harness.tokenizer train writes a tokenizer"
+        advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
 
 

@@ -310,7 +310,9 @@ def test_a_changed_or_missing_file_is_refused(tmp_path: Path, name: str) -> None
     with pytest.raises(Refusal, match=f"{name} cannot be used: it is not the file that manifest.json describes"):
         load(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(Refusal, match=f"{name} .No such file or directory.; python -m harness.tokenizer train writes"):
+    with pytest.raises(
+        Refusal, match=f"{name} .No such file or directory.; python -m harness.tokenizer train or save=FOLDER writes"
+    ):
         load(tmp_path)
 
 
