@@ -163,7 +163,8 @@ def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: 
     assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
 
 
-@pytest.mark.parametrize("name", [pytest.param("whole.ja", marks=pytest.mark.slow), "whole.emoji"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["whole.ja", "whole.emoji"])
 def test_the_lists_of_whole_characters_are_reached_merge_for_merge(name: str, tmp_path: Path) -> None:
     file = SHARED / "family" / f"{name}.txt"
     if not file.is_file():

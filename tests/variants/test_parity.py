@@ -88,7 +88,8 @@ def test_one_language_is_trained_as_ever() -> None:
     assert [merge for merge, _ in parity.train([words], 20)] == heap.train(words, 20)
 
 
-@pytest.mark.parametrize("name", [pytest.param("parity.dev", marks=pytest.mark.slow), "parity.ratio"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["parity.dev", "parity.ratio"])
 def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, tmp_path: Path) -> None:
     file = SHARED / "family" / f"{name}.txt"
     if not file.is_file():
