@@ -21,11 +21,6 @@ from variants.counting.patterns import compiled
 from variants.counting.pretokenize import split_documents
 from variants.counting.spilling import Overflow, Spill
 
-try:
-    from variants.native import _scanner
-except ImportError:
-    _scanner = None  # type: ignore[assignment]
-
 DIVIDERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 """Unicode keeps these free for the private use of a program."""
 PIECE_BYTES, PIECE_DOCUMENTS = 1 << 20, 1 << 16
@@ -95,7 +90,7 @@ class Scanner:
     """The compiled scanner at the other end of a pipe, in a thread of its own."""
 
     def __init__(self, corpus: Corpus, pattern: bytes, divider: bytes, memory: int) -> None:
-        path = _scanner.supported_paths()[-1]
+        path = native.fastest_path()
         self.scan = native.Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, memory)
         self.scan.specials.append(divider)
         self.table = WordCounts.from_items([])

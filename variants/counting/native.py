@@ -85,7 +85,7 @@ def native(
     if pattern is None:
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
-    path = _scanner.supported_paths()[-1] if instructions == "fastest" else instructions
+    path = fastest_path() if instructions == "fastest" else instructions
     return Scan(corpus, meter, pattern, path, buffer, memory).count_file(threads, smallest_range)
 
 
@@ -102,13 +102,17 @@ def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads
         taker.begin(1)
         taker.take(0, word_counts.data, word_counts.offsets, word_counts.counts)
         return
-    path = _scanner.supported_paths()[-1]
-    Scan(corpus, meter, pattern, path, BUFFER_BYTES, None, taker).count_file(threads, SMALLEST_RANGE)
+    Scan(corpus, meter, pattern, fastest_path(), BUFFER_BYTES, None, taker).count_file(threads, SMALLEST_RANGE)
 
 
 def check_built() -> None:
     if NOT_BUILT:
         raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
+
+
+def fastest_path() -> str:
+    """The name of the fastest instructions that the scanner and this machine have."""
+    return str(_scanner.supported_paths()[-1])
 
 
 def before_the_clock() -> None:

@@ -21,11 +21,7 @@ from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import CHUNK_BYTES
 from variants.counting.spilling import merge as merge_runs
 from variants.counting.spilling import run_in, spill_folder
-
-try:
-    from variants.native import _scanner, _word_runs
-except ImportError:
-    _word_runs = None  # type: ignore[assignment]
+from variants.native import built
 
 __all__ = [
     "count_stream",
@@ -86,7 +82,7 @@ def scanned(corpus: Corpus) -> bool:
 
 def scan_of(corpus: Corpus) -> Scan:
     native.check_built()
-    pattern, path = compiled(corpus.pattern), _scanner.supported_paths()[-1]
+    pattern, path = compiled(corpus.pattern), native.fastest_path()
     assert pattern is not None
     return Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, None)
 
@@ -121,4 +117,6 @@ def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int 
 
 def write_runs(word_counts: WordCounts, partitions: int, file: BinaryIO) -> list[int]:
     """Write the words into an empty file, one run for each partition by their hash; returns where each run ends."""
-    return _word_runs.write_runs(word_counts.data, word_counts.offsets, word_counts.counts, partitions, file.fileno())
+    columns = word_counts.data, word_counts.offsets, word_counts.counts
+    stops: list[int] = built("_word_runs").write_runs(*columns, partitions, file.fileno())
+    return stops
