@@ -33,9 +33,10 @@ using points = Grid<
     Point<dense_map, weak_hash, inline_set, heap, fine_grained>>;
 
 static std::string answer_of(const Member& member, const CaseWords& words, const Options& options) {
-    Answer answer;
-    Progress progress(answer, [](void*, const Training&) { return true; }, nullptr);
-    train_columns(member, words.columns(), options, answer, progress);
+    Table table;
+    const Words columns = words.columns();
+    const auto go_on = [](void*, const Training&) { return true; };
+    const Answer answer = train(member, &columns, table, options, go_on, nullptr);
     std::ostringstream line;
     for (const Merge& merge : answer.merges) line << merge.left << ' ' << merge.right << ' ';
     return line.str();

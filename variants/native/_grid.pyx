@@ -22,11 +22,6 @@ from variants.contract import Unavailable
 include "training.pxi"
 
 
-cdef extern from "job.hpp" namespace "native" nogil:
-    cdef cppclass Progress:
-        Progress(Training& training, Report report, void* context)
-
-
 cdef extern from "grid.hpp" namespace "grid" nogil:
     const uint32_t first_byte
     const char* capsule_name()
@@ -66,8 +61,9 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
     Table table_of_objects(const WordObjects& words, const WeightObjects& weights) except +
     void add_pairs(Table& table, const CountObjects& counts, const HolderObjects& holders) except +
     IntegerMerges merges_as_integers(const vector[Merge]& merges) except +
-    void train_columns(const Member&, const Words&, const Options&, Answer&, Progress&) except +
-    void train_table(const Member&, Table&, const Options&, Answer&, Progress&) except +
+    Answer learn "grid::train"(
+        const Member& member, const Words* columns, Table& table, const Options& options, Report report, void* context
+    ) except +
 
 
 cdef const vector[Member]* members_of(capsule) except NULL:
@@ -112,7 +108,7 @@ def train(
     behind; then the columns are not looked at, and the merges come back as numbers as well.
     """
     cdef const vector[Member]* members = members_of(capsule)
-    cdef const Member* member = &members.at(point)
+    cdef bint from_columns = objects is None
     cdef Words words
     cdef Options options
     cdef Answer answer
@@ -135,7 +131,9 @@ def train(
         if len(objects) > 2:
             add_pairs(table, objects[2], objects[3])
         meter.lap("convert")
-    run(member, &words if objects is None else NULL, &table, options, &answer, bridge)
+    with nogil:
+        answer = learn(members.at(point), &words if from_columns else NULL, table, options, report, <void*> bridge)
+        wait_if_the_interpreter_ends()
     bridge.finish(answer)
     if objects is None:
         return bridge.merges
@@ -143,17 +141,3 @@ def train(
     merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
     meter.add("convert", time.perf_counter() - begun)
     return merges
-
-
-cdef run(const Member* member, const Words* words, Table* table, const Options& options, Answer* answer, bridge):
-    """Train on the columns, or on the table where there are none, without the GIL."""
-    cdef Progress* progress = new Progress(answer[0], report, <void*> bridge)
-    try:
-        with nogil:
-            if words != NULL:
-                train_columns(member[0], words[0], options, answer[0], progress[0])
-            else:
-                train_table(member[0], table[0], options, answer[0], progress[0])
-            wait_if_the_interpreter_ends()
-    finally:
-        del progress

@@ -88,23 +88,21 @@ inline IntegerMerges merges_as_integers(const std::vector<Merge>& merges) {
 
 // ---- training ----
 
-// Trains a point on words in columns; the merges are those made so far if `progress` is told to stop.
-inline void train_columns(const Member& member, const Words& columns, const Options& options, Answer& answer,
-                          Progress& progress) {
+// Trains a point on words in columns, or on a table that is there already; the merges are those made so far if `report` says
+// stop.
+inline Answer train(const Member& member, const Words* columns, Table& table, const Options& options, Report report,
+                    void* context) {
+    Answer answer;
+    Progress progress(answer, report, context);
     try {
-        Table table = table_of_columns(columns, progress);
-        progress.lap(convert);
+        if (columns) {
+            table = table_of_columns(*columns, progress);
+            progress.lap(convert);
+        }
         member.learn(table, options, answer, progress);
     } catch (const Stopped&) {
     }
-}
-
-// The same on a table that is there already.
-inline void train_table(const Member& member, Table& table, const Options& options, Answer& answer, Progress& progress) {
-    try {
-        member.learn(table, options, answer, progress);
-    } catch (const Stopped&) {
-    }
+    return answer;
 }
 
 }  // namespace grid
