@@ -31,7 +31,7 @@ CEILINGS = {
     "corpora": 3_150,
     "tokenizers": 2_700,
     "proof": 3_300,
-    "records": 1_450,
+    "records": 1_050,
     "runs": 2_850,
     "results": 3_500,
     "gate": 2_450,

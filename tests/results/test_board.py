@@ -10,7 +10,7 @@ import pytest
 from measured import Record, measured, stopped, stored, wrong
 
 from harness.board import headline, main, ratios_sheet, sections, sheet_of
-from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.common.errors import MISMATCH, OK, USAGE
 from harness.records.file import RecordFile
 from harness.results.rows import rows
 
@@ -109,13 +109,6 @@ def test_the_page_and_its_charts_are_made_of_records_and_seen_to_be_stale(
     RecordFile(tmp_path).append(timed("new", 0.1))
     assert main([str(tmp_path), "--check"]) == MISMATCH
     assert "README.md" in capsys.readouterr().err
-
-
-def test_a_folder_without_records_is_answered_with_how_to_get_some(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(tmp_path)]) == UNMEASURED
-    assert "python -m harness makes some" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

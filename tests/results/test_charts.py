@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from measured import Record, measured, stopped, wrong
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
 from harness.plot import main
 from harness.records.load import read_records
 from harness.results.chart import CARD, DARK, PHASES, Bar, Chart, Dots, Label, Line, Point, Text
@@ -152,10 +152,6 @@ def test_ratios_within_blocks_are_dots_with_their_median_and_interval() -> None:
         drawn(records, "paired", relative_to="nobody")
 
 
-def test_counters_are_drawn_too() -> None:
-    assert drawn(COUNTING, "phases").panels[0].y == ["serial", "processes, threads 2", "processes, threads 4"]
-
-
 def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:
     records = [measured("a", 1.0, size=size) for size in (1000, 2000)]
     with pytest.raises(Refusal, match="unlike in corpus; choose, such as --where sha256="):
@@ -184,7 +180,7 @@ def test_every_named_mark_has_a_title_with_its_figures_at_its_place() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["forms", "repeats", "sweep", "counting"])
+@pytest.mark.parametrize("name", ["forms", "counting"])
 def test_whatever_the_records_are_there_is_a_chart_or_a_sentence(kind: str, name: str) -> None:
     try:
         svg = svg_of(drawn(read_records([RECORDS / f"{name}.jsonl"]), kind))
@@ -237,23 +233,3 @@ def test_only_rows_that_meet_every_condition_are_drawn(tmp_path: Path, capsys: p
     ):
         assert main([path, "--output", str(output), "--where", condition]) == code
         assert text in capsys.readouterr().err
-
-
-def test_all_kinds_that_records_support_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(RECORDS / "sweep.jsonl"), "--kind", "all", "--output", str(tmp_path)]) == OK
-    assert sorted(path.stem for path in tmp_path.iterdir()) == ["dots", "ladder", "memory", "phases", "race"]
-    assert {line.split(":")[0] for line in capsys.readouterr().err.splitlines()} == {
-        *("no size", "no vocabulary", "no threads", "no paired"),
-    }
-
-
-@pytest.mark.parametrize(("name", "code"), [("sweep", OK), ("forms", MISMATCH)])
-def test_the_command_says_where_it_wrote(
-    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "one.svg"
-    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(output)]) == code
-    assert capsys.readouterr().out == f"wrote {output}\n"
-    (tmp_path / "folder.svg").mkdir()
-    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(tmp_path / "folder.svg")]) != OK
-    assert list((tmp_path / "folder.svg").iterdir()) == []

@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from measured import Record, measured, stopped, stored, wrong
+from measured import Record, measured, stopped, wrong
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
+from harness.common.errors import USAGE
 from harness.records.load import read_records
 from harness.report import main
 from harness.results.page import headline, page
@@ -128,44 +128,15 @@ def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
     assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
 
 
-@pytest.mark.parametrize(("name", "code"), [("sweep", OK), ("forms", MISMATCH)])
-def test_the_command_says_where_it_wrote(
-    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "report.html"
-    assert main([str(RECORDS / f"{name}.jsonl"), "--output", str(output)]) == code
-    assert capsys.readouterr().out == f"wrote {output}\n"
-    assert output.read_text().startswith("<!DOCTYPE html>")
-
-
-def test_two_sets_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [measured("flat", 1.0, block=block) for block in range(8)]
-    slower = [measured("flat", 2.0, block=block) for block in range(8)]
-    left, right = (str(stored(tmp_path / name, own)) for name, own in (("left.jsonl", runs), ("right.jsonl", slower)))
-    output = str(tmp_path / "both.html")
-    assert main(["--compare", left, right, "--output", output]) == OK
-    text = text_of(Path(output).read_text())
-    assert "2.00 (2.00 to 2.00)" in text
-    assert f"{right} compared with {left}" in text
-    elsewhere = str(stored(tmp_path / "else.jsonl", ({**record, "host": "another"} for record in slower)))
-    assert main(["--compare", left, elsewhere, "--output", output]) == USAGE
-    assert "unlike in host" in capsys.readouterr().err
-    assert main(["--compare", left, elsewhere, "--unlike", "host", "--output", output]) == OK
-
-
 @pytest.mark.parametrize(
-    ("arguments", "code", "text"),
+    ("arguments", "text"),
     [
-        (["nowhere"], UNMEASURED, "python -m harness makes some"),
-        (["--output", "x.txt"], USAGE, "name a file that ends in .html"),
-        (["--unlike", "host"], USAGE, "--unlike goes with --compare"),
-        (["--compare", "a", "a"], USAGE, "is given a twice"),
-        (["x", "--compare", "a", "b"], USAGE, "--compare takes the two sets itself"),
-        (["--compare", "a", "b", "--relative-to", "heap"], USAGE, "do not go with --compare"),
+        (["x", "--compare", "a", "b"], "--compare takes the two sets itself"),
+        (["--compare", "a", "b", "--relative-to", "heap"], "do not go with --compare"),
     ],
 )
-def test_bad_requests_get_one_sentence(
-    arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]
+def test_options_that_exclude_each_other_are_a_usage_error(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == code
+    assert main(arguments) == USAGE
     assert text in capsys.readouterr().err

@@ -29,7 +29,8 @@ def script(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "path", ["aa_study/study.py", pytest.param("gate_self_test/self_test.py", marks=pytest.mark.slow)]
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow) for path in ("aa_study/study.py", "gate_self_test/self_test.py")],
 )
 def test_a_study_prints_the_tables_of_its_page(path: str) -> None:
     """The gate's: no false alarm in 800 comparisons, and +5 % found in 100 of 100."""
@@ -40,6 +41,7 @@ def test_a_study_prints_the_tables_of_its_page(path: str) -> None:
     assert [table for table in tables if table not in page] == []
 
 
+@pytest.mark.slow
 def test_the_tables_in_the_explanation_are_those_of_the_study() -> None:
     page, study = (RESULTS.parent / "docs/explanation/measuring.md").read_text(), script("aa_study/study.py")
     studies = {name: study.read_pairs(RESULTS / f"aa_study/{name}.jsonl") for name in ("quiet", "busy")}

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from shown import cells, explanations, to_csv, to_markdown
 
-from harness.common.errors import MISMATCH, OK, Refusal
+from harness.common.errors import MISMATCH, OK
 from harness.records.load import read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.legend import Legend
@@ -311,20 +311,3 @@ def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
 def test_a_table_for_people_loads_no_pandas() -> None:
     code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
-
-
-def test_columns_are_chosen_by_name() -> None:
-    chosen = cells(SWEEP, columns=["variant", "CPU", "spread", "MB/s", "merges/s", "heap_pops", "proof"])
-    assert list(chosen[0]) == ["variant", "CPU", "spread", "MB/s", "merges/s", "heap_pops", "proof"]
-    with pytest.raises(Refusal, match="no column 'nonesuch'; it has variant, total, ratio"):
-        cells(SWEEP, columns=["nonesuch"])
-
-
-def test_json_has_what_csv_has_and_latex_the_table(tmp_path: Path) -> None:
-    path = str(RECORDS / "forms.jsonl")
-    assert main([path, "--output", str(tmp_path / "a.json"), "--known-wrong", "wrong,short"]) == OK
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert [row["variant"] for row in found] == [record["variant"] for record in FORMS]
-    assert main([path, "--output", str(tmp_path / "a.tex")]) == MISMATCH
-    assert "seg" not in (tmp_path / "a.tex").read_text()
-    assert r"\toprule" in (tmp_path / "a.tex").read_text()
