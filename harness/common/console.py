@@ -64,8 +64,8 @@ def markdown_text(text: str) -> str:
     >>> print(markdown_text("seg_status @merge 1:\n'|'+'*'"))
     seg_status &#64;merge 1: '\|'+'\*'
     """
-    plain = terminal_text(text).replace("&", "&amp;")
-    return re.sub(r"[\\|*`<>\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", plain).replace("@", "&#64;")
+    plain = terminal_text(text).replace("&", "&amp;").replace("<", "&lt;").replace("~", "&#126;").replace("@", "&#64;")
+    return re.sub(r"[\\|*`>\[\]]|(?<!\w)_|_(?!\w)", r"\\\g<0>", plain)
 
 
 def html_text(text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import math
 import re
 import textwrap
 import unicodedata
@@ -22,7 +21,6 @@ from xml.etree import ElementTree
 from harness.common.console import html_texts, terminal_text, terminal_texts
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
-from harness.common.units import bytes_text
 from harness.results.chart import (
     BAND,
     CARD,
@@ -40,6 +38,8 @@ from harness.results.chart import (
     Panel,
     Point,
     Text,
+    log_ticks,
+    tick_text,
 )
 from harness.results.fields import AT_LEAST, ESTIMATED, UNCONFIRMED
 from harness.results.legend import at_most
@@ -381,41 +381,10 @@ def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
         ticks = [tick for tick in numbers if axis.low <= tick <= axis.high]
     limit(axis.low, axis.high)
     place.set_major_locator(FixedLocator(ticks))
-    place.set_major_formatter(FixedFormatter([_tick_text(tick, axis.unit) for tick in ticks]))
+    place.set_major_formatter(FixedFormatter([tick_text(tick, axis.unit) for tick in ticks]))
     place.set_minor_locator(NullLocator())
     scale = " (log scale)" if axis.log else ""
     place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=FAINT, fontsize=SMALL)
-
-
-def _tick_text(number: float, unit: str) -> str:
-    """
-    >>> [_tick_text(number, "number") for number in (0.001, 2.0, 1500.0)], _tick_text(250_000, "bytes")
-    (['0.001', '2', '1,500'], '250 kB')
-    """
-    if unit == "bytes":
-        text, scale = bytes_text(round(number)).split(" ")
-        return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {scale}"
-    if unit == "share":
-        return f"{number:.0%}"
-    if number >= 1e6:
-        return f"{number / 1e6:g}M"
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
-
-
-def log_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between the two, evenly spread.
-
-    >>> log_ticks(0.002, 30)
-    [0.01, 0.1, 1.0, 10.0]
-    """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks: list[float] = []
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
-        round_numbers = [round(step * 10.0**decade, 12) for decade in decades for step in steps]
-        ticks = [tick for tick in round_numbers if low <= tick <= high]
-        if len(ticks) >= 3:
-            break
-    return ticks[:: max(1, math.ceil(len(ticks) / most))]
 
 
 def spread_labels(places: Sequence[float], step: float) -> list[float]:
