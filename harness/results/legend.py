@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.common.comparison import Sample, compare
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text, token_text
-from harness.proof import BY_DESIGN, IDENTICAL, UP_TO_TIES, WRONG
+from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
 from harness.records.fields import COLUMNS, FIELD, WORK, Field
 from harness.records.load import unfinished_note
 from harness.results.fields import MOST_UNSURE
@@ -28,12 +28,6 @@ DEFAULTS = {
     "min_count": 1,
 }
 """Those of the configuration, which a caption leaves out."""
-EXPLAINED = {
-    IDENTICAL: "each merge is the defined one; the tie-break is in parentheses unless it is greatest_bytes",
-    UP_TO_TIES: "each merge was one of the most frequent pairs, but no single tie-break chooses all of them",
-    BY_DESIGN: "other merges, on purpose",
-    WRONG: "not the defined merges, by a replay against the true counts",
-}
 
 
 class Legend:
@@ -186,7 +180,7 @@ def all_notes(legend: Legend, labels: Sequence[str]) -> list[str]:
         _grouped((remark, label) for row, label in _labelled(legend.rows, labels) for remark in _remarks(row)),
     )
     more = [f"{remark}: {join_names(named)}." for remark, named in remarks.items()]
-    return [*_conclusive(rows, labels), *more, *_identities(rows, labels), *legend.details()]
+    return [*_conclusive(rows, labels), *more, *_reasons(rows, labels), *legend.details()]
 
 
 def _conclusive(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
@@ -314,24 +308,12 @@ def _remarks(row: Row) -> Iterator[str]:
         yield f"Some records were left out ({one_line(lost)})"
 
 
-def _identities(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
-    """What the classes of merges mean, and the evidence for those that are not plain."""
-    kinds = {row.identity["kind"] for row in rows if row.status in ("ok", "mismatch") and not row.counting_only}
-    if kinds & {UP_TO_TIES, BY_DESIGN} or is_outside_table(rows):
-        yield from (f"{kind.replace('_', ' ')}: {text}." for kind, text in EXPLAINED.items() if kind in kinds)
+def _reasons(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+    """Why merges that are right are not plainly identical."""
     for row, label in _labelled(rows, labels):
         kind, reason = row.identity["kind"], row.identity.get("reason")
         if reason and kind in (UP_TO_TIES, BY_DESIGN):
-            yield f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}{_pairs_text(row)}."
-
-
-def _pairs_text(row: Row) -> str:
-    """The first merge for which ties were broken another way."""
-    identity = row.identity
-    if identity["kind"] != UP_TO_TIES or not identity.get("want"):
-        return ""
-    got, want = (_merge_text(identity[side], 20) for side in ("got", "want"))
-    return f"; merge {identity['merge']} is {got} instead of {want}, {count_text(identity['got_count'])} each"
+            yield f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}."
 
 
 def is_outside_table(rows: Sequence[Row]) -> bool:

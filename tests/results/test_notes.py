@@ -189,15 +189,6 @@ def test_the_notes_say_what_each_was_given() -> None:
     assert "max" not in cells([records[1]])[0]  # it reports no phases
 
 
-def test_merges_up_to_ties_are_explained_with_both_pairs() -> None:
-    identity = {
-        "kind": "identical_up_to_ties", "reason": "no rule chooses all", "merge": 3, "got": ["61", "62"],
-        "want": ["61", "63"], "got_count": 7,
-    }  # fmt: skip
-    found = explanations([measured("a", 1.0, identity=identity)], notes=True)
-    assert any(note.endswith("no rule chooses all; merge 3 is 'a'+'b' instead of 'a'+'c', 7 each.") for note in found)
-
-
 def test_known_wrong_variants_leave_the_exit_code_to_the_others() -> None:
     records = read_records([FORMS])
     assert exit_code(records) == MISMATCH
