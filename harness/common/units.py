@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from harness.common.errors import Refusal
 
@@ -138,40 +138,6 @@ def floor_to_tenth(number: float) -> float:
 def _three_digits(number: float) -> str:
     decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
     return f"{number:,.{decimals}f}"
-
-
-def decimals_for(totals: Iterable[float]) -> int:
-    """The decimals of a table's seconds, the same in every row: four digits of the smallest total, at most 3.
-
-    Microseconds only if all totals are short, so that one tiny corpus does not widen all figures.
-
-    >>> [decimals_for([total, 3000.0]) for total in (0.002, 2.454, 34.3, 343.0, 2187.0)], decimals_for([])
-    ([3, 3, 2, 1, 0], 3)
-    >>> decimals_for([0.0021, 0.045])
-    6
-    """
-    ordered = sorted(totals)
-    if not ordered or ordered[-1] < 0.1:
-        return 6 if ordered else 3
-    return next((decimals for limit, decimals in ((10, 3), (100, 2), (1000, 1)) if ordered[0] < limit), 0)
-
-
-def seconds_texts(seconds: Sequence[float], decimals: int) -> tuple[str, list[str]]:
-    """The sum and its parts, rounded so that the parts as written still add up to the sum as written.
-
-    Each part is rounded down; the missing digits go to the parts that lost most, one each.
-
-    >>> seconds_texts([0.0004, 0.0004, 1.2003], 3)
-    ('1.201', ['0.001', '0.000', '1.200'])
-    """
-    scale = 10**decimals
-    scaled = [part * scale for part in seconds]
-    whole = [math.floor(part) for part in scaled]
-    total = round(math.fsum(scaled))
-    by_loss = sorted(range(len(whole)), key=lambda place: whole[place] - scaled[place])
-    for place in by_loss[: total - sum(whole)]:
-        whole[place] += 1
-    return f"{total / scale:,.{decimals}f}", [f"{part / scale:,.{decimals}f}" for part in whole]
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:

@@ -13,11 +13,8 @@ import pytest
 from measured import Record, measured
 from shown import cells, explanations, to_csv, to_markdown
 
-from harness.common.errors import MISMATCH, OK
-from harness.records.load import read_records
 from harness.results.legend import incomparable
 from harness.results.rows import rows
-from harness.table import exit_code, main
 
 FORMS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"
 DESIGN = {"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"}
@@ -187,10 +184,3 @@ def test_the_notes_say_what_each_was_given() -> None:
     assert text.count("| peer, ") == 1
     assert "program" not in to_markdown(records)
     assert "max" not in cells([records[1]])[0]  # it reports no phases
-
-
-def test_known_wrong_variants_leave_the_exit_code_to_the_others() -> None:
-    records = read_records([FORMS])
-    assert exit_code(records) == MISMATCH
-    assert exit_code(records, ["wrong", "short"]) == OK
-    assert main([str(FORMS), "--known-wrong", "wrong"]) == MISMATCH

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,14 +11,13 @@ from exploring import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.common.errors import OK, USAGE, Refusal
+from harness.common.errors import Refusal
 from harness.records.fields import value_text
 from harness.records.file import Record
 from harness.records.load import read_records
 from harness.results.fields import fields_of, figures_of
 from harness.results.rows import rows
 from harness.results.views import pivot_sheet
-from harness.table import main
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS = read_records([FOLDER / "forms.jsonl"])
@@ -148,11 +146,3 @@ def test_each_row_is_in_the_cell_of_its_fields(changes: list[Record], named: tup
         across = fields[named[1]](row)
         heading = f"{named[1]} {value_text(across)}" if isinstance(across, int) else value_text(across)
         assert cells[heading][lines.index(line)].rstrip("?") == figure.text(figure.value(row))
-
-
-def test_the_command_says_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(FOLDER / "sweep.jsonl")
-    assert main([path, "--pivot", "variant", "data", "--value", "memory"]) == OK
-    assert capsys.readouterr().out.startswith("memory by variant and data\n")
-    assert main([path, "--pivot", "variant", "nothing"]) == USAGE
-    assert re.fullmatch(r"unknown field 'nothing'.*\n", capsys.readouterr().err)

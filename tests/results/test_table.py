@@ -191,10 +191,6 @@ def test_only_the_latest_run_of_each_cell_is_shown_unless_all_are_requested(caps
     assert shown[1] == [("heap", "4"), ("naive", "1"), ("heap", "1"), ("native", "1")]
 
 
-def test_rows_can_be_sorted_by_total() -> None:
-    assert [row["variant"] for row in cells(FORMS, sort="total")][:4] == ["lonely", "heap", "naive", "wrong"]
-
-
 def test_work_is_counted_with_a_dash_if_a_variant_has_none() -> None:
     work = cells(FORMS, 1, work=True)
     assert work[0]["pairs scanned"] == "9,000,000"
