@@ -1,4 +1,4 @@
-"""The list of faults fits the code as it is, and a fault that nothing notices is told."""
+"""The list of faults fits the code as it is, and a fault that nothing notices is reported."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def ends(*codes: int, printed: str = "") -> list[subprocess.CompletedProcess[str
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A checkout with one module and the file of its tests."""
-    for folder in ("harness/room", "tests"):
+    for folder in ("harness/room", "tests/room"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
-    (tmp_path / "harness/room/user.py").write_text("from harness.room import sums\n")
     (tmp_path / "tests/test_sums.py").write_text("from harness.room.sums import four\n")
-    (tmp_path / "tests/test_others.py").write_text("import harness.room.user\n")
+    (tmp_path / "tests/room/test_others.py").write_text("import harness.room.others\n")
+    (tmp_path / "tests/test_no_room.py").write_text("import harness\n")
     return tmp_path
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_every_fault_can_be_planted_and_is_a_program(fault: Fault) -> None:
+def test_every_fault_can_be_planted(fault: Fault) -> None:
     path = place_of(fault, CHECKOUT)
     assert fault.right != fault.wrong
     ast.parse(path.read_text().replace(fault.right, fault.wrong))
 
 
-def test_there_are_faults_in_every_room_but_what_holds_commands() -> None:
+def test_every_room_has_a_fault() -> None:
     rooms = {place_of(fault, CHECKOUT).relative_to(CHECKOUT).parts[1] for fault in FAULTS}
     assert rooms == {path.parent.name for path in CHECKOUT.glob("harness/*/__init__.py")}
     assert len(FAULTS) == 25
@@ -46,20 +46,20 @@ def test_there_are_faults_in_every_room_but_what_holds_commands() -> None:
 
 
 @pytest.mark.parametrize("source", ["return 5", "return 4\nreturn 4"])
-def test_a_text_that_is_gone_or_not_alone_is_told(small: Path, source: str) -> None:
+def test_missing_or_ambiguous_text_is_reported(small: Path, source: str) -> None:
     (small / "harness/room/sums.py").write_text(source)
     with pytest.raises(CannotPlant, match="two and two"):
         place_of(FAULT, small)
 
 
-def test_the_tests_that_are_near_come_from_the_imports(small: Path) -> None:
-    near = ["harness/room/sums.py", "tests/test_sums.py", "tests/test_others.py"]
+def test_importing_tests_run_first_then_the_room(small: Path) -> None:
+    near = ["harness/room/sums.py", "tests/test_sums.py", "tests/room/test_others.py"]
     assert nearest_tests(small / "harness/room/sums.py", small) == near
     (small / "tests/test_sums.py").unlink()
-    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/test_others.py"]
+    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/room/test_others.py"]
 
 
-def test_a_fault_is_there_while_tests_run_and_gone_afterwards(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_is_removed_after_the_tests(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, seen = small / "harness/room/sums.py", []
     answers = iter(ends(0, 2, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
 
@@ -73,14 +73,14 @@ def test_a_fault_is_there_while_tests_run_and_gone_afterwards(small: Path, monke
     assert "return 4" in module.read_text()
 
 
-def test_a_fault_that_nothing_notices_is_not_caught(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unnoticed_fault_is_not_caught(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(ends(0, 0))
     monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
     assert caught_by(FAULT, small) is None
 
 
 @pytest.mark.parametrize("codes", [(1, 1), (2, 1), (4,)])
-def test_what_fails_without_a_fault_catches_none(
+def test_failure_without_the_fault_catches_nothing(
     small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
 ) -> None:
     answers = iter(ends(*codes, printed="FAILED tests/test_sums.py::test_sum\n"))
@@ -90,7 +90,7 @@ def test_what_fails_without_a_fault_catches_none(
 
 
 @pytest.mark.slow
-def test_a_sample_of_the_faults_is_caught() -> None:
+def test_sample_of_faults_is_caught() -> None:
     """All of them take an hour: python tests/support/planted_faults.py."""
     sample = [FAULTS[number] for number in (0, 8, 24)]
     assert None not in plant(sample).values()

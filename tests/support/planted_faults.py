@@ -3,27 +3,24 @@
     python tests/support/planted_faults.py              every fault, with the test that caught it
     python tests/support/planted_faults.py 3 17         these only
 
-A fault is found by its text, wherever in `harness/` that stands now. Which tests catch it is said nowhere: those files
-of tests run first that import the module with the fault, nearest first, and then all the rest of the fast suite. A
-fault counts as caught if the test that fails with it passes without it.
+A fault is found by its text, anywhere in `harness/`. The tests that import its module run first, then those of its
+room, then the rest of the fast suite. A fault counts as caught if the test that fails with it passes without it.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST_CAUGHT = 23
-MOST_NEAR = 30
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
 NOT_COPIED = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
@@ -40,7 +37,7 @@ FAULTS = (
     # The measured process, and what it leaves.
     Fault("merges that are cut short are taken for whole", "if len(tokens[-1]) != length:", "if False:"),
     Fault(
-        "words are told in place of pre-tokens",
+        "words are reported in place of pre-tokens",
         '"pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts))',
         '"pre_tokens": len(word_counts)',
     ),
@@ -66,31 +63,39 @@ FAULTS = (
         "number += bool(content[first : match.start()].strip())",
         "number += 1",
     ),
-    Fault("a place in a member is told as one in the whole", "offset - part.start + part.at", "offset + part.at"),
+    Fault("a place in a member is reported as one in the whole", "offset - part.start + part.at", "offset + part.at"),
     # Tokenizers.
     Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
-    Fault("the last of equal pairs is merged first", "found.index(rank)", "len(found) - 1 - found[::-1].index(rank)"),
+    Fault("the last of equal pairs is merged first", "pairs.index(rank)", "len(pairs) - 1 - pairs[::-1].index(rank)"),
     # What is right.
-    Fault("pairs overlap in the true counts", "every_second: Array = places[since % 2 == 0]", "kept: Array = places"),
-    Fault("lists that part by a tie are called wrong", "BY_TIES if", "WRONG if"),
-    Fault("a right beginning proves what follows it", "or len(right.merges) >= claimed.needed", "or True"),
-    Fault("more merges than requested pass", "if len(claimed.merges) > claimed.needed:", "if False:"),
-    Fault("the words of a foreign counter go unchecked", "(ours and not differ)", "not differ"),
+    Fault(
+        "pairs overlap in the true counts",
+        "every_second: Array = places[since % 2 == 0]",
+        "every_second: Array = places",
+    ),
+    Fault("lists that differ by a tie are called wrong", "BY_TIES if", "WRONG if"),
+    Fault("a right prefix proves what follows it", "or len(right.merges) >= listed.needed", "or True"),
+    Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
+    Fault(
+        "the words of a foreign counter go unchecked",
+        "if cell.counter.target in registry.counter_targets():",
+        "if True:",
+    ),
     # A run.
     Fault(
         "words of an earlier run are taken where their time is wanted",
-        "if not self.timed and (words := store.words_of(cell.reading)) is not None:",
-        "if (words := store.words_of(cell.reading)) is not None:",
+        "if not session.settings.measure.timed and (words := cell.reading.words()) is not None:",
+        "if (words := cell.reading.words()) is not None:",
     ),
     Fault("an estimate from far away is as certain as any", "LEVEL_DOUBT * share**-EXPONENT_DOUBT", "LEVEL_DOUBT"),
     # Records, and what they show.
     Fault(
-        "a block that was cut short is compared",
+        "an interrupted block is compared",
         'record["block_whole"] = _block(record) in self.closed',
         'record["block_whole"] = True',
     ),
     Fault(
-        "special tokens are forgotten among the merges asked for",
+        "special tokens are forgotten in the number of merges",
         'vocab_size - 256 - len(self.record.get("special_tokens") or ())',
         "vocab_size - 256",
     ),
@@ -107,57 +112,25 @@ FAULTS = (
 
 
 class CannotPlant(Exception):
-    """The text of a fault stands nowhere, or in several places."""
+    """The text of a fault does not occur exactly once."""
 
 
 def place_of(fault: Fault, checkout: Path) -> Path:
-    """The one file of `harness/` that has the text. Raises CannotPlant if there is none, or it is not told apart."""
-    files = [path for path in sorted((checkout / "harness").rglob("*.py")) for _ in range(times(fault, path))]
-    if len(files) != 1:
-        raise CannotPlant(f"{fault.what}: {fault.right!r} stands {len(files)} times in harness/; mend the list")
-    return files[0]
-
-
-def times(fault: Fault, path: Path) -> int:
-    return path.read_text().count(fault.right)
-
-
-# Which tests are near
+    """The file of `harness/` that has the text. Raises CannotPlant unless it occurs once."""
+    files = [(path, path.read_text().count(fault.right)) for path in sorted((checkout / "harness").rglob("*.py"))]
+    if (times := sum(number for _, number in files)) != 1:
+        raise CannotPlant(f"{fault.what}: {fault.right!r} occurs {times} times in harness/; update the list")
+    return next(path for path, number in files if number)
 
 
 def nearest_tests(module: Path, checkout: Path) -> list[str]:
-    """A module's doctests, then the files of tests that import it, those that import little else first.
-
-    Behind them come those that import what imports it.
-    """
-    imports = {
-        path: set(imports_of(path)) for folder in ("harness", "tests") for path in (checkout / folder).rglob("*.py")
-    }
-    ours = {path: sum(other.startswith("harness.") for other in others) for path, others in imports.items()}
-    names, near = {name_of(module, checkout)}, [module]
-    for _ in range(2):
-        users = {path for path, others in imports.items() if any(is_of(other, names) for other in others)}
-        tests = [path for path in users - set(near) if path.name.startswith("test_")]
-        near += sorted(tests, key=lambda path: (ours[path], path))
-        names = {name_of(path, checkout) for path in users if "harness" in path.relative_to(checkout).parts}
-    return [str(path.relative_to(checkout)) for path in near[:MOST_NEAR]]
-
-
-def is_of(imported: str, names: set[str]) -> bool:
-    """Whether what is imported is one of these modules, or lies in one."""
-    return imported in names or imported.rpartition(".")[0] in names
-
-
-def name_of(module: Path, checkout: Path) -> str:
-    return ".".join(module.relative_to(checkout).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    """A module's doctests, then the files of tests that import it, then those of its room."""
+    package, name = (re.escape(part) for part in (".".join(module.relative_to(checkout).parts[:-1]), module.stem))
+    imports = re.compile(rf"{package}\.{name}\b|from {package} import .*\b{name}\b")
+    tests = sorted((checkout / "tests").rglob("test_*.py"))
+    users = [path for path in tests if imports.search(path.read_text())]
+    room = [path for path in tests if path.parent.name == module.parent.name and path not in users]
+    return [str(path.relative_to(checkout)) for path in [module, *users, *room]]
 
 
 # Planting and catching
@@ -178,22 +151,20 @@ def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def write(path: Path, source: str) -> None:
-    """Write a module so that nothing compiled of it is taken for it: not of one size and second with what it was."""
+    """Write a module with a new time, so that Python does not use what it compiled before."""
     later = path.stat().st_mtime + 2
     path.write_text(source)
     os.utime(path, (later, later))
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
-    """The test that catches a fault in a copy, which is mended afterwards; None if the whole fast suite passes.
+    """The test that catches a fault in a copy, which is restored afterwards; None if the whole fast suite passes.
 
-    Raises RuntimeError where the tests end otherwise than by passing or failing.
+    Raises RuntimeError if the tests end otherwise than by passing or failing.
     """
     path = place_of(fault, checkout)
-    right = path.read_text()
-    near = nearest_tests(path, checkout)
-    rest = [f"--ignore={name}" for name in near]
-    for arguments in (["-n", "0", *near], rest):
+    right, near = path.read_text(), nearest_tests(path, checkout)
+    for arguments in (["-n", "0", *near], [f"--ignore={name}" for name in near]):
         write(path, right.replace(fault.right, fault.wrong))
         try:
             ran = ended(checkout, *arguments)
@@ -207,7 +178,7 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
 
 
 def failed_in(printed: str, checkout: Path) -> str:
-    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it fails as well."""
+    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it still fails."""
     name: str = FAILED.findall(printed)[0]
     again = ended(checkout, "-n", "0", "--last-failed", "--last-failed-no-failures", "none", name.partition("::")[0])
     if again.returncode != 0:
