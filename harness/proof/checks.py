@@ -6,6 +6,7 @@ failure says where the merges differ first, on which words, and why that matters
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,11 @@ class Check:
     name: str
     group: str
     body: Callable[[Subject], None]
+
+    @classmethod
+    def of(cls, group: str, name: str, body: Callable[..., None], *arguments: Any) -> Check:
+        """A check whose body takes these arguments before the checked function."""
+        return cls(name, group, functools.partial(body, *arguments))
 
     def __call__(self, subject: Subject) -> None:
         self.body(subject)

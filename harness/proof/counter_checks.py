@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,20 +60,21 @@ PIECES = (
 
 def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
     """All checks of a word counter; one that takes `threads` is called with each of `widths`."""
-
-    def check(group: str, body: Callable[..., None], *arguments: Any, suffix: str = "") -> Check:
-        return Check(f"{body.__name__}{suffix}", group, functools.partial(body, *arguments))
-
+    properties = (
+        check_words_are_distinct,
+        check_calls_are_independent,
+        check_reports_counting_phases,
+        check_replacing_is_decoding_first,
+        check_knows_newer_characters,
+    )
+    large = (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
+    cases = {f"check_worked_file[{case.name}]": case for case in FILE_CASES}
+    seeds = {f"check_equals_definition[{seed}]": seed for seed in range(SEEDS)}
     return [
-        *(check("worked files", check_worked_file, widths, case, suffix=f"[{case.name}]") for case in FILE_CASES),
-        check("properties", check_words_are_distinct, widths),
-        check("properties", check_calls_are_independent, widths),
-        check("properties", check_reports_counting_phases, widths),
-        check("properties", check_replacing_is_decoding_first, widths),
-        check("properties", check_knows_newer_characters, widths),
-        check("large files", check_names_the_offset_far_into_a_file, widths[:3]),
-        check("large files", check_large_file_equals_definition, widths[:3]),
-        *(check("random texts", check_equals_definition, widths, seed, suffix=f"[{seed}]") for seed in range(SEEDS)),
+        *(Check.of("worked files", name, check_worked_file, widths, case) for name, case in cases.items()),
+        *(Check.of("properties", body.__name__, body, widths) for body in properties),
+        *(Check.of("large files", body.__name__, body, widths[:3]) for body in large),
+        *(Check.of("random texts", name, check_equals_definition, widths, seed) for name, seed in seeds.items()),
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.common import registry
 from harness.proof.cases import MergeCase, read_cases
@@ -38,18 +38,14 @@ AS_DEFINED = "the definition gives these"
 
 def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     """All checks of an extender, the most telling first; random lists alternate between the tie-breaks."""
-
-    def check(group: str, name: str, body: Callable[..., None], *arguments: object) -> Check:
-        return Check(name, group, functools.partial(body, *arguments))
-
     cases = [case for case in EXTENSION_CASES if case.tie_break in tie_breaks]
     bodies = (check_learns_in_two_parts, check_refuses_to_inherit, check_extends_at_any_width)
     seeds = [(tie_breaks[seed % len(tie_breaks)], seed) for seed in range(SEEDS)]
-    random_name, random_group = "check_extends_as_defined", "extending random words"
+    random_group, random_name = "extending random words", "check_extends_as_defined"
     return [
-        *(check("extending", f"check_extends[{case.name}]", check_worked_example, case) for case in cases),
-        *(check("extending", body.__name__, body, tie_breaks[0]) for body in bodies),
-        *(check(random_group, f"{random_name}[{seed}]", check_extends_as_defined, tie, seed) for tie, seed in seeds),
+        *(Check.of("extending", f"check_extends[{case.name}]", check_worked_example, case) for case in cases),
+        *(Check.of("extending", body.__name__, body, tie_breaks[0]) for body in bodies),
+        *(Check.of(random_group, f"{random_name}[{seed}]", check_extends_as_defined, tie, seed) for tie, seed in seeds),
     ]
 
 

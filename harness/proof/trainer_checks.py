@@ -12,6 +12,7 @@ import random
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,12 @@ CS336_FOLDER = "BPE_HARNESS_CS336"
 
 def worked_examples(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
     """A check for each case; those of another tie-break are compared with the definition under the first of these."""
-    own = [case for case in MERGE_CASES if case.tie_break in tie_breaks]
-    for case in own:
-        body = functools.partial(check_worked_example, case)
-        yield Check(f"check_worked_example[{case.name}]", "worked examples", body)
     for case in MERGE_CASES:
-        if case not in own:
-            body = functools.partial(check_words_of_example, tie_breaks[0], case)
-            yield Check(f"check_words_of_example[{case.name}]", "worked examples", body)
+        if case.tie_break in tie_breaks:
+            yield Check.of("worked examples", f"check_worked_example[{case.name}]", check_worked_example, case)
+        else:
+            name = f"check_words_of_example[{case.name}]"
+            yield Check.of("worked examples", name, check_words_of_example, tie_breaks[0], case)
 
 
 def properties(tie_break: TieBreak) -> list[Check]:
@@ -80,57 +79,46 @@ def properties(tie_break: TieBreak) -> list[Check]:
         check_stops_when_progress_is_refused,
         check_width_is_irrelevant,
     )
-    return [Check(body.__name__, "properties", functools.partial(on_samples, body, tie_break)) for body in bodies]
+    return [Check.of("properties", body.__name__, on_samples, body, tie_break) for body in bodies]
 
 
 def differential_checks(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
     """Comparisons with the definition, most of them under the first of `tie_breaks`."""
     first, *others = tie_breaks
-
-    def check(group: str, name: str, body: Callable[..., None], *arguments: Any) -> Check:
-        return Check(name, group, functools.partial(body, *arguments))
-
     for seed in range(SEEDS):
-        yield check("random words", f"check_equals_definition[{seed}]", check_seed, first, seed)
+        yield Check.of("random words", f"check_equals_definition[{seed}]", check_seed, first, seed)
     for tie_break in others:
         for seed in range(SEEDS_OF_OTHER_TIE_BREAKS):
             name = f"check_equals_definition[{tie_break.value}-{seed}]"
-            yield check("tie-breaks", name, check_seed, tie_break, seed)
+            yield Check.of("tie-breaks", name, check_seed, tie_break, seed)
     for seed in range(SEEDS_OF_MIN_COUNT):
-        yield check("min_count", f"check_min_count[{seed}]", check_min_count, first, seed)
+        yield Check.of("min_count", f"check_min_count[{seed}]", check_min_count, first, seed)
     for name, word in LONG_WORDS.items():
-        yield check("long words", f"check_long_word[{name}]", check_long_word, first, word)
-    yield check("large inputs", "check_1500_merges_with_many_ties", check_many_merges, first)
-    yield check("large inputs", "check_70000_words", check_many_words, first)
-    yield check("large inputs", "check_every_byte_first_and_last", check_every_byte, first)
-    yield check("large inputs", "check_a_thousand_calls", check_many_calls, first)
-    yield check("searched words", "check_searched_words", check_searched_words, first)
-    yield check("outside result", "check_equals_cs336", check_equals_cs336, first)
+        yield Check.of("long words", f"check_long_word[{name}]", check_long_word, first, word)
+    yield Check.of("large inputs", "check_1500_merges_with_many_ties", check_many_merges, first)
+    yield Check.of("large inputs", "check_70000_words", check_many_words, first)
+    yield Check.of("large inputs", "check_every_byte_first_and_last", check_every_byte, first)
+    yield Check.of("large inputs", "check_a_thousand_calls", check_many_calls, first)
+    yield Check.of("searched words", "check_searched_words", check_searched_words, first)
+    yield Check.of("outside result", "check_equals_cs336", check_equals_cs336, first)
 
 
 # Worked examples
 
 
-def wrong_words(case: MergeCase, num_merges: int | None = None, tie_break: TieBreak | None = None) -> WrongWords:
-    """The input of a case, by default with its own number of merges and tie-break."""
-    return WrongWords(
-        case.words,
-        case.num_merges if num_merges is None else num_merges,
-        tie_break or case.tie_break,
-        case.min_count,
-        case.inherited,
-        case.inheriting,
-        case.veto,
-    )
+def input_of(case: MergeCase) -> WrongWords:
+    extending = case.inherited, case.inheriting, case.veto
+    return WrongWords(case.words, case.num_merges, case.tie_break, case.min_count, *extending)
 
 
 def check_worked_example(case: MergeCase, train: Subject) -> None:
-    wrong_words(case).expect(train, case.merges, case.why)
+    input_of(case).expect(train, case.merges, case.why)
 
 
 def check_words_of_example(tie_break: TieBreak, case: MergeCase, train: Subject) -> None:
     num_merges = case.num_merges if case.complete else to_exhaustion(case.words)
-    expect_definition(train, wrong_words(case, num_merges, tie_break), f"\n{case.why}")
+    call = replace(input_of(case), num_merges=num_merges, tie_break=tie_break)
+    expect_definition(train, call, f"\n{case.why}")
 
 
 # Properties

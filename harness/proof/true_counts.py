@@ -14,7 +14,7 @@ import heapq
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,45 +22,24 @@ from variants.contract import Merge, TieBreak, Veto, WordCounts
 
 BYTES = 256
 LEFT_SHIFT = 32
+ABSENT = -1
 Array = np.ndarray[Any, Any]
 Code = int
 """Two token ids in one number, the left one above 32 bits."""
 ALL_TIE_BREAKS = tuple(TieBreak)
 
-MAXIMUM = "maximum"
-TIE = "tie"
-WRONG = "wrong"
-TOO_RARE = "too_rare"
-UNKNOWN = "unknown"
-DUPLICATE = "duplicate"
-INHERITED = "inherited"
-NOT_INHERITED = "not_inherited"
-VETOED = "vetoed"
+MAXIMUM, TIE, WRONG, TOO_RARE, UNKNOWN, DUPLICATE = "maximum", "tie", "wrong", "too_rare", "unknown", "duplicate"
+INHERITED, NOT_INHERITED, VETOED = "inherited", "not_inherited", "vetoed"
 RIGHT = (MAXIMUM, TIE, INHERITED)
-
-
-class Births(NamedTuple):
-    """The places where new pairs appeared: those of `codes[i]` are `places[starts[i]:starts[i + 1]]`."""
-
-    codes: Array
-    starts: Array
-    places: Array
-
-    def of(self, code: Code) -> Array:
-        found = int(np.searchsorted(self.codes, code))
-        if found == len(self.codes) or self.codes[found] != code:
-            return self.places[:0]
-        return self.places[self.starts[found] : self.starts[found + 1]]
 
 
 class PairText:
     """The tokens of all words in a row, linked within each word; `counts` are those of every pair that occurs.
 
-    Position `end` is the missing neighbour of the first and the last token of a word. `token` is ABSENT where the token
-    before it swallowed it.
+    Position `end` is the missing neighbour of the first and the last token of a word. A token of ABSENT was swallowed
+    by the one before it. `places` are those where a pair appeared; it may be gone from some. `tokens` are counted as
+    many times as their word occurs.
     """
-
-    ABSENT = -1
 
     def __init__(self, word_counts: WordCounts) -> None:
         data = np.frombuffer(word_counts.data, dtype=np.uint8)
@@ -68,7 +47,7 @@ class PairText:
         lengths = np.diff(offsets)
         self.end = len(data)
         number = np.int32 if self.end < 2**31 - 1 else np.int64
-        self.token = np.append(data.astype(np.int32), np.int32(self.ABSENT))
+        self.token = np.append(data.astype(np.int32), np.int32(ABSENT))
         self.after = np.arange(1, self.end + 2, dtype=number)
         self.before = np.arange(-1, self.end, dtype=number)
         filled = offsets[:-1][lengths > 0]
@@ -80,14 +59,12 @@ class PairText:
         self.skipped = np.zeros(self.end + 1, dtype=bool)
         self.skipped[self.end] = True
         self.counts: dict[Code, int] = {}
-        self.births: dict[int, list[Births]] = {}
+        self.places: dict[Code, list[Array]] = {}
         # In Python's integers: the sum may exceed 64 bits although no pair's count does.
         self.bytes = sum(map(operator.mul, self.weights.tolist(), lengths.tolist()))
         self.tokens = self.bytes
-        """The number of tokens now; those of a word count as many times as the word occurs."""
         starts = np.flatnonzero(self.after[:-1] != self.end).astype(number)
-        for code, weight in self._born(BYTES - 1, starts):
-            self.counts[code] = weight
+        self.counts.update(self._appeared(starts))
 
     def merge(self, left: int, right: int, new: int) -> Iterator[tuple[Code, int, int]]:
         """Replace the pair by `new` everywhere, left to right without overlap.
@@ -105,11 +82,11 @@ class PairText:
         preceding = preceding[~self.skipped[preceding]]
         self.skipped[swallowed] = False
         gone = np.concatenate((places, swallowed[following != self.end], preceding))
-        changes = [(code, -weight) for code, weight in self._weighed(self._codes(gone), gone)[0]]
-        self.token[places], self.token[swallowed] = new, self.ABSENT
+        changes = [(code, -weight) for code, weight, _ in self._grouped(gone)]
+        self.token[places], self.token[swallowed] = new, ABSENT
         self.after[places], self.before[following] = following, places
         self.tokens -= int(self.weights[self.word[places]].sum())
-        changes += self._born(new, np.concatenate((places[following != self.end], preceding)))
+        changes += self._appeared(np.concatenate((places[following != self.end], preceding)))
         for code, change in changes:
             old = self.counts.get(code, 0)
             if old + change:
@@ -119,12 +96,9 @@ class PairText:
             yield code, old, old + change
 
     def _places(self, left: int, right: int) -> Array:
-        """The places of the pair: those where it appeared and still is."""
-        code = code_of(left, right)
-        # A pair appears with the younger of its tokens; a token that is made twice can be the older one.
-        makers = {max(left, BYTES - 1), max(right, BYTES - 1)}
-        found = [births.of(code) for maker in makers for births in self.births.get(maker, ())]
-        places = np.concatenate(found) if found else np.empty(0, dtype=self.after.dtype)
+        """The places of the pair: those where it appeared and still is. After its merge it is at none of them."""
+        appeared = self.places.pop(code_of(left, right), None)
+        places = np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
         places = places[(self.token[places] == left) & (self.token[self.after[places]] == right)]
         return places if left != right else self._without_overlap(np.sort(places))
 
@@ -138,28 +112,24 @@ class PairText:
         every_second: Array = places[since % 2 == 0]
         return every_second
 
-    def _codes(self, places: Array) -> Array:
-        """The pairs that begin at these places."""
-        left, right = self.token[places].astype(np.int64), self.token[self.after[places]]
-        codes: Array = (left << LEFT_SHIFT) | right
-        return codes
-
-    def _weighed(self, codes: Array, places: Array) -> tuple[list[tuple[Code, int]], Births]:
-        """Each pair with the sum of the weights of its places, and the places in the pairs' order."""
+    def _grouped(self, places: Array) -> Iterator[tuple[Code, int, Array]]:
+        """Each pair that begins at these places, with the sum of their weights, and its places."""
+        codes = (self.token[places].astype(np.int64) << LEFT_SHIFT) | self.token[self.after[places]]
         order = np.argsort(codes, kind="stable")
         codes, places = codes[order], places[order]
         first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
-        different = codes[first]
         weights = np.add.reduceat(self.weights[self.word[places]], first) if len(first) else first
-        return list(zip(different.tolist(), weights.tolist(), strict=True)), Births(
-            different, np.append(first, len(codes)), places
-        )
+        bounds = [*first.tolist(), len(places)]
+        own_places = (places[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+        return zip(codes[first].tolist(), weights.tolist(), own_places, strict=True)
 
-    def _born(self, maker: int, places: Array) -> list[tuple[Code, int]]:
-        """Record the new pairs at these places, made by the token `maker`; returns them with their counts."""
-        weighed, births = self._weighed(self._codes(places), places)
-        self.births.setdefault(maker, []).append(births)
-        return weighed
+    def _appeared(self, places: Array) -> list[tuple[Code, int]]:
+        """Record the new pairs at these places; returns them with their counts."""
+        counts = []
+        for code, weight, own_places in self._grouped(places):
+            self.places.setdefault(code, []).append(own_places)
+            counts.append((code, weight))
+        return counts
 
 
 def code_of(left: int, right: int) -> Code:

@@ -172,7 +172,7 @@ def test_ids_and_marks() -> None:
     trainer = functools.partial(train, right=True)
     cases = parametrize_with_checks([trainer], expected_failures={"check_is_repeatable": "keeps a cache"}).args[1]
     ids = [case.id for case in cases]
-    assert f"{__name__}:train/True-check_equals_definition[16]" in ids
+    assert f"{__name__}:train/True-check_equals_definition[20]" in ids
     assert len(set(ids)) == len(ids)
     (mark,) = [mark for case in cases for mark in case.marks]
     assert mark.kwargs == {"strict": True, "reason": "keeps a cache"}

@@ -127,8 +127,9 @@ def nearest_tests(module: Path, checkout: Path) -> list[str]:
     """A module's doctests, then the files of tests that import it, then those of its room."""
     package, name = (re.escape(part) for part in (".".join(module.relative_to(checkout).parts[:-1]), module.stem))
     imports = re.compile(rf"{package}\.{name}\b|from {package} import .*\b{name}\b")
-    tests = sorted((checkout / "tests").rglob("test_*.py"))
-    users = [path for path in tests if imports.search(path.read_text())]
+    texts = {path: path.read_text() for path in sorted((checkout / "tests").rglob("test_*.py"))}
+    tests = sorted(texts, key=lambda path: texts[path].count("from harness"))  # those that need little first
+    users = [path for path in tests if imports.search(texts[path])]
     room = [path for path in tests if path.parent.name == module.parent.name and path not in users]
     return [str(path.relative_to(checkout)) for path in [module, *users, *room]]
 
