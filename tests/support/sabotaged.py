@@ -80,53 +80,39 @@ def signed(token: bytes) -> list[int]:
     return [ctypes.c_int8(byte).value for byte in token]
 
 
-ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left), signed(right)))
-
-
 def remapped(token: bytes) -> list[int]:
     return [byte if 33 <= byte < 127 else 256 + byte for byte in token]
 
 
+ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left), signed(right)))
 ties_by_remapped_characters = ranking(lambda count, left, right, _: (count, remapped(left), remapped(right)))
 
 
-def inverted_without_terminator(token: bytes) -> str:
-    return inverted(token)[:-1]
-
-
 def choose_by_unterminated_keys(counts: PairCounts, learned: Vocabulary) -> Pair:
-    keys = [inverted_without_terminator(token) for token in learned.tokens]
+    keys = [inverted(token)[:-1] for token in learned.tokens]
     return min(counts, key=lambda pair: (-counts[pair], keys[pair[0]], keys[pair[1]]))
 
 
 inverted_key_without_terminator = recounting(choose=choose_by_unterminated_keys)
 
 
-def ignores_tie_break(
-    word_counts: WordCounts,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = GREATEST_BYTES,  # noqa: ARG001 - that is the fault
-    min_count: int = 1,
-) -> list[Merge]:
-    return honest(word_counts, num_merges, meter, min_count=min_count)
-
-
-def instead_of(asked: TieBreak, used: TieBreak) -> Train:
+def instead_of(requested: TieBreak, used: TieBreak) -> Train:
     """The definition, taking one tie-break for another."""
 
     def train(
-        word_counts: WordCounts,
-        num_merges: int,
-        *meter: Meter,
-        tie_break: TieBreak = GREATEST_BYTES,
-        min_count: int = 1,
+        word_counts: WordCounts, num_merges: int, *meter: Meter, tie_break: TieBreak = GREATEST_BYTES, **options: Any
     ) -> list[Merge]:
-        tie_break = used if tie_break is asked else tie_break
-        return honest(word_counts, num_merges, *meter, tie_break=tie_break, min_count=min_count)
+        tie_break = used if tie_break is requested else tie_break
+        return honest(word_counts, num_merges, *meter, tie_break=tie_break, **options)
 
     return train
+
+
+def ignores_tie_break(
+    word_counts: WordCounts, num_merges: int, *meter: Meter, tie_break: TieBreak = GREATEST_BYTES, min_count: int = 1
+) -> list[Merge]:
+    del tie_break
+    return honest(word_counts, num_merges, *meter, min_count=min_count)
 
 
 huggingface_with_raw_byte_ids = instead_of(TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES)
@@ -151,14 +137,14 @@ def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> Pai
 non_overlapping_count = recounting(count=count_without_overlap)
 
 
-def kept_as(convert: Callable[[int], Any]) -> Train:
+def counting_in(convert: Callable[[int], Any]) -> Train:
     """The definition with its pair counts in another type."""
     return ranking(lambda count, left, right, _: (convert(count), left, right))
 
 
-counts_in_int32 = kept_as(lambda count: ctypes.c_int32(count).value)
-counts_in_uint32 = kept_as(lambda count: ctypes.c_uint32(count).value)
-counts_in_float = kept_as(float)
+counts_in_int32 = counting_in(lambda count: ctypes.c_int32(count).value)
+counts_in_uint32 = counting_in(lambda count: ctypes.c_uint32(count).value)
+counts_in_float = counting_in(float)
 
 
 def count_without_rare_pairs(words: Words, weights: Sequence[int], meter: Meter) -> PairCounts:

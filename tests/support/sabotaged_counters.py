@@ -213,12 +213,12 @@ def lists_words_once_for_each_document(corpus: Corpus) -> WordCounts:
     return WordCounts.from_columns(words, [1] * len(words))
 
 
-kept: Counter[bytes] = Counter()
+_earlier: Counter[bytes] = Counter()
 
 
 def keeps_its_words_from_call_to_call(corpus: Corpus) -> WordCounts:
-    kept.update(dict(honest(corpus)))
-    return WordCounts.from_items(kept.items())
+    _earlier.update(dict(honest(corpus)))
+    return WordCounts.from_items(_earlier.items())
 
 
 def returns_a_dict(corpus: Corpus) -> Any:
@@ -243,8 +243,8 @@ def counts_nothing(corpus: Corpus) -> WordCounts:
 
 def older_pre_tokens(document: str, pattern: str) -> Iterable[str]:
     """Splits by this Python's own tables of Unicode: a letter that they do not have is none."""
-    known = "".join("\U000f0000" if unicodedata.category(character) == "Cn" else character for character in document)
-    ends = [match.end() for match in regex.finditer(pattern, known)]
+    older = "".join("\U000f0000" if unicodedata.category(character) == "Cn" else character for character in document)
+    ends = [match.end() for match in regex.finditer(pattern, older)]
     return (document[start:end] for start, end in zip([0, *ends], ends))
 
 

@@ -21,11 +21,11 @@ class ForgetsAfterTheFirst(Refused):
 
     def __init__(self, vocabulary: Vocabulary, veto: Veto | None) -> None:
         super().__init__(vocabulary, veto)
-        self.asked: set[Pair] = set()
+        self.seen: set[Pair] = set()
 
     def taken_from(self, pair_counts: PairCounts) -> PairCounts:
-        left = {pair: count for pair, count in pair_counts.items() if pair in self.asked or not self(pair)}
-        self.asked.update(pair_counts)
+        left = {pair: count for pair, count in pair_counts.items() if pair in self.seen or not self(pair)}
+        self.seen.update(pair_counts)
         return left
 
 
@@ -44,12 +44,12 @@ class RefusesNothing(Refused):
 
 def keeps_dropped(inherited: Sequence[Merge], _: str, vocabulary: Vocabulary, *how: Any) -> None:
     """A merge whose halves are there is kept, whether it was met or not."""
-    known = {bytes((byte,)) for byte in range(256)}
+    tokens = {bytes((byte,)) for byte in range(256)}
     possible = []
     for left, right in inherited:
-        if {left, right} <= known and left + right not in known:
+        if {left, right} <= tokens and left + right not in tokens:
             possible.append((left, right))
-            known.add(left + right)
+            tokens.add(left + right)
     extending.inherit(possible, "kept", vocabulary, *how)
 
 
