@@ -101,8 +101,8 @@ FAULTS = (
     ),
     Fault(
         "rows that made fewer merges are compared",
-        "or row.merges == base.merges or None in (row.merges, base.merges):",
-        "or True:",
+        "if row.merges == base.merges or None in (row.merges, base.merges):",
+        "if True:",
     ),
     # The gate.
     Fault("a regression need not leave out 0", "if slower.low is None or slower.low <= 0:", "if slower.low is None:"),
