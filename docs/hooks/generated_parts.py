@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
-import harness
 from harness.__main__ import SHORT, usage
 from harness.common import registry
 from harness.common.configuration import keys_beside
-from harness.gate.workflow import PACKAGE, workflow
 from harness.proof import cases, counter_checks
 from harness.results.scaling import KINDS
 from variants.contract import TieBreak
@@ -267,11 +265,6 @@ def tie_breaks() -> str:
     return table(("tie_break", "which of several equally frequent pairs is merged"), rows)
 
 
-def gate_job() -> str:
-    """The job that gates somebody's own trainer, as `--workflow` prints it for a release."""
-    return f"```yaml\n{workflow('my_package.my_module:train', f'{PACKAGE}=={harness.__version__}')}```"
-
-
 GENERATORS: dict[str, Callable[..., str]] = {
     "variants": variants,
     "counters": counters,
@@ -288,7 +281,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "merge-cases": merge_cases,
     "file-cases": file_word_cases,
     "tie-breaks": tie_breaks,
-    "gate-job": gate_job,
 }
 
 

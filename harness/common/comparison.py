@@ -114,14 +114,14 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
 _UNDISTURBED: Mapping[str, Any] = {}
 
 
-def compare(samples: Iterable[Sample], baseline: Iterable[Sample]) -> Comparison | None:
+def compare(samples: Iterable[Sample], baseline: Iterable[Sample], confidence: float = CONFIDENCE) -> Comparison | None:
     """The median ratio to the baseline over the blocks that both ran in; None if there are none."""
     pairs, usable, clock = pairs_of(samples, baseline)
     if not pairs:
         return None
     log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
     # If all were disturbed the ratio is shown without an interval.
-    low, high = interval(log_ratios) if usable else (None, None)
+    low, high = interval(log_ratios, confidence) if usable else (None, None)
     return Comparison(
         math.exp(statistics.median(log_ratios)),
         None if low is None else math.exp(low),

@@ -87,7 +87,7 @@ class Cards(Mapping[str, dict[str, Any]]):
         self._presets = presets() if group == "variant" else {}
 
     def __getitem__(self, name: str) -> dict[str, Any]:
-        return copy.deepcopy(self._presets[name] if name in self._presets else _read(self._files[name]))
+        return copy.deepcopy(self._presets[name] if name in self._presets else read_card(self._files[name]))
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._files, *self._presets])
@@ -118,7 +118,7 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
-    family = _read(file)
+    family = read_card(file)
     defaults, presets = family.get("defaults"), family.get("presets")
     if not isinstance(defaults, dict) or not isinstance(presets, dict):
         raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what differs in them")
@@ -160,7 +160,7 @@ def announced() -> dict[str, VariantCard]:
 def variant_at(conf: Path, name: str) -> VariantCard | None:
     """A variant of another checkout's configuration, or None."""
     file = conf / "variant" / f"{name}.yaml"
-    card = _read(file) if file.is_file() else presets(conf).get(name)
+    card = read_card(file) if file.is_file() else presets(conf).get(name)
     return _variant(name, card) if card is not None else None
 
 
@@ -278,7 +278,7 @@ def resolve(target: str) -> Callable[..., Any]:
     return function
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_card(file: Path) -> dict[str, Any]:
     return _card(file, file.stat().st_mtime_ns)
 
 

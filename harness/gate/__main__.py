@@ -17,17 +17,28 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from harness.common.console import Parser, json_text, tell
-from harness.common.errors import OK, UNMEASURED, Refusal, guarded
+from harness.common.errors import OK, UNMEASURED, Refusal, guarded, reason
 from harness.common.files import write_whole
-from harness.gate.evidence import SUMMARY, VERDICT, Evidence, not_evidence, read_evidence
-from harness.gate.judge import ABSENT, PASS, TREATED, GateVerdict, as_json, github_lines, judge, lines, markdown
-from harness.gate.observe import GateRequest, observe
+from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence
+from harness.gate.judge import (
+    ABSENT,
+    ACCEPTED,
+    PASS,
+    TREATED,
+    GateVerdict,
+    as_json,
+    github_lines,
+    judge,
+    lines,
+    markdown,
+)
+from harness.gate.observe import observe
 from harness.gate.rule import DEFAULT_CARD, TIERS, stored_card
 from harness.gate.workflow import workflow
 
@@ -39,8 +50,14 @@ EXIT_CODES = """exit code:
   23  inconclusive: the machine is too noisy to tell (see --treat-inconclusive)
   2   usage; 130 interrupted
 """
-BASE_OPTIONS = ("against", "against_variant", "base", "no_base")
-REPLAY_OPTIONS = ("replay", "overrides", "output", "json", "summary", "advisory", "treat_inconclusive")
+OUTPUT = Path("results", "local", "gate")
+REPORT = ("output", "json", "summary", "treat_inconclusive")
+HEEDED = {
+    "workflow": ("targets",),
+    "replay": ("overrides", "advisory", *REPORT),
+    "accept": ("targets", "card", "overrides", "concurrent", *REPORT),
+}
+"""The options that have an effect with the option of a mode."""
 INTERRUPTED = "what was observed until then is in the output folder"
 
 
@@ -56,33 +73,17 @@ def run(options: argparse.Namespace) -> int:
     if options.summary is not None:
         append(options.summary, "")  # a file that cannot be written is refused before anything is measured
     if options.workflow is not None:
-        print(workflow(one_trainer(options.targets), options.workflow or None), end="")  # noqa: T201
+        print(workflow(options.targets, options.workflow or None), end="")  # noqa: T201
         return OK
     if options.replay is not None:
-        return replay(options)
-    request = GateRequest(**{each.name: getattr(options, each.name) for each in fields(GateRequest)})
-    evidence, accepted = observe(request)
+        evidence = read_evidence(options.replay)
+        evidence.question.card = msgspec.to_builtins(stored_card(evidence.question.card, options.overrides))
+    else:
+        evidence = observe(options)
+    verdict = judge(evidence)
     if options.accept:
-        for line in accepted or ["the snapshot is unchanged"]:
-            tell(line)
-    return report(judge(evidence), evidence, options)
-
-
-def one_trainer(targets: Sequence[str]) -> str:
-    if len(targets) != 1 or ":" not in targets[0]:
-        raise Refusal("--workflow is for one trainer of yours; pass package.module:function")
-    return targets[0]
-
-
-def replay(options: argparse.Namespace) -> int:
-    """Judge stored evidence again, with other thresholds if any are set."""
-    evidence = read_evidence(options.replay)
-    if options.overrides:
-        evidence.head["card"] = asdict(stored_card(evidence.head, options.overrides))
-    try:
-        verdict = judge(evidence)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise not_evidence(options.replay, error) from error
+        accepted = [finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)]
+        tell("\n".join(accepted) or "the snapshot is unchanged")
     return report(verdict, evidence, options)
 
 
@@ -93,13 +94,12 @@ def report(verdict: GateVerdict, evidence: Evidence, options: argparse.Namespace
     if options.json:
         print(json_text(values))  # noqa: T201
     else:
-        for line in lines(verdict):
-            tell(line)
+        tell("\n".join(lines(verdict)))
         if os.environ.get("GITHUB_ACTIONS") == "true":
             print(*github_lines(verdict, "warning" if options.advisory else "error"), sep="\n")  # noqa: T201
         if options.advisory and verdict.state() not in (PASS, ABSENT):
             tell("advisory: the exit code is 0")
-    if options.replay is None or options.output != GateRequest.output:
+    if options.replay is None or options.output != OUTPUT:
         content = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
         write_whole(options.output / VERDICT, content.encode(), exit_code=UNMEASURED)
         write_whole(options.output / SUMMARY, markdown(verdict, evidence).encode(), exit_code=UNMEASURED)
@@ -113,34 +113,22 @@ def append(path: Path, text: str) -> None:
         with path.open("a") as file:
             file.write(text)
     except OSError as error:
-        raise Refusal(f"cannot write {path} ({error.strerror}); choose another file with --summary") from error
+        raise Refusal(f"cannot write {path} ({reason(error)}); choose another file with --summary") from error
 
 
 def refuse_contradictions(options: argparse.Namespace) -> None:
-    bases = [f"--{name.replace('_', '-')}" for name in BASE_OPTIONS if getattr(options, name)]
-    if len(bases) > 1:
-        raise Refusal(f"{bases[0]} and {bases[1]} are two ways to choose the base; use one")
     if options.head is not None and options.base is None:
         raise Refusal("--head is the Python of one environment; use --base for the one to compare it with")
     if options.no_base and "time" in options.tiers:
         raise Refusal("--no-base leaves nothing to compare times with; remove it, or time from --tiers")
-    if options.accept and options.tiers and "work" not in options.tiers:
-        raise Refusal("--accept is for counts of work; remove --tiers, or add work to it")
-    if options.accept and options.advisory:
-        raise Refusal("--accept writes the snapshot and --advisory changes nothing; use one")
-    if options.replay is not None:
-        refuse_others(options, "--replay", REPLAY_OPTIONS)
-    if options.workflow is not None:
-        refuse_others(options, "--workflow", ("workflow", "targets"))
-
-
-def refuse_others(options: argparse.Namespace, mode: str, allowed: Sequence[str]) -> None:
-    """Raise Refusal for an option that would be ignored."""
     defaults = vars(_parser().parse_args([]))
-    for name, value in vars(options).items():
-        if value != defaults[name] and name not in allowed:
-            option = {"targets": "a target", "overrides": "--set"}.get(name, f"--{name.replace('_', '-')}")
-            raise Refusal(f"{option} has no effect with {mode}; remove it")
+    for mode, heeded in HEEDED.items():
+        if getattr(options, mode) == defaults[mode]:
+            continue
+        for name, value in vars(options).items():
+            if value != defaults[name] and name not in (mode, *heeded):
+                option = {"targets": "a target", "overrides": "--set"}.get(name, f"--{name.replace('_', '-')}")
+                raise Refusal(f"{option} has no effect with --{mode}; remove it")
 
 
 def tiers_of(text: str) -> tuple[str, ...]:
@@ -153,21 +141,22 @@ def _parser() -> argparse.ArgumentParser:
         description=(__doc__ or "").partition("\n")[0].partition(": ")[2].capitalize(),
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
     )
-    add: Callable[..., Any] = parser.add_argument
+    add = parser.add_argument
     add("targets", nargs="*", metavar="target", help="variant, tag or package.module:function (default: the card's)")
     add("--card", default=DEFAULT_CARD, metavar="NAME|FILE", help="of conf/gate, or a file (default: %(default)s)")
     add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of the card or the runs")
     add("--tiers", type=tiers_of, default=(), metavar="A,B", help=f"only these of {','.join(TIERS)}")
-    add("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
-    add("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
-    add("--base", metavar="PYTHON", help="the base is what this environment has installed")
+    base = parser.add_mutually_exclusive_group().add_argument
+    base("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
+    base("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
+    base("--base", metavar="PYTHON", help="the base is what this environment has installed")
+    base("--no-base", action="store_true", help="there is no base, as at a first commit: measure what needs none")
     add("--head", metavar="PYTHON", help="with --base: the environment that is gated (default: this one)")
-    add("--no-base", action="store_true", help="there is no base, as at a first commit: measure what needs none")
     add("--accept", action="store_true", help="write the measured counts of work into the snapshot")
     add("--advisory", action="store_true", help="report everything, and exit with 0")
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
     add("--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring")
-    add("--output", type=Path, default=GateRequest.output, metavar="FOLDER", help="of evidence (default: %(default)s)")
+    add("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="of evidence (default: %(default)s)")
     add("--workflow", nargs="?", const="", metavar="REQUIREMENT", help="print a CI job that gates a trainer of yours")
     add("--json", action="store_true", help="print the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")

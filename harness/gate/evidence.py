@@ -13,193 +13,257 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from harness.common.comparison import Sample
-from harness.common.errors import UNMEASURED, Refusal
+import msgspec
+
+from harness.common.comparison import Sample as Times
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import ELSEWHERE, make_results_folder, read_whole, write_whole
 from harness.common.units import count_text
-from harness.gate.rule import Block, Timed
+from harness.proof import WRONG
+from harness.proof.prove import Identity
 
-SCHEMA = 1
-KIND = "gate"
 FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
-Observation = dict[str, Any]
-Tallies = dict[str, int]
+Counts = dict[str, int]
 
 
-@dataclass(frozen=True)
+class Question(msgspec.Struct, tag_field="kind", tag="gate"):
+    """The first line: what was gated, by which card, on which machine."""
+
+    card: dict[str, Any]
+    schema: Literal[1] = 1
+    started: str = ""
+    variants: list[str] = []
+    overrides: list[str] = []
+    head: str = ""
+    concurrent: bool = False
+    no_base: bool = False
+    host: str | None = None
+    environment: dict[str, Any] = {}
+
+
+class Observation(msgspec.Struct, tag_field="kind"):
+    """Any further line."""
+
+
+class BaseChosen(Observation, tag="base"):
+    described: str
+
+
+class Note(Observation, tag="note"):
+    """Something that was not measured; `variant` is `all` if it is about a whole tier."""
+
+    tier: str
+    variant: str
+    state: str
+    reason: str
+
+
+class Merges(Observation, tag="identity"):
+    """The merges of one variant on one corpus."""
+
+    variant: str
+    corpus: str
+    status: str
+    reason: str | None = None
+    merges: int | None = None
+    merges_sha256: str | None = None
+    identity: Identity | None = None
+
+
+class Tallies(Observation, tag="tallies"):
+    """The counts of work of one variant on one corpus, and those of the snapshot; null if the variant is gone."""
+
+    variant: str
+    corpus: str | None
+    tallies: Counts | None
+    expected: Counts | None = None
+    snapshot: bool = True
+    other_corpus: bool = False
+
+
+class Accepted(Observation, tag="accepted"):
+    """The measured counts of work are in the snapshot now."""
+
+
+class Instructions(Observation, tag="instructions"):
+    """The instructions of one variant, layout after layout of memory."""
+
+    variant: str
+    state: str
+    reason: str | None = None
+    base: list[int] = []
+    head: list[int] = []
+
+
+class Timed(Observation, tag="comparison"):
+    """A comparison of times that begins, and the digest of the right merges."""
+
+    comparison: str
+    variant: str
+    corpus: str
+    threads: int
+    merges_sha256: str
+    data: dict[str, Any] = {}
+    sample_seconds: float | None = None
+
+
+class Sample(Observation, tag="sample"):
+    """One timed process of a comparison; `arm` is base, head, or again for base once more."""
+
+    comparison: str
+    stage: str
+    block: int
+    arm: str
+    status: str
+    reason: str | None = None
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    pressure: float | None = None
+    peak_bytes: int | None = None
+    seconds: dict[str, float] = {}
+    merges_sha256: str | None = None
+
+    def times(self, threads: int) -> Times:
+        wall = self.wall_seconds or 0.0
+        return Times("gate", self.block, wall, self.cpu_seconds, threads, self.pressure)
+
+
+AnyObservation = BaseChosen | Note | Merges | Tallies | Accepted | Instructions | Timed | Sample
+Kind = TypeVar("Kind", bound=Observation)
+
+
+class Block(NamedTuple):
+    """The samples of one block; `again` is base once more, in the blocks that have it."""
+
+    base: Sample
+    head: Sample
+    again: Sample | None = None
+
+
+def blocks_of(samples: Sequence[Sample], stage: str) -> list[Block]:
+    """The blocks of a stage that have both sides, in order."""
+    blocks: dict[int, dict[str, Sample]] = {}
+    for sample in samples:
+        if sample.stage == stage:
+            blocks.setdefault(sample.block, {})[sample.arm] = sample
+    whole = [block for _, block in sorted(blocks.items()) if BASE in block and HEAD in block]
+    return [Block(block[BASE], block[HEAD], block.get(AGAIN)) for block in whole]
+
+
+@dataclass
 class Evidence:
-    """A gate's question (`head`) and its observations."""
+    """A gate's question and its observations, in memory and, while it runs, in a file."""
 
-    head: dict[str, Any]
+    question: Question
     observations: list[Observation] = field(default_factory=list)
+    path: Path | None = None
 
-    def of(self, kind: str) -> list[Observation]:
-        return [observation for observation in self.observations if observation["kind"] == kind]
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        return [each for each in self.observations if isinstance(each, kind)]
 
-
-class EvidenceFile:
-    """The file of a gate that is running, and what is in it."""
-
-    def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
-        """Start the file again. Raises Refusal if it cannot be written."""
-        self.path = path
-        self.evidence = Evidence({"schema": SCHEMA, "kind": KIND, **head})
-        try:
-            make_results_folder(path.parent)
-            path.write_text(_line(self.evidence.head))
-            for name in (VERDICT, SUMMARY):  # of samples that are no more
-                path.with_name(name).unlink(missing_ok=True)
-        except OSError as error:
-            raise Refusal(f"cannot write to {path.parent} ({error.strerror}); {ELSEWHERE}", UNMEASURED) from error
-
-    def add(self, kind: str, **observed: Any) -> Observation:
-        observation = {"kind": kind, **observed}
-        self.evidence.observations.append(observation)
-        with self.path.open("a") as file:
-            file.write(_line(observation))
-        return observation
+    def add(self, observation: Observation) -> None:
+        self.observations.append(observation)
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(_line(observation))
 
 
-def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode() + "\n"
+def new_evidence(path: Path, question: Question) -> Evidence:
+    """Start the file of a gate that runs now. Raises Refusal if it cannot be written."""
+    try:
+        make_results_folder(path.parent)
+        path.write_text(_line(question))
+        for name in (VERDICT, SUMMARY):  # of samples that are no more
+            path.with_name(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise Refusal(f"cannot write to {path.parent} ({reason(error)}); {ELSEWHERE}", UNMEASURED) from error
+    return Evidence(question, path=path)
+
+
+def _line(value: Any) -> str:
+    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    return text.encode(errors="backslashreplace").decode() + "\n"
 
 
 def read_evidence(path: Path) -> Evidence:
     """Read a stored file without a last line that was cut short. Raises Refusal if it is not a gate's."""
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        first, *lines = read_whole(path).decode().split("\n")
-        head = json.loads(first)
-        if head.get("schema") != SCHEMA or head.get("kind") != KIND:
-            raise ValueError(f"its first line is not a gate's of schema {SCHEMA}")
-        return Evidence(head, [_observation(line) for line in lines[:-1]])
+        first, *lines = read_whole(path).split(b"\n")
+        decoder: msgspec.json.Decoder[Observation] = msgspec.json.Decoder(AnyObservation)
+        return Evidence(msgspec.json.decode(first, type=Question), list(map(decoder.decode, lines[:-1])))
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror or error}); pass --replay a gate's output") from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise not_evidence(path, error) from error
-
-
-def not_evidence(path: Path, error: Exception) -> Refusal:
-    return Refusal(f"{path} is not evidence of a gate ({error}); pass --replay a gate's output", UNMEASURED)
-
-
-def _observation(line: str) -> Observation:
-    observation = json.loads(line)
-    if not isinstance(observation, dict) or not isinstance(observation.get("kind"), str):
-        raise ValueError("a line of it is not an observation")
-    return observation
-
-
-def blocks_of(observations: Sequence[Observation], stage: str, threads: int) -> list[Block]:
-    """The blocks of one comparison that have both sides, in order."""
-    arms: dict[int, dict[str, Timed]] = {}
-    for observation in observations:
-        if observation["stage"] == stage:
-            arms.setdefault(observation["block"], {})[observation["arm"]] = _timed(observation, threads)
-    return [
-        Block(block[BASE], block[HEAD], block.get(AGAIN))
-        for _, block in sorted(arms.items())
-        if BASE in block and HEAD in block
-    ]
-
-
-def _timed(observation: Observation, threads: int) -> Timed:
-    wall, cpu = observation["wall_seconds"], observation["cpu_seconds"]
-    pressure, steal = observation["pressure"], observation["steal"]
-    sample = Sample("gate", observation["block"], wall, cpu, threads, pressure, steal)
-    return Timed(sample, observation["peak_bytes"], tuple(observation["seconds"].items()))
+        raise Refusal(f"cannot read {path} ({reason(error)}); pass --replay a gate's output") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{path} is not evidence of a gate ({error}); pass --replay a gate's output"
+        raise Refusal(message, UNMEASURED) from error
 
 
 # The snapshot
 
 
-@dataclass
-class Snapshot:
+class Snapshot(msgspec.Struct):
     """Tallies by variant and corpus, and what each corpus was."""
 
-    corpora: dict[str, dict[str, Any]] = field(default_factory=dict)
-    counters: dict[str, dict[str, Tallies]] = field(default_factory=dict)
-
-    def of(self, variant: str, corpus: str) -> Tallies | None:
-        return self.counters.get(variant, {}).get(corpus)
+    schema: Literal[1] = 1
+    corpora: dict[str, dict[str, Any]] = {}
+    counters: dict[str, dict[str, Counts]] = {}
 
 
 def read_snapshot(path: Path) -> Snapshot | None:
     """The snapshot in a file; None if there is no file. Raises Refusal if it is something else."""
     try:
-        content = json.loads(path.read_text())
-        if content.get("schema") != SCHEMA:
-            raise ValueError(f"not of schema {SCHEMA}")
-        return Snapshot(_mappings(content["corpora"]), _mappings(content["counters"]))
+        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({error.strerror})", UNMEASURED) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(
-            f"{path} is not a snapshot of counts ({error}); remove it, --accept writes it", UNMEASURED
-        ) from error
-
-
-def _mappings(content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict) or not all(isinstance(part, dict) for part in content.values()):
-        raise ValueError("not a mapping of mappings")
-    return content
+        raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{path} is not a snapshot of counts ({error}); remove it, --accept writes it"
+        raise Refusal(message, UNMEASURED) from error
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write the whole file or nothing, a line for each variant and corpus, so that a change is a line of a diff."""
-    lines = ["{", f' "schema": {SCHEMA},', ' "corpora": {', _entries(snapshot.corpora, "  "), " },", ' "counters": {']
     variants = [
-        f"  {json.dumps(name)}: {{\n{_entries(snapshot.counters[name], '   ')}\n  }}"
-        for name in sorted(snapshot.counters)
+        f"  {json.dumps(name)}: {{\n{_entries(entries, '   ')}\n  }}"
+        for name, entries in sorted(snapshot.counters.items())
     ]
+    lines = ["{", ' "schema": 1,', ' "corpora": {', _entries(snapshot.corpora, "  "), " },", ' "counters": {']
     content = "\n".join([*lines, ",\n".join(variants), " }", "}"]) + "\n"
     write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", UNMEASURED)
 
 
 def _entries(entries: Mapping[str, Mapping[str, Any]], indent: str) -> str:
-    return ",\n".join(
-        f"{indent}{json.dumps(name)}: {json.dumps(entries[name], sort_keys=True)}" for name in sorted(entries)
-    )
+    rows = sorted(entries.items())
+    return ",\n".join(f"{indent}{json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in rows)
 
 
-def accept(
-    before: Snapshot, corpora: Mapping[str, dict[str, Any]], measured: Mapping[tuple[str, str], Tallies], gone: set[str]
-) -> Snapshot:
-    """The snapshot with the measured tallies in place of its own, and without the variants that are gone."""
-    counters = {name: dict(entries) for name, entries in before.counters.items() if name not in gone}
-    for (variant, corpus), tallies in measured.items():
-        counters.setdefault(variant, {}).pop(corpus, None)
-        if tallies:
-            counters[variant][corpus] = tallies
+def accept(before: Snapshot, corpora: Mapping[str, dict[str, Any]], evidence: Evidence) -> Snapshot:
+    """The snapshot with the measured tallies in place of its own, except those of wrong merges."""
+    merges = [each for each in evidence.of(Merges) if each.identity is not None and each.identity.kind == WRONG]
+    wrong = {(each.variant, each.corpus) for each in merges}
+    counters = {name: dict(entries) for name, entries in before.counters.items()}
+    for each in evidence.of(Tallies):
+        if each.corpus is None:  # there is no such variant any more
+            del counters[each.variant]
+        elif (each.variant, each.corpus) not in wrong:
+            counters.setdefault(each.variant, {})[each.corpus] = each.tallies or {}
+    counters = {name: {corpus: of for corpus, of in entries.items() if of} for name, entries in counters.items()}
     counters = {name: entries for name, entries in counters.items() if entries}
     used = {corpus for entries in counters.values() for corpus in entries}
-    return Snapshot({name: facts for name, facts in {**before.corpora, **corpora}.items() if name in used}, counters)
+    facts = {name: facts for name, facts in {**before.corpora, **corpora}.items() if name in used}
+    return Snapshot(corpora=facts, counters=counters)
 
 
-def changes(before: Snapshot, after: Snapshot) -> list[str]:
-    """The differences of two snapshots: a line for each tally of each variant on each corpus."""
-    lines = []
-    for variant in sorted({*before.counters, *after.counters}):
-        if variant not in after.counters:
-            lines.append(f"{variant}: gone")
-            continue
-        if variant not in before.counters:
-            lines.append(f"{variant}: new, {', '.join(sorted(after.counters[variant]))}")
-            continue
-        for corpus in sorted({*before.counters[variant], *after.counters[variant]}):
-            old, new = before.of(variant, corpus) or {}, after.of(variant, corpus) or {}
-            lines += [
-                f"{variant} on {corpus}: {tally} {change_text(old.get(tally), new.get(tally))}"
-                for tally in sorted({*old, *new})
-                if old.get(tally) != new.get(tally)
-            ]
-    return lines
+def differences(before: Counts, after: Counts) -> dict[str, tuple[int | None, int | None]]:
+    """The counts that differ, by tally: before and after, None where there is none."""
+    pairs = {tally: (before.get(tally), after.get(tally)) for tally in sorted({*before, *after})}
+    return {tally: pair for tally, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def change_text(before: int | None, after: int | None) -> str:

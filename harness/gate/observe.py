@@ -1,223 +1,222 @@
-"""One gate: what is gated and against what, tier after tier. Every observation is written as it comes."""
+"""One gate: what is gated and against what, then tier after tier. Every observation is written as it comes.
+
+Identity and work run every variant once on every corpus. Instructions of base and head are counted under callgrind: a
+count may depend on where things lie in memory, so a higher one is repeated in other layouts. Time takes interleaved
+samples of base and head in fresh processes, until the rule has decided.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
+import itertools
+import random
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
+import msgspec
 
 from harness.common import registry
+from harness.common.comparison import sample_of
 from harness.common.console import say
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
-from harness.common.progress import Show, stage_bar
+from harness.common.progress import stage_bar
 from harness.common.registry import VariantCard
 from harness.common.units import counted_text, duration_text
-from harness.gate.base import NoBase, Side, base_side, installed_side, package_of, require_importable, working_side
-from harness.gate.evidence import FILE_NAME, Evidence, EvidenceFile
-from harness.gate.judge import ABSENT, ALL, UNMEASURED
-from harness.gate.rule import CARD_KEYS, Card, read_card
-from harness.gate.sampler import Arm, Sampler
-from harness.gate.tiers import Comparison, CountsOfWork, Timing, observe_instructions
+from harness.gate.base import NoBase, Side, base_side, installed_side, package_of, working_side
+from harness.gate.evidence import (
+    AGAIN,
+    BASE,
+    CONFIRM,
+    FILE_NAME,
+    HEAD,
+    TRIAGE,
+    Accepted,
+    BaseChosen,
+    Evidence,
+    Instructions,
+    Merges,
+    Note,
+    Question,
+    Sample,
+    Snapshot,
+    Tallies,
+    Timed,
+    accept,
+    blocks_of,
+    new_evidence,
+    read_snapshot,
+    write_snapshot,
+)
+from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
+from harness.gate.rule import ESCALATE, Card, decide, parse_value, read_card
+from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, failure, processors
 from harness.measure import lock
+from harness.measure.callgrind import measure_instructions
 from harness.measure.machine import environment, host, usable_cores
+from harness.proof import IDENTICAL
 
 PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
 """Estimates for a fresh process, for one count of instructions, and for making the base or choosing a size."""
+OF_VARIANTS = "variant.params."
 
 
 @dataclass(frozen=True)
-class GateRequest:
-    """The command line."""
+class Comparison:
+    """Head against base, of one variant or of two."""
 
-    targets: Sequence[str] = ()
-    card: str = "usual"
-    overrides: Sequence[str] = ()
-    tiers: Sequence[str] = ()
-    against: str | None = None
-    against_variant: str | None = None
-    base: str | None = None
-    head: str | None = None
-    no_base: bool = False
-    output: Path = Path("results", "local", "gate")
-    accept: bool = False
-    concurrent: bool = False
+    name: str
+    base: Arm
+    head: Arm
+
+    @property
+    def same_code(self) -> bool:
+        """Whether nothing can differ: the same variant, from code with the same digest."""
+        base, head = (
+            (arm.variant.target, dict(arm.variant.params), arm.side.interpreter, arm.side.digest(arm.variant))
+            for arm in (self.base, self.head)
+        )
+        return base == head and base[-1] is not None
 
 
-def observe(request: GateRequest) -> tuple[Evidence, list[str]]:
-    """Measure every tier; returns the evidence, and what --accept changed. Raises Refusal before anything runs."""
+def observe(options: argparse.Namespace) -> Evidence:
+    """Measure what the command line requests. Raises Refusal before anything runs."""
     with temporary_folder() as folder:
-        return Gate(request, folder).run()
+        return Gate(options, folder).run()
 
 
 class Gate:
     """A gate that is about to run."""
 
-    def __init__(self, request: GateRequest, folder: Path) -> None:
-        self.request = request
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options = options
         self.folder = folder
-        self.card, overrides = card_of(request)
-        self.params, overrides = split_params(overrides)
-        self.variants = [
-            replace(card, params={**card.params, **self.params})
-            for card in select(request.targets or tuple(self.card.variants))
-        ]
-        self.against = select((request.against_variant,))[0] if request.against_variant else None
-        self.all_variants = not request.targets and {card.name for card in self.variants} >= set(registry.variants())
-        self.sampler = Sampler(self.card, overrides, folder)
+        self.card, self.params, self.overrides = settings_of(options)
+        names = options.targets or self.card.variants
+        self.variants = [replace(card, params={**card.params, **self.params}) for card in registry.select(names)]
+        if not self.variants:
+            raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
+        self.against = registry.select([options.against_variant])[0] if options.against_variant else None
+        self.all_variants = not options.targets and {card.name for card in self.variants} >= set(registry.variants())
+        self.targets = [card.target for card in (*self.variants, self.against) if card]
 
-    def run(self) -> tuple[Evidence, list[str]]:
+    def run(self) -> Evidence:
         """The base is made before anything of head runs, in a place that head is not given."""
         head, installed_base = self.sides()
-        for card in self.cards():
-            if card.name == card.target:
-                require_importable(card, head)
-        evidence = EvidenceFile(self.request.output / FILE_NAME, self.question(head))
+        evidence = new_evidence(self.options.output / FILE_NAME, self.question(head))
         say(expected_line(self.card, len(self.variants), self.all_variants))
-        with stage_bar() as show, self.base(head, installed_base, evidence, show) as base:
-            if {"identity", "work"} & set(self.card.tiers):
-                counts = CountsOfWork(self.sampler, self.card, self.variants, self.all_variants)
-                counts.observe(head, evidence, show)
-                if self.request.accept and not self.report_changed_files(evidence):
-                    accepted = counts.accept()
-                    evidence.add("accepted", changes=accepted)
-                    return evidence.evidence, accepted
-            if base is not None:
-                self.compare(head, base, evidence, show)
-            self.report_changed_files(evidence)
-        return evidence.evidence, []
-
-    def cards(self) -> list[VariantCard]:
-        return [*self.variants, *([self.against] if self.against else [])]
+        with stage_bar() as show:
+            sampler = Sampler(self.card, self.overrides, self.folder, evidence, show)
+            with self.base(head, installed_base, sampler) as base:
+                if {"identity", "work"} & set(self.card.tiers):
+                    observe_counts(sampler, head, self.variants, self.all_variants)
+                if self.options.accept and not sampler.changed_files():
+                    accept_counts(sampler)
+                if base is not None:
+                    self.compare(head, base, sampler)
+                note_changed_files(sampler)
+        return evidence
 
     def sides(self) -> tuple[Side, Side | None]:
         """Head, and base if it is what an environment has installed."""
-        packages = {package_of(card.target) for card in self.cards()}
-        if self.request.base is None:
-            return working_side("head", packages, self.folder), None
-        head = installed_side("head", self.request.head or sys.executable, packages, self.folder)
-        return head, replace(installed_side("base", self.request.base, packages, self.folder), frozen=True)
+        if self.options.base is None:
+            return working_side(self.targets, self.folder), None
+        head = installed_side("head", self.options.head or sys.executable, self.targets, self.folder)
+        return head, installed_side("base", self.options.base, self.targets, self.folder)
 
     @contextlib.contextmanager
-    def base(self, head: Side, installed: Side | None, evidence: EvidenceFile, show: Show) -> Iterator[Side | None]:
+    def base(self, head: Side, base: Side | None, sampler: Sampler) -> Iterator[Side | None]:
         """The base, if a tier needs it and there is one; else the evidence says why not."""
-        if self.request.no_base:
-            self.note_no_base(evidence, ABSENT, "there is no base, by --no-base")
-        if self.request.no_base or self.request.accept or not {"work", "time"} & set(self.card.tiers):
+        if self.options.no_base:
+            note_no_base(sampler, ABSENT, "there is no base, by --no-base")
+        if self.options.no_base or self.options.accept or not {"work", "time"} & set(self.card.tiers):
             yield None
             return
-        show("the base", "", 0, 0)
+        sampler.show("the base", "", 0, 0)
         with contextlib.ExitStack() as stack:
-            base = installed
             try:
                 if self.against is not None:
-                    base = replace(head, name="base", described=f"the variant {self.against.name}")
+                    base = replace(head, name=BASE, described=f"the variant {self.against.name}")
                 elif base is None:
-                    targets = [card.target for card in self.cards()]
-                    base = stack.enter_context(
-                        base_side(targets, self.card.base, stack.enter_context(temporary_folder()))
-                    )
+                    folder = stack.enter_context(temporary_folder())
+                    base = stack.enter_context(base_side(self.targets, self.card.base, folder))
             except NoBase as reason:
-                self.note_no_base(evidence, UNMEASURED, str(reason))
+                note_no_base(sampler, UNMEASURED, str(reason))
             if base is not None:
-                evidence.add("base", described=base.described)
-                for folder in base.frozen_folders():
-                    self.sampler.freeze(folder)
+                sampler.evidence.add(BaseChosen(base.described))
+                sampler.freeze(*base.frozen_folders())
             yield base
 
-    def note_no_base(self, evidence: EvidenceFile, state: str, reason: str) -> None:
-        for tier, what in (("work", "instructions"), ("time", "times")):
-            if tier in self.card.tiers:
-                message = f"{what} were not compared: {reason}"
-                evidence.add("note", tier=tier, variant=ALL, state=state, reason=message)
-
-    def report_changed_files(self, evidence: EvidenceFile) -> bool:
-        """Whether the base or the words are not what they were; then nothing that was measured is trusted."""
-        changed = self.sampler.changed_files()
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        for tier in self.card.tiers if changed else ():
-            reason = f"the results are not trusted: {changed[0]}{more}, of the base, changed while head ran"
-            evidence.add("note", tier=tier, variant=ALL, state=UNMEASURED, reason=reason)
-        return bool(changed)
-
-    def compare(self, head: Side, base: Side, evidence: EvidenceFile, show: Show) -> None:
+    def compare(self, head: Side, base: Side, sampler: Sampler) -> None:
         """What needs a base: instructions, and time."""
+        against = "" if self.against is None else f" against {self.against.name}"
         comparisons = [
             Comparison(
-                card.name if self.against is None else f"{card.name} against {self.against.name}",
+                f"{card.name}{against}",
                 Arm(base, self.against or card_on(base, card, self.params)),
                 Arm(head, card),
             )
             for card in self.variants
         ]
         if "work" in self.card.tiers:
-            observe_instructions(self.sampler, comparisons, evidence, show)
+            observe_instructions(sampler, comparisons)
         if "time" in self.card.tiers:
-            with lock.timing(self.request.concurrent):
-                Timing(self.sampler, evidence, show).observe(comparisons, named=bool(self.request.targets))
+            with lock.timing(self.options.concurrent):
+                observe_times(sampler, comparisons, named=bool(self.options.targets))
 
-    def question(self, head: Side) -> dict[str, Any]:
+    def question(self, head: Side) -> Question:
         facts = environment()
-        return {
-            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "variants": [card.name for card in self.variants],
-            "overrides": list(self.request.overrides),
-            "head": head.described,
-            "concurrent": self.request.concurrent,
-            "no_base": self.request.no_base,
-            "card": asdict(self.card),
-            "host": host(facts),
-            "environment": facts,
-        }
+        return Question(
+            msgspec.to_builtins(self.card),
+            started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            variants=[card.name for card in self.variants],
+            overrides=self.options.overrides,
+            head=head.described,
+            concurrent=self.options.concurrent,
+            no_base=self.options.no_base,
+            host=host(facts),
+            environment=facts,
+        )
 
 
-def card_of(request: GateRequest) -> tuple[Card, list[str]]:
-    """The card with the request's settings, and the overrides that are for the runs."""
+def note_no_base(sampler: Sampler, state: str, reason: str) -> None:
+    for tier, what in (("work", "instructions"), ("time", "times")):
+        if tier in sampler.card.tiers:
+            sampler.evidence.add(Note(tier, ALL, state, f"{what} were not compared: {reason}"))
+
+
+def note_changed_files(sampler: Sampler) -> None:
+    """If the base or the words are not what they were, nothing that was measured is trusted."""
+    changed = sampler.changed_files()
+    for tier in sampler.card.tiers if changed else ():
+        reason = f"the results are not trusted: {', '.join(changed[:3])}, of the base, changed while head ran"
+        sampler.evidence.add(Note(tier, ALL, UNMEASURED, reason))
+
+
+def settings_of(options: argparse.Namespace) -> tuple[Card, dict[str, Any], list[str]]:
+    """The card with the request's settings, the parameters of variants, and the overrides that are for the runs."""
     of_card: list[str] = []
     others: list[str] = []
-    for override in request.overrides:
-        key = override.lstrip("+~").partition("=")[0].partition(".")[0]
-        (of_card if key in CARD_KEYS else others).append(override)
-    tiers = ("identity", "work") if request.accept else request.tiers  # wrong merges are never accepted
+    params: dict[str, Any] = {}
+    for override in options.overrides:
+        name, equals, value = override.partition("=")
+        if name.startswith(OF_VARIANTS) and equals:
+            params[name.removeprefix(OF_VARIANTS)] = parse_value(value, override)
+        else:
+            (of_card if name.partition(".")[0] in Card.__struct_fields__ else others).append(override)
+    tiers = ("identity", "work") if options.accept else options.tiers  # wrong merges are never accepted
     if tiers:
         of_card.append(f"tiers=[{','.join(tiers)}]")
-    card = read_card(request.card, of_card)
-    if request.against is not None:
-        card = replace(card, base=replace(card.base, against=[request.against]))
-    return card, others
-
-
-def select(targets: Sequence[str]) -> list[VariantCard]:
-    """The variants of these names, tags and targets, each once. Raises Refusal if there are none."""
-    cards: dict[str, VariantCard] = {}
-    for target in targets:
-        found = [VariantCard(target, target)] if ":" in target else registry.select([target])
-        cards.update({card.name: card for card in found})
-    if not cards:
-        raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
-    return list(cards.values())
-
-
-def split_params(overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of variants among the overrides, as YAML reads them, and the other overrides."""
-    params: dict[str, Any] = {}
-    others = []
-    for override in overrides:
-        name, equals, value = override.partition("=")
-        if not (name.startswith("variant.params.") and equals):
-            others.append(override)
-            continue
-        try:
-            params[name.removeprefix("variant.params.")] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise Refusal(f"--set {override} is not YAML: {' '.join(str(error).split())}") from error
-    return params, others
+    if options.against is not None:
+        of_card.append(f"base.against=[{options.against}]")
+    return read_card(options.card, of_card), params, others
 
 
 def card_on(side: Side, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:
@@ -230,29 +229,234 @@ def card_on(side: Side, card: VariantCard, params: Mapping[str, Any]) -> Variant
 
 
 def expected_line(card: Card, variants: int, all_variants: bool) -> str:
-    """How long the gate will take: from everything unchanged to every tier measured again."""
-    low, high = expected_seconds(card, variants, all_variants)
-    about = f"{duration_text(low)} to {duration_text(high)}" if high > 1.5 * low else duration_text(high)
-    return f"gate: {counted_text(variants, 'variant')}, tiers {', '.join(card.tiers)}: about {about}"
+    """How long the gate will take at most; of all variants those whose code has not changed are not timed."""
+    text = duration_text(expected_seconds(card, variants))
+    less = ", less if code is unchanged" if all_variants else ""
+    return f"gate: {counted_text(variants, 'variant')}, tiers {', '.join(card.tiers)}: at most about {text}{less}"
 
 
-def expected_seconds(card: Card, variants: int, all_variants: bool) -> tuple[float, float]:
-    """The minimum and the maximum; of all variants those whose code has not changed are not timed."""
-    changed = 0 if all_variants else variants
-    cores = usable_cores()
-    low = high = SETUP_SECONDS
+def expected_seconds(card: Card, variants: int) -> float:
+    seconds, rule = SETUP_SECONDS, card.time
     if {"identity", "work"} & set(card.tiers):
-        corpora = sum(bool(corpus.say) for corpus in card.corpora.values() if all_variants or corpus.variants is None)
-        low = high = SETUP_SECONDS + variants * corpora * PROCESS_SECONDS / min(cores, variants)
+        corpora = sum(corpus.variants is None for corpus in card.corpora.values())
+        seconds += variants * corpora * PROCESS_SECONDS / min(usable_cores(), variants)
     if "work" in card.tiers:
-        count = 2 * CALLGRIND_SECONDS / min(cores, 2 * variants)
-        low += changed * count
-        high += variants * count * (1 + card.work.instructions.layouts)
+        seconds += variants * 2 * CALLGRIND_SECONDS * (1 + card.work.instructions.layouts) / min(usable_cores(), 2)
     if "time" in card.tiers:
-        rule = card.time
-        samples = 2 + 1 / rule.control.every
-        low += changed * (SETUP_SECONDS + rule.triage.blocks * samples * (PROCESS_SECONDS + rule.sample.least))
-        blocks = rule.triage.blocks + rule.confirm.blocks
-        seconds = SETUP_SECONDS + blocks * samples * (PROCESS_SECONDS + rule.sample.most)
-        high += min(variants * len(rule.threads) * seconds, max(rule.seconds, seconds))
-    return low, high
+        samples = (2 + 1 / rule.control.every) * (rule.triage.blocks + rule.confirm.blocks)
+        of_one = SETUP_SECONDS + samples * (PROCESS_SECONDS + rule.sample.most)
+        seconds += min(variants * len(rule.threads) * of_one, max(rule.seconds, of_one))
+    return seconds
+
+
+# Identity, and counts of work
+
+
+def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard], all_variants: bool) -> None:
+    """Merges and tallies of every variant on every corpus; with `all_variants`, others in the snapshot are gone."""
+    card = sampler.card
+    snapshot = read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
+    for corpus, rule in card.corpora.items():
+        chosen = None if rule.variants is None else {card.name for card in registry.select(rule.variants)}
+        cards = [card for card in variants if chosen is None or card.name in chosen]
+        if not cards or not rule.say:
+            continue
+        task = sampler.task(corpus, rule.say)
+        results = run_all(sampler, head, task, cards)
+        if "identity" in card.tiers:
+            observe_merges(sampler, task, results)
+        if "work" in card.tiers:
+            observe_tallies(sampler.evidence, task, results, snapshot)
+    for name in sorted(set(snapshot.counters) - {card.name for card in variants}) if snapshot and all_variants else ():
+        sampler.evidence.add(Tallies(name, corpus=None, tallies=None))
+
+
+def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCard]) -> dict[str, Result]:
+    results = {}
+    with processors() as threads:
+        running = threads.map(lambda card: sampler.run(Arm(head, card), task, by_phase=True), cards)
+        for place, card in enumerate(cards):
+            sampler.show(f"identity and work on {task.name}", card.name, place, len(cards))
+            results[card.name] = next(running)
+    return results
+
+
+def observe_merges(sampler: Sampler, task: Task, results: Mapping[str, Result]) -> None:
+    sampler.show(f"identity and work on {task.name}", "the replay", len(results), len(results))
+    for (name, result), identity in zip(results.items(), sampler.prove(task, results), strict=True):
+        number = None if result.merges is None else len(result.merges)
+        reason = result.reason if identity is None else None
+        sampler.evidence.add(Merges(name, task.name, result.status, reason, number, result.digest, identity))
+
+
+def observe_tallies(evidence: Evidence, task: Task, results: Mapping[str, Result], snapshot: Snapshot | None) -> None:
+    for name, result in results.items():
+        if result.digest is not None:
+            tallies = dict(sorted(result.answer["tallies"].items()))
+            expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
+            other = snapshot is not None and expected is not None and snapshot.corpora.get(task.name) != task.facts
+            evidence.add(Tallies(name, task.name, tallies, expected, snapshot is not None, other))
+
+
+def accept_counts(sampler: Sampler) -> None:
+    """Write the measured tallies into the snapshot, except those of wrong merges."""
+    path = Path(sampler.card.work.counters)
+    corpora = {task.name: task.facts for task in sampler.tasks.values()}
+    write_snapshot(path, accept(read_snapshot(path) or Snapshot(), corpora, sampler.evidence))
+    sampler.evidence.add(Accepted())
+
+
+# Instructions
+
+
+def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
+    """Count base and head of each comparison whose code differs; the evidence has them in order."""
+    rule = sampler.card.work.instructions
+    differing = [comparison for comparison in comparisons if not comparison.same_code]
+    for comparison in comparisons:
+        if comparison not in differing:
+            sampler.evidence.add(Instructions(comparison.name, ABSENT, SAME_CODE))
+    if not differing:
+        return
+    task = sampler.task("instructions", rule.say, wall=rule.wall)
+    with processors() as threads:
+
+        def start(comparison: Comparison, layout: int) -> list[Future[int]]:
+            arms = (comparison.base, comparison.head)
+            return [threads.submit(count_instructions, sampler, arm, task, layout) for arm in arms]
+
+        for place, (comparison, running) in enumerate([(each, start(each, 0)) for each in differing]):
+            sampler.show("instructions", comparison.name, place, len(differing))
+            bases: list[int] = []
+            heads: list[int] = []
+            try:
+                while running:
+                    bases.append(running[0].result())
+                    heads.append(running[1].result())
+                    suspicious = len(bases) < rule.layouts and relative_increase(bases, heads) > rule.most
+                    running = start(comparison, len(bases)) if suspicious else []
+                sampler.evidence.add(Instructions(comparison.name, PASS, base=bases, head=heads))
+            except NotMeasured as error:
+                sampler.evidence.add(Instructions(comparison.name, error.state, str(error)))
+
+
+def count_instructions(sampler: Sampler, arm: Arm, task: Task, layout: int) -> int:
+    """The instructions of one arm in one layout of memory. Raises NotMeasured."""
+    result = sampler.run(arm, task, measure_instructions, layout=layout)
+    if result.status != "ok":
+        raise failure(arm, result)
+    return int(result.answer["instructions"]["count"])
+
+
+# Time
+
+
+def observe_times(sampler: Sampler, comparisons: Sequence[Comparison], named: bool) -> None:
+    """Time every comparison at every width, one after another; unchanged code only if it was named."""
+    rule, order = sampler.card.time, random.Random(0)
+    until = time.monotonic() + rule.seconds
+    for comparison, threads in itertools.product(comparisons, rule.threads):
+        try:
+            if comparison.same_code and not named:
+                raise NotMeasured(ABSENT, SAME_CODE)
+            if time.monotonic() > until:
+                raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")
+            observe_time(sampler, comparison, threads, order)
+        except NotMeasured as error:
+            name = comparison.name
+            sampler.evidence.add(Note("time", name, error.state, f"{name}, time: {error}"))
+
+
+def observe_time(sampler: Sampler, comparison: Comparison, threads: int, order: random.Random) -> None:
+    """Choose the size, then measure the blocks of triage, and of confirmation if they are requested."""
+    rule, name = sampler.card.time, comparison.name
+    sampler.show(f"{name}: choosing a size", "", 0, 0)
+    task, seconds = sized_task(sampler, comparison.base, threads)
+    timed = Timed(
+        comparison=name if threads == 1 else f"{name}, {threads} threads",
+        variant=comparison.head.variant.name,
+        corpus=task.cell.reading.file.name,
+        threads=threads,
+        merges_sha256=proved_digest(sampler, comparison, task),
+        data=task.facts,
+        sample_seconds=round(seconds, 6),
+    )
+    sampler.evidence.add(timed)
+    stages = {TRIAGE: rule.triage.blocks, CONFIRM: rule.confirm.blocks}
+    for stage, number in stages.items():
+        samples = list(sample_blocks(sampler, comparison, timed, task, stage, number, order))
+        if decide(rule, blocks_of(samples, TRIAGE), threads=threads).state != ESCALATE:
+            return
+
+
+def sized_task(sampler: Sampler, base: Arm, threads: int) -> tuple[Task, float]:
+    """The smallest size at which base takes long enough, and its seconds. Raises NotMeasured."""
+    rule = sampler.card.time
+    best: tuple[Task, float] | None = None
+    for size in rule.sizes:
+        task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"], threads=threads)
+        result = sampler.run(base, task)
+        if result.status != "ok":
+            if best is None:
+                raise failure(base, result)
+            break
+        best = task, result.answer["cpu_seconds"]
+        if best[1] >= rule.sample.least or 2 * best[1] > rule.sample.most:
+            break
+    if best is None:
+        raise NotMeasured(UNMEASURED, "the card has no time.sizes")
+    return best
+
+
+def proved_digest(sampler: Sampler, comparison: Comparison, task: Task) -> str:
+    """The digest of the right merges, of base or else of head. Raises NotMeasured."""
+    results = {}
+    for arm in (comparison.base, comparison.head):
+        results[arm.side.name] = result = sampler.run(arm, task)
+        if result.status != "ok":
+            raise failure(arm, result)
+    identities = sampler.prove(task, results)
+    for identity, result in zip(identities, results.values(), strict=True):
+        if identity is not None and identity.kind == IDENTICAL and result.digest is not None:
+            return result.digest
+    reasons = dict.fromkeys(f"{identity.kind}, {identity.reason}" for identity in identities if identity)
+    raise NotMeasured(UNMEASURED, f"its merges are not proved: {'; '.join(reasons) or 'there are none'}")
+
+
+def sample_blocks(
+    sampler: Sampler,
+    comparison: Comparison,
+    timed: Timed,
+    task: Task,
+    stage: str,
+    number: int,
+    order: random.Random,
+) -> Iterator[Sample]:
+    """Measure these blocks, up to a sample that fails or has other merges."""
+    for block in range(number):
+        sampler.show(f"{timed.comparison}: {stage}", f"block {block + 1} of {number}", block, number)
+        arms = [(BASE, comparison.base), (HEAD, comparison.head)]
+        if block % sampler.card.time.control.every == 0:
+            arms.append((AGAIN, comparison.base))
+        order.shuffle(arms)
+        seed = str(order.randrange(1, 1 << 32))  # of hashes: their cost is the same for all samples of a block
+        for name, arm in arms:
+            result = sampler.run(arm, task, seed=seed)
+            sample = Sample(timed.comparison, stage, block, name, result.status, **figures_of(result, timed.threads))
+            sampler.evidence.add(sample)
+            if sample.status != "ok" or sample.merges_sha256 != timed.merges_sha256:
+                return
+            yield sample
+
+
+def figures_of(result: Result, threads: int) -> dict[str, Any]:
+    """Time and memory of a result as an observation has them; its phases add up to the time."""
+    answer = result.answer
+    times = sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})
+    if result.status != "ok" or times is None:
+        return {"reason": result.reason}
+    phases = dict(answer.get("seconds") or {})
+    phases["other"] = times.wall_seconds - sum(phases.values())
+    figures = {"wall_seconds": times.wall_seconds, "cpu_seconds": times.cpu_seconds, "pressure": times.pressure}
+    memory = answer.get("peak_rss_bytes")
+    return {**figures, "peak_bytes": memory, "seconds": phases, "merges_sha256": result.digest}

@@ -1,4 +1,4 @@
-"""Samples for the gate: a corpus as words with what is wanted of it, and one run of one variant on one side."""
+"""Runs of one variant on one side, for every tier of the gate: a corpus as words, a fresh process, a proof."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import itertools
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.common import registry
 from harness.common.errors import Refusal
+from harness.common.progress import Show
 from harness.common.registry import VariantCard
 from harness.gate.base import Side, file_states
+from harness.gate.evidence import BASE, Evidence
+from harness.gate.judge import ABSENT, UNMEASURED
 from harness.gate.rule import Card
-from harness.measure.callgrind import measure_instructions
 from harness.measure.machine import usable_cores
 from harness.measure.process import Answer, measure
 from harness.proof.prove import Identity, MergeList, prove
@@ -53,11 +55,12 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """One run's answer, and its merges if it has any."""
+class Result:
+    """One run's answer, its merges if it has any, and why it failed."""
 
     answer: Answer
     merges: Sequence[Merge] | None
+    reason: str
 
     @property
     def status(self) -> str:
@@ -68,19 +71,29 @@ class Sampled:
         return merges_sha256(self.merges) if self.merges is not None and self.status == "ok" else None
 
 
+class NotMeasured(Exception):
+    """A run failed; `state` says whether head is to blame."""
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+
+
+@dataclass
 class Sampler:
-    """Makes tasks and takes samples; `folder` holds all it needs on disk. Frozen files are to stay as they are."""
+    """Makes tasks and runs variants; `folder` holds all it needs on disk. Frozen files are to stay as they are."""
 
-    def __init__(self, card: Card, overrides: Sequence[str], folder: Path) -> None:
-        self.card = card
-        self.overrides = list(overrides)
-        self.folder = folder
-        self.tasks: dict[str, Task] = {}
-        self.numbers = itertools.count(1)
-        self.frozen: dict[Path, dict[str, tuple[int, ...]]] = {}
+    card: Card
+    overrides: Sequence[str]
+    folder: Path
+    evidence: Evidence
+    show: Show
+    tasks: dict[str, Task] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
 
-    def freeze(self, folder: Path) -> None:
-        self.frozen[folder] = file_states(folder)
+    def freeze(self, *folders: Path) -> None:
+        self.frozen |= {folder: file_states(folder) for folder in folders}
 
     def changed_files(self) -> list[str]:
         """The frozen files that were changed, added or removed."""
@@ -112,50 +125,42 @@ class Sampler:
         self.freeze(words)
         return words
 
-    def sample(self, arm: Arm, task: Task, variables: Mapping[str, str] | None = None, **job: Any) -> Sampled:
-        """Run a variant once in a fresh process; `job` is added to what it is given."""
-        return self._run(arm, task, measure, job, variables=variables or {})
-
-    def count_instructions(self, arm: Arm, task: Task, layout: int = 0) -> Sampled:
-        """Run a variant once under callgrind."""
-        return self._run(arm, task, measure_instructions, {}, variables={}, layout=layout)
-
-    def _run(
-        self, arm: Arm, task: Task, run: Any, job: Mapping[str, Any], variables: Mapping[str, str], **options: Any
-    ) -> Sampled:
+    def run(
+        self, arm: Arm, task: Task, do: Any = measure, *, by_phase: bool = False, seed: str = "", **options: Any
+    ) -> Result:
+        """Run a variant once in a fresh process; `by_phase` is for its tallies, `seed` for its hashes."""
         output = self.folder / "samples" / str(next(self.numbers))
         output.parent.mkdir(parents=True, exist_ok=True)
-        job = {**train_job(task.cell, arm.variant, task.words, arm.side.interpreter), **job}
-        variables = {**self._bytecode(arm.side), **variables}
+        job = train_job(task.cell, arm.variant, task.words, arm.side.interpreter)
+        job["tallies_by_phase"] = by_phase
+        # Where Python puts compiled files, whatever the user's settings are: once for all runs of a side.
+        compiled = "" if arm.side.frozen else str(self.folder / "compiled" / arm.side.name)
+        variables = {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": "1" if arm.side.frozen else ""}
+        variables |= {"PYTHONHASHSEED": seed} if seed else {}
         try:
-            answer = run(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
-            return Sampled(answer, read_merges(output, answer))
+            answer = do(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
+            reason = without_paths(answer["reason"], task.cell.reading)
+            return Result(answer, read_merges(output, answer), reason or "no reason was given")
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
-    def _bytecode(self, side: Side) -> dict[str, str]:
-        """Where Python puts compiled files, whatever the user's settings are: once for all samples of a side."""
-        if side.frozen:
-            return {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
-        return {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled" / side.name), "PYTHONDONTWRITEBYTECODE": ""}
-
-    def prove(self, task: Task, samples: Sequence[tuple[VariantCard, Sampled]]) -> list[Identity | None]:
-        """The identity of the merges of each sample; None for a sample without merges."""
+    def prove(self, task: Task, results: Mapping[str, Result]) -> list[Identity | None]:
+        """The identity of the merges of each result; None for a result without merges."""
         cell = task.cell
         tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
         lists = [
-            MergeList(f"{card.name} on {task.name}", sampled.merges, cell.num_merges, tie_break)
-            for card, sampled in samples
-            if sampled.digest is not None and sampled.merges is not None
+            MergeList(f"{name} on {task.name}", result.merges, cell.num_merges, tie_break)
+            for name, result in results.items()
+            if result.digest is not None and result.merges is not None
         ]
         words = word_store.read(task.words)[0]
         identities = iter(prove(words, lists, cell.min_count, **cell.extension.keywords()))
-        return [None if sampled.digest is None else next(identities) for _, sampled in samples]
+        return [None if result.digest is None else next(identities) for result in results.values()]
 
 
 @contextlib.contextmanager
 def processors() -> Iterator[Executor]:
-    """A thread for each processor, for samples whose times do not matter; after a failure none starts."""
+    """A thread for each processor, for runs whose times do not matter; after a failure none starts."""
     threads = ThreadPoolExecutor(usable_cores())
     try:
         yield threads
@@ -163,6 +168,7 @@ def processors() -> Iterator[Executor]:
         threads.shutdown(cancel_futures=True)
 
 
-def reason_of(sampled: Sampled, task: Task) -> str:
-    """Why a sample failed, without this machine's paths."""
-    return without_paths(sampled.answer["reason"], task.cell.reading) or "no reason was given"
+def failure(arm: Arm, result: Result) -> NotMeasured:
+    """A base that fails, or what cannot run here, is absent; a head that fails is not measured."""
+    absent = result.status == "skipped" or arm.side.name == BASE
+    return NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")

@@ -68,7 +68,8 @@ def runs(head: dict[str, Any], blocks: list[Any], kind: str, options: list[str])
     while start + TRIAGE <= len(blocks) and made < KINDS[kind]:
         if start not in findings:
             findings |= replay(head, blocks, kind, [each for each in starts if each >= start][:100], options)
-        twice = findings[start]["details"]["effect"]["of"] == CONFIRM
+        effect = findings[start]["details"]["effect"]
+        twice = effect["blocks"] + effect["left_out"] == CONFIRM
         if not twice and findings[start]["state"] == "inconclusive":
             return  # too few blocks are left for a second look
         yield findings[start]["state"], twice

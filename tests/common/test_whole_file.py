@@ -42,7 +42,7 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
 
 def test_a_snapshot_that_finds_no_room_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "counters.json"
-    before = Snapshot({"letters": {"sha256": "x"}}, {"a": {"letters": {"n": 2}}})
+    before = Snapshot(corpora={"letters": {"sha256": "x"}}, counters={"a": {"letters": {"n": 2}}})
     write_snapshot(path, before)
 
     def full(_part: Path, _content: bytes) -> None:

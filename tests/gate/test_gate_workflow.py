@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from gating import git
 
 from harness.common.errors import Refusal
-from harness.gate.__main__ import _parser, main
-from harness.gate.observe import GateRequest
-from harness.gate.workflow import requirement_of, workflow
+from harness.gate.__main__ import OUTPUT, _parser, main
+from harness.gate.workflow import installed_from, workflow
 
 WORKFLOWS = sorted((Path(__file__).resolve().parents[2] / ".github" / "workflows").glob("*.yml"))
 
@@ -28,7 +27,7 @@ def test_job_gates_the_trainer_and_stores_the_evidence(capsys: pytest.CaptureFix
     options = _parser().parse_args(shlex.split(gate.partition("harness.gate ")[2]))
     assert options.targets == ["mine.trainer:train"]
     stored = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
-    assert Path(stored) == GateRequest.output
+    assert Path(stored) == OUTPUT
 
 
 def test_actions_are_those_of_this_project_and_pinned() -> None:
@@ -39,7 +38,7 @@ def test_actions_are_those_of_this_project_and_pinned() -> None:
         assert len(commit) == 40, f"{action} is not pinned by commit"
         if action == "actions/checkout":
             assert step["with"]["persist-credentials"] is False
-    steps = yaml.safe_load(workflow("a:b", "c"))["jobs"]["gate"]["steps"]
+    steps = yaml.safe_load(workflow(["a:b"], "c"))["jobs"]["gate"]["steps"]
     assert {step["uses"] for step in steps if "uses" in step} <= {step["uses"] for step in own}
 
 
@@ -49,15 +48,11 @@ def test_job_is_for_one_trainer(targets: list[str], capsys: pytest.CaptureFixtur
     assert "package.module:function" in capsys.readouterr().err
 
 
-def test_clone_is_installed_from_its_remote_and_a_folder_from_nowhere(tmp_path: Path) -> None:
-    origin = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
+def test_clone_is_installed_from_its_remote_and_never_from_this_machine(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     with pytest.raises(Refusal, match="other machines cannot reach; pass what CI should install"):
-        requirement_of(origin, "1.0")
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=test", "-c", "user.email=test@example.org"]
-    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run([*git, *arguments], check=True)
-    subprocess.run([*git, "remote", "add", "origin", "https://me:secret@a.example/b/c"], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert requirement_of(origin, "1.0") == f"bpe-harness @ git+https://a.example/b/c@{commit}"
-    archive = {"url": "https://a.example/bpe_harness-1.0.whl", "archive_info": {}}
-    assert requirement_of(archive, "1.0") == "bpe-harness @ https://a.example/bpe_harness-1.0.whl"
+        installed_from(tmp_path)
+    git(tmp_path, "remote", "add", "origin", "https://me:secret@a.example/b/c")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert installed_from(tmp_path) == f"bpe-harness @ git+https://a.example/b/c@{commit}"

@@ -1,0 +1,79 @@
+"""Instructions are counted in one layout of memory, and in others only while head takes more in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from harness.common.registry import VariantCard
+from harness.gate.base import Side
+from harness.gate.evidence import Evidence, Question
+from harness.gate.judge import judge
+from harness.gate.observe import Comparison, expected_line, expected_seconds, observe_instructions
+from harness.gate.rule import Card, read_card
+from harness.gate.sampler import Arm, Result, Sampler
+
+
+class FakeSampler:
+    """Returns each side's counts, layout after layout; a text is a status without a count."""
+
+    card = read_card("usual", ["work.instructions.layouts=3"])
+
+    def __init__(self, **counts: Sequence[int | str]) -> None:
+        self.counts = counts
+        self.counted: list[tuple[str, int]] = []
+        self.evidence = Evidence(Question(msgspec.to_builtins(Card(tiers=("work",)))))
+
+    def show(self, *_: Any) -> None:
+        pass
+
+    def task(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def run(self, arm: Arm, _task: None, _measure: Any, layout: int) -> Result:
+        self.counted.append((arm.side.name, layout))
+        count = self.counts[arm.side.name][layout]
+        if isinstance(count, str):
+            return Result({"status": count}, None, "because")
+        return Result({"status": "ok", "instructions": {"count": count}}, None, "")
+
+
+def comparison(name: str) -> Comparison:
+    base, head = (
+        Arm(Side(side, "", None, Path(side)), VariantCard(name, f"{side}_module:train")) for side in ("base", "head")
+    )
+    return Comparison(name, base, head)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "code", "layouts", "message"),
+    [
+        ([1000], [1005], 0, 1, "1,000 -> 1,005"),
+        ([1000, 1010, 990], [1020, 1016, 1030], 20, 3, "1,010 -> 1,016 (+0.59 %)"),
+        ([1000, 1000], [1020, 1000], 0, 2, "in 2 layouts of memory"),
+        ([1000, 1020], [1020, 1030], 0, 2, "in 2 layouts of memory"),
+        ([1000, "error"], [1020, 1020], 22, 2, "second, instructions: base was error: because"),
+        ([1000, 1000], [1020, "timeout"], 22, 2, "second, instructions: head was timeout: because"),
+    ],
+)
+def test_instructions(base: list[int | str], head: list[int | str], code: int, layouts: int, message: str) -> None:
+    sampler = FakeSampler(base=base, head=head)
+    observe_instructions(cast(Sampler, sampler), [comparison("first"), comparison("second")])
+    verdict = judge(sampler.evidence)
+    assert verdict.exit_code() == code
+    assert {finding.variant for finding in verdict.findings} >= {"first", "second"}
+    assert any(message in finding.message for finding in verdict.findings)
+    assert sorted(sampler.counted) == sorted(
+        (side, layout) for side in ("base", "head") for layout in range(layouts) for _ in range(2)
+    )
+
+
+def test_quick_card_takes_at_most_two_minutes_for_one_trainer() -> None:
+    quick, usual = read_card("quick"), read_card("usual")
+    assert expected_seconds(quick, 1) <= 120 < expected_seconds(usual, 1)
+    line = "gate: 1 variant, tiers identity, work, time: at most about "
+    assert expected_line(quick, 1, all_variants=False).startswith(line)
