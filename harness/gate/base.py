@@ -43,7 +43,7 @@ NOT_COMPILED = (
     *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
 )
 """A file with any other suffix may be compiled into a module."""
-PROJECT, SCRIPT = "pyproject.toml", "setup.py"
+PROJECT = "pyproject.toml"
 NO_BASE_HINT = "pass --no-base if that is intended"
 ENVIRONMENTS = "environments (--base PYTHON --head PYTHON)"
 
@@ -61,8 +61,8 @@ class Side:
     interpreter: str | None
     place: Path
     beside: tuple[Path, ...] = ()
-    frozen: bool = False
-    """Nothing may be written in it, not even what Python compiles."""
+    watched: tuple[Path, ...] = ()
+    """Nothing may be written in these, not even what Python compiles."""
 
     @property
     def places(self) -> list[str]:
@@ -71,12 +71,6 @@ class Side:
     def digest(self, variant: VariantCard) -> str | None:
         """The digest of the code behind a variant on this side; None if it cannot be read."""
         return source_digest.digest_at(variant.target, variant.params, tuple(self.places))
-
-    def frozen_folders(self) -> list[Path]:
-        """The folders of a frozen side, without the harness's own packages, which this process may compile."""
-        packages = [link.resolve() for link in self.place.iterdir()]
-        others = [package for package in packages if Path(PACKAGES) not in package.parents]
-        return [self.place, *self.beside, *others] if self.frozen else []
 
 
 def linked(folder: Path, links: dict[str, Path]) -> Path:
@@ -121,7 +115,7 @@ def installed_side(name: str, interpreter: str, targets: Sequence[str], folder: 
     """What an environment has installed, by its own interpreter. Raises Refusal if it lacks a package."""
     links = {package: installed_at(interpreter, package) for package in sorted(set(map(package_of, targets)))}
     described = f"the environment of {Path(interpreter).name}"
-    return Side(name, described, interpreter, linked(folder / name, links), frozen=name == "base")
+    return Side(name, described, interpreter, linked(folder / name, links), watched=tuple(links.values()))
 
 
 def installed_at(interpreter: str, package: str) -> Path:
@@ -161,7 +155,7 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
-        yield Side("base", described, None, linked(folder / "base", links), folders_of(links), frozen=True)
+        yield Side("base", described, None, linked(folder / "base", links), folders_of(links), (checkout,))
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
@@ -267,20 +261,14 @@ def build_base(checkout: Path, build: str) -> None:
 
 def is_built_alike(root: Path, checkout: Path, commit: str) -> bool:
     """Whether no file that may be compiled, nor how it is compiled, differs between base and the working tree."""
-    changed = git(root, "diff", "--name-only", "-z", commit).split("\0")
-    if any(may_be_compiled(Path(name)) for name in changed):
+    changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
+    if any(path.name == "setup.py" or path.suffix not in NOT_COMPILED for path in changed if path.name != PROJECT):
         return False
-    return bool(build_settings(root) == build_settings(checkout))
-
-
-def may_be_compiled(path: Path) -> bool:
-    return path.name == SCRIPT or (path.suffix not in NOT_COMPILED and path.name != PROJECT)
-
-
-def build_settings(root: Path) -> Any:
-    """What pyproject.toml says of the build."""
-    project = project_of(root)
-    return project.get("build-system"), project.get("tool", {}).get("setuptools")
+    here, there = (
+        (project.get("build-system"), project.get("tool", {}).get("setuptools"))
+        for project in map(project_of, (root, checkout))
+    )
+    return here == there
 
 
 def project_of(root: Path) -> dict[str, Any]:

@@ -34,14 +34,7 @@ HEADINGS = {
 }
 """The gravest first. `absent` cannot run here, or has nothing to be compared with: neither good nor bad."""
 STATES = tuple(HEADINGS)
-CODES = {
-    MISMATCH: errors.MISMATCH,
-    DRIFT: errors.MISMATCH,
-    REGRESSION: errors.REGRESSION,
-    UNMEASURED: errors.UNMEASURED,
-    ABSENT: errors.UNMEASURED,
-    PASS: errors.OK,
-}
+CODES = {MISMATCH: errors.MISMATCH, DRIFT: errors.MISMATCH, REGRESSION: errors.REGRESSION, PASS: errors.OK}
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 IDENTITY, WORK, TIME = TIERS
 ALL = "all"
@@ -92,7 +85,8 @@ class GateVerdict:
         >>> GateVerdict([]).exit_code(), GateVerdict([]).exit_code(advisory=True)
         (22, 0)
         """
-        return errors.OK if advisory else {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}[self.state()]
+        codes = {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}
+        return errors.OK if advisory else codes.get(self.state(), errors.UNMEASURED)
 
     def tiers(self) -> list[str]:
         present = {finding.tier for finding in self.findings}

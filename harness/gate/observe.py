@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import datetime
 import itertools
-import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,31 +29,9 @@ from harness.common.files import temporary_folder
 from harness.common.progress import stage_bar
 from harness.common.registry import VariantCard
 from harness.common.units import counted_text, duration_text
+from harness.gate import evidence as lines
 from harness.gate.base import NoBase, Side, base_side, installed_side, package_of, working_side
-from harness.gate.evidence import (
-    AGAIN,
-    BASE,
-    CONFIRM,
-    FILE_NAME,
-    HEAD,
-    TRIAGE,
-    Accepted,
-    BaseChosen,
-    Evidence,
-    Instructions,
-    Merges,
-    Note,
-    Question,
-    Sample,
-    Snapshot,
-    Tallies,
-    Timed,
-    accept,
-    blocks_of,
-    new_evidence,
-    read_snapshot,
-    write_snapshot,
-)
+from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, Sample, Timed, blocks_of
 from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
 from harness.gate.rule import ESCALATE, Card, decide, parse_value, read_card
 from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, failure, processors
@@ -110,7 +87,7 @@ class Gate:
     def run(self) -> Evidence:
         """The base is made before anything of head runs, in a place that head is not given."""
         head, installed_base = self.sides()
-        evidence = new_evidence(self.options.output / FILE_NAME, self.question(head))
+        evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, self.question(head))
         say(expected_line(self.card, len(self.variants), self.all_variants))
         with stage_bar() as show:
             sampler = Sampler(self.card, self.overrides, self.folder, evidence, show)
@@ -128,8 +105,8 @@ class Gate:
         """Head, and base if it is what an environment has installed."""
         if self.options.base is None:
             return working_side(self.targets, self.folder), None
-        head = installed_side("head", self.options.head or sys.executable, self.targets, self.folder)
-        return head, installed_side("base", self.options.base, self.targets, self.folder)
+        head = installed_side(HEAD, self.options.head or sys.executable, self.targets, self.folder)
+        return replace(head, watched=()), installed_side(BASE, self.options.base, self.targets, self.folder)
 
     @contextlib.contextmanager
     def base(self, head: Side, base: Side | None, sampler: Sampler) -> Iterator[Side | None]:
@@ -150,8 +127,8 @@ class Gate:
             except NoBase as reason:
                 note_no_base(sampler, UNMEASURED, str(reason))
             if base is not None:
-                sampler.evidence.add(BaseChosen(base.described))
-                sampler.freeze(*base.frozen_folders())
+                sampler.evidence.add(lines.BaseChosen(base.described))
+                sampler.freeze(base.place, *base.watched)
             yield base
 
     def compare(self, head: Side, base: Side, sampler: Sampler) -> None:
@@ -171,9 +148,9 @@ class Gate:
             with lock.timing(self.options.concurrent):
                 observe_times(sampler, comparisons, named=bool(self.options.targets))
 
-    def question(self, head: Side) -> Question:
+    def question(self, head: Side) -> lines.Question:
         facts = environment()
-        return Question(
+        return lines.Question(
             msgspec.to_builtins(self.card),
             started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             variants=[card.name for card in self.variants],
@@ -189,7 +166,7 @@ class Gate:
 def note_no_base(sampler: Sampler, state: str, reason: str) -> None:
     for tier, what in (("work", "instructions"), ("time", "times")):
         if tier in sampler.card.tiers:
-            sampler.evidence.add(Note(tier, ALL, state, f"{what} were not compared: {reason}"))
+            sampler.evidence.add(lines.Note(tier, ALL, state, f"{what} were not compared: {reason}"))
 
 
 def note_changed_files(sampler: Sampler) -> None:
@@ -197,7 +174,7 @@ def note_changed_files(sampler: Sampler) -> None:
     changed = sampler.changed_files()
     for tier in sampler.card.tiers if changed else ():
         reason = f"the results are not trusted: {', '.join(changed[:3])}, of the base, changed while head ran"
-        sampler.evidence.add(Note(tier, ALL, UNMEASURED, reason))
+        sampler.evidence.add(lines.Note(tier, ALL, UNMEASURED, reason))
 
 
 def settings_of(options: argparse.Namespace) -> tuple[Card, dict[str, Any], list[str]]:
@@ -255,7 +232,7 @@ def expected_seconds(card: Card, variants: int) -> float:
 def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard], all_variants: bool) -> None:
     """Merges and tallies of every variant on every corpus; with `all_variants`, others in the snapshot are gone."""
     card = sampler.card
-    snapshot = read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
+    snapshot = lines.read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
     for corpus, rule in card.corpora.items():
         chosen = None if rule.variants is None else {card.name for card in registry.select(rule.variants)}
         cards = [card for card in variants if chosen is None or card.name in chosen]
@@ -268,7 +245,7 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
         if "work" in card.tiers:
             observe_tallies(sampler.evidence, task, results, snapshot)
     for name in sorted(set(snapshot.counters) - {card.name for card in variants}) if snapshot and all_variants else ():
-        sampler.evidence.add(Tallies(name, corpus=None, tallies=None))
+        sampler.evidence.add(lines.Tallies(name, corpus=None, tallies=None))
 
 
 def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCard]) -> dict[str, Result]:
@@ -286,24 +263,26 @@ def observe_merges(sampler: Sampler, task: Task, results: Mapping[str, Result]) 
     for (name, result), identity in zip(results.items(), sampler.prove(task, results), strict=True):
         number = None if result.merges is None else len(result.merges)
         reason = result.reason if identity is None else None
-        sampler.evidence.add(Merges(name, task.name, result.status, reason, number, result.digest, identity))
+        sampler.evidence.add(lines.Merges(name, task.name, result.status, reason, number, result.digest, identity))
 
 
-def observe_tallies(evidence: Evidence, task: Task, results: Mapping[str, Result], snapshot: Snapshot | None) -> None:
+def observe_tallies(
+    evidence: Evidence, task: Task, results: Mapping[str, Result], snapshot: lines.Snapshot | None
+) -> None:
     for name, result in results.items():
         if result.digest is not None:
             tallies = dict(sorted(result.answer["tallies"].items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
             other = snapshot is not None and expected is not None and snapshot.corpora.get(task.name) != task.facts
-            evidence.add(Tallies(name, task.name, tallies, expected, snapshot is not None, other))
+            evidence.add(lines.Tallies(name, task.name, tallies, expected, snapshot is not None, other))
 
 
 def accept_counts(sampler: Sampler) -> None:
     """Write the measured tallies into the snapshot, except those of wrong merges."""
     path = Path(sampler.card.work.counters)
     corpora = {task.name: task.facts for task in sampler.tasks.values()}
-    write_snapshot(path, accept(read_snapshot(path) or Snapshot(), corpora, sampler.evidence))
-    sampler.evidence.add(Accepted())
+    lines.write_snapshot(path, lines.accept(lines.read_snapshot(path) or lines.Snapshot(), corpora, sampler.evidence))
+    sampler.evidence.add(lines.Accepted())
 
 
 # Instructions
@@ -315,7 +294,7 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
     differing = [comparison for comparison in comparisons if not comparison.same_code]
     for comparison in comparisons:
         if comparison not in differing:
-            sampler.evidence.add(Instructions(comparison.name, ABSENT, SAME_CODE))
+            sampler.evidence.add(lines.Instructions(comparison.name, ABSENT, SAME_CODE))
     if not differing:
         return
     task = sampler.task("instructions", rule.say, wall=rule.wall)
@@ -335,9 +314,9 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
                     heads.append(running[1].result())
                     suspicious = len(bases) < rule.layouts and relative_increase(bases, heads) > rule.most
                     running = start(comparison, len(bases)) if suspicious else []
-                sampler.evidence.add(Instructions(comparison.name, PASS, base=bases, head=heads))
+                sampler.evidence.add(lines.Instructions(comparison.name, PASS, base=bases, head=heads))
             except NotMeasured as error:
-                sampler.evidence.add(Instructions(comparison.name, error.state, str(error)))
+                sampler.evidence.add(lines.Instructions(comparison.name, error.state, str(error)))
 
 
 def count_instructions(sampler: Sampler, arm: Arm, task: Task, layout: int) -> int:
@@ -353,7 +332,7 @@ def count_instructions(sampler: Sampler, arm: Arm, task: Task, layout: int) -> i
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison], named: bool) -> None:
     """Time every comparison at every width, one after another; unchanged code only if it was named."""
-    rule, order = sampler.card.time, random.Random(0)
+    rule = sampler.card.time
     until = time.monotonic() + rule.seconds
     for comparison, threads in itertools.product(comparisons, rule.threads):
         try:
@@ -361,13 +340,13 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Comparison], named: bo
                 raise NotMeasured(ABSENT, SAME_CODE)
             if time.monotonic() > until:
                 raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")
-            observe_time(sampler, comparison, threads, order)
+            observe_time(sampler, comparison, threads)
         except NotMeasured as error:
             name = comparison.name
-            sampler.evidence.add(Note("time", name, error.state, f"{name}, time: {error}"))
+            sampler.evidence.add(lines.Note("time", name, error.state, f"{name}, time: {error}"))
 
 
-def observe_time(sampler: Sampler, comparison: Comparison, threads: int, order: random.Random) -> None:
+def observe_time(sampler: Sampler, comparison: Comparison, threads: int) -> None:
     """Choose the size, then measure the blocks of triage, and of confirmation if they are requested."""
     rule, name = sampler.card.time, comparison.name
     sampler.show(f"{name}: choosing a size", "", 0, 0)
@@ -384,7 +363,7 @@ def observe_time(sampler: Sampler, comparison: Comparison, threads: int, order: 
     sampler.evidence.add(timed)
     stages = {TRIAGE: rule.triage.blocks, CONFIRM: rule.confirm.blocks}
     for stage, number in stages.items():
-        samples = list(sample_blocks(sampler, comparison, timed, task, stage, number, order))
+        samples = list(sample_blocks(sampler, comparison, timed, task, stage, number))
         if decide(rule, blocks_of(samples, TRIAGE), threads=threads).state != ESCALATE:
             return
 
@@ -424,13 +403,7 @@ def proved_digest(sampler: Sampler, comparison: Comparison, task: Task) -> str:
 
 
 def sample_blocks(
-    sampler: Sampler,
-    comparison: Comparison,
-    timed: Timed,
-    task: Task,
-    stage: str,
-    number: int,
-    order: random.Random,
+    sampler: Sampler, comparison: Comparison, timed: Timed, task: Task, stage: str, number: int
 ) -> Iterator[Sample]:
     """Measure these blocks, up to a sample that fails or has other merges."""
     for block in range(number):
@@ -438,8 +411,8 @@ def sample_blocks(
         arms = [(BASE, comparison.base), (HEAD, comparison.head)]
         if block % sampler.card.time.control.every == 0:
             arms.append((AGAIN, comparison.base))
-        order.shuffle(arms)
-        seed = str(order.randrange(1, 1 << 32))  # of hashes: their cost is the same for all samples of a block
+        sampler.order.shuffle(arms)
+        seed = str(sampler.order.randrange(1, 1 << 32))  # of hashes: their cost is the same for all samples of a block
         for name, arm in arms:
             result = sampler.run(arm, task, seed=seed)
             sample = Sample(timed.comparison, stage, block, name, result.status, **figures_of(result, timed.threads))

@@ -18,10 +18,10 @@ import yaml
 from msgspec import Meta, Struct
 
 from harness.common import registry
-from harness.common.comparison import CONFIDENCE, Comparison, compare
+from harness.common.comparison import Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import one_line
-from harness.gate.evidence import Block, Sample
+from harness.gate.evidence import Block
 from harness.measure.callgrind import MOST_LAYOUTS
 
 TIERS = ("identity", "work", "time")
@@ -232,65 +232,51 @@ def decide(rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = (), 
 
 def triage(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     """Pass, or a reason to look longer."""
-    slower, memory = effect(blocks, threads), memory_increase(blocks)
-    evidence = (slower, control_effect(blocks, threads, CONFIDENCE), memory)
+    slower, control, memory = figures(blocks, threads)
+    state, why = ESCALATE, "too few blocks to tell"
     if slower.blocks < rule.fewest:
-        return Decision(ESCALATE, "too few blocks were undisturbed", *evidence)
-    if slower.ratio > 1 + rule.triage.most:
-        return Decision(ESCALATE, "head looks slower", *evidence)
-    if is_larger(rule, memory):
-        return Decision(ESCALATE, "head looks larger", *evidence)
-    if not excludes(slower, rule.must_see):
-        return Decision(ESCALATE, "too few blocks to tell", *evidence)
-    return Decision(PASS, "no slower", *evidence)
+        why = "too few blocks were undisturbed"
+    elif slower.ratio > 1 + rule.triage.most:
+        why = "head looks slower"
+    elif is_larger(rule, memory):
+        why = "head looks larger"
+    elif excludes(rule, slower):
+        state, why = PASS, "no slower"
+    return Decision(state, why, slower, control, memory)
 
 
 def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     """The decision of fresh blocks, the only one that can fail a change."""
-    slower, memory = effect(blocks, threads), memory_increase(blocks)
-    control = control_effect(blocks, threads, CONTROL_CONFIDENCE)
-    evidence = (slower, control, memory)
+    slower, control, memory = figures(blocks, threads)
+    state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
     if is_larger(rule, memory):
-        return Decision(REGRESSION, "the peak of memory is higher", *evidence, metric="memory")
+        return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory, metric="memory")
     if slower.blocks < rule.fewest:
-        return Decision(INCONCLUSIVE, f"only {slower.blocks} of {len(blocks)} blocks were undisturbed", *evidence)
-    if slower.ratio <= 1 + rule.confirm.most:
-        if excludes(slower, rule.must_see):
-            return Decision(PASS, "no slower", *evidence)
-        return Decision(INCONCLUSIVE, f"a slow-down by {100 * rule.must_see:g} % cannot be excluded", *evidence)
-    if control is not None and is_unsteady(rule, control):
+        why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
+    elif slower.ratio <= 1 + rule.confirm.most and excludes(rule, slower):
+        state, why = PASS, "no slower"
+    elif slower.ratio <= 1 + rule.confirm.most:
+        why = f"a slow-down by {100 * rule.must_see:g} % cannot be excluded"
+    elif control is not None and is_unsteady(rule, control):
         limit = f"limit {100 * rule.control.most:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
-        return Decision(INCONCLUSIVE, why, *evidence)
-    if slower.low is None or slower.low <= 1:
-        return Decision(INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all", *evidence)
-    return Decision(REGRESSION, "head is slower", *evidence)
+    elif slower.low is not None and slower.low > 1:
+        state, why = REGRESSION, "head is slower"
+    return Decision(state, why, slower, control, memory)
 
 
-def effect(blocks: Sequence[Block], threads: int) -> Comparison:
-    """Head against base."""
-    compared = _compare([block.head for block in blocks], [block.base for block in blocks], threads, CONFIDENCE)
-    assert compared is not None
-    return compared
+def figures(blocks: Sequence[Block], threads: int) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
+    """Head against base, base against itself in the blocks that have it twice, and the increase of memory."""
+    base, head = ([getattr(block, side).times(threads) for block in blocks] for side in ("base", "head"))
+    again = [block.again.times(threads) for block in blocks if block.again]
+    slower = compare(head, base)
+    assert slower is not None
+    return slower, compare(again, base, CONTROL_CONFIDENCE), memory_increase(blocks)
 
 
-def control_effect(blocks: Sequence[Block], threads: int, confidence: float) -> Comparison | None:
-    """Base against base, in the blocks that have both; None if all were disturbed."""
-    again = [block.again for block in blocks if block.again]
-    compared = _compare(again, [block.base for block in blocks], threads, confidence)
-    return compared if compared is not None and compared.blocks else None
-
-
-def _compare(
-    samples: Sequence[Sample], baseline: Sequence[Sample], threads: int, confidence: float
-) -> Comparison | None:
-    ours, theirs = ([sample.times(threads) for sample in each] for each in (samples, baseline))
-    return compare(ours, theirs, confidence)
-
-
-def excludes(slower: Comparison, share: float) -> bool:
-    """Whether a slow-down by this share can be excluded."""
-    return slower.high is not None and slower.high <= 1 + share
+def excludes(rule: TimeRule, slower: Comparison) -> bool:
+    """Whether a slow-down that must be seen can be excluded."""
+    return slower.high is not None and slower.high <= 1 + rule.must_see
 
 
 def is_unsteady(rule: TimeRule, control: Comparison) -> bool:

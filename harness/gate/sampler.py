@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -90,6 +91,7 @@ class Sampler:
     show: Show
     tasks: dict[str, Task] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
+    order: random.Random = field(default_factory=lambda: random.Random(0))
     frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
 
     def freeze(self, *folders: Path) -> None:
@@ -134,8 +136,10 @@ class Sampler:
         job = train_job(task.cell, arm.variant, task.words, arm.side.interpreter)
         job["tallies_by_phase"] = by_phase
         # Where Python puts compiled files, whatever the user's settings are: once for all runs of a side.
-        compiled = "" if arm.side.frozen else str(self.folder / "compiled" / arm.side.name)
-        variables = {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": "1" if arm.side.frozen else ""}
+        compiled = str(self.folder / "compiled" / arm.side.name)
+        variables = {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
+        if arm.side.watched:
+            variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
         variables |= {"PYTHONHASHSEED": seed} if seed else {}
         try:
             answer = do(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
