@@ -31,8 +31,6 @@ DEFAULT_LIMIT = "20GB"
 ELSEWHERE = "choose another place with --output"
 READ_AT_ONCE = 1 << 17
 WORTH_TELLING_BYTES = 50_000_000
-MOST_HELD = 200
-"""The maximum of entries that a process holds: each takes one of its open files."""
 JUST_STARTED_SECONDS = 60
 """How long unfinished entries are left alone: their writers may not have locked them yet."""
 COPIES = ("assembled", "slices")
@@ -158,18 +156,15 @@ class Entry:
     used: float
 
 
-_held: dict[Path, tuple[int, os.stat_result]] = {}
+_held: dict[Path, int] = {}
 """The entries that this process uses, each with an open descriptor that bears the lock until the process ends."""
 
 
 def cache_folder(*parts: str) -> Path:
     """A folder below the cache, made if it is missing."""
-    base = os.environ.get(CACHE_VARIABLE) or os.path.join(  # noqa: PTH118
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),  # noqa: PTH111
-        "bpe-harness",
-    )
-    path = Path(base).joinpath(*parts)
+    default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "bpe-harness")
     try:
+        path = Path(os.environ.get(CACHE_VARIABLE) or default.expanduser()).joinpath(*parts)
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cache_unusable(path, error) from error
@@ -186,24 +181,19 @@ def cache_unusable(path: Path, error: OSError) -> Refusal:
 
 def hold(path: Path) -> bool:
     """Keep the cache entry of `path` while this process lives; False if it is gone. Other paths need no holding."""
-    try:
-        kind, name, *_ = path.relative_to(cache_folder()).parts
-    except ValueError:
+    top = cache_folder()
+    if top not in path.parents:
         return True
-    entry = cache_folder() / kind / name
+    entry = top.joinpath(*path.relative_to(top).parts[:2])
     try:
-        if entry in _held and os.path.samestat(_held[entry][1], entry.stat()):
-            return True
-        descriptor = os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)  # a remover holds it for a moment only
-        opened = os.fstat(descriptor)
-        if not os.path.samestat(opened, entry.stat()):
-            raise FileNotFoundError
+        opened = _held.get(entry) or os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(opened, fcntl.LOCK_SH)  # a remover holds it for a moment only
+        if not os.path.samestat(os.fstat(opened), entry.stat()):
+            os.close(_held.pop(entry, opened))
+            return False
     except OSError:
         return False
-    if entry in _held or len(_held) >= MOST_HELD:
-        os.close(_held.pop(entry if entry in _held else next(iter(_held)))[0])
-    _held[entry] = descriptor, opened
+    _held[entry] = opened
     if entry.is_dir():  # a file's times are part of its cached digest's key
         os.utime(entry)
     return True
@@ -211,14 +201,12 @@ def hold(path: Path) -> bool:
 
 def entries(kind: str) -> list[Entry]:
     """The entries of a kind, the longest unused first."""
-    top = cache_folder()
-    folders = [top, *filter(Path.is_dir, top.iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
+    folders = [*filter(Path.is_dir, cache_folder().iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
     listed = []
     for path in (path for folder in folders for path in folder.iterdir()):
-        if path.name.startswith(".") != (kind == UNFINISHED) or path.suffix == ".lock":
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            listed.append(Entry(path, size_of(path), path.stat().st_mtime))
+        if path.name.startswith(".") == (kind == UNFINISHED) and path.suffix != ".lock":
+            with contextlib.suppress(FileNotFoundError):
+                listed.append(Entry(path, size_of(path), path.stat().st_mtime))
     return sorted(listed, key=lambda entry: entry.used)
 
 
@@ -291,71 +279,47 @@ OWNER = ".owner"
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed at the end, whatever is in it; or by the next command, if this process is killed."""
     remove_abandoned()
-    made = Path(tempfile.mkdtemp(prefix=f".{TEMPORARY}"))
-    owner = os.open(made / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
+    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+    with (folder / OWNER).open("x") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX)
-        folder = made.rename(made.with_name(made.name[1:]))  # now that it has an owner
         try:
             yield folder
         finally:
             remove_tree(folder)
-    finally:
-        os.close(owner)
 
 
 @functools.cache
 def remove_abandoned() -> None:
     """Remove the folders whose owners are gone, which the kernel has unlocked; once per process.
 
-    A hidden folder is being made, unless it is old; one without an owner is removed only if it is empty.
+    One without an owner is being made, unless it is old.
     """
-    top = Path(tempfile.gettempdir())
-    for folder in [*top.glob(f"{TEMPORARY}*"), *top.glob(f".{TEMPORARY}*")]:
+    for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with contextlib.suppress(OSError):  # another user's, or just being removed
-            if folder.name.startswith(".") and time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS:
+            if not (folder / OWNER).exists():
+                if time.time() - folder.stat().st_mtime > JUST_STARTED_SECONDS:
+                    folder.rmdir()
                 continue
-            try:
-                descriptor = os.open(folder / OWNER, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            except FileNotFoundError:
-                folder.rmdir()
-                continue
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with (folder / OWNER).open("a") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(folder)
-            finally:
-                os.close(descriptor)
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder whatever is in it: folders without rights, links, thousands of nested folders.
+    """Remove a folder whatever is in it, such as folders without rights; or a file or a link.
 
-    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit. The file that
-    locks a temporary folder goes last, so that a killed removal is finished by the next command.
+    The file that locks a temporary folder goes last, so that a killed removal is finished by the next command.
     """
-    try:
-        if not stat.S_ISDIR(top.lstat().st_mode):
-            top.unlink()
-            return
-    except FileNotFoundError:
+    if top.is_symlink() or not top.is_dir():
+        top.unlink(missing_ok=True)
         return
-    number = 0
-    folders = [top]
-    while folders:
-        folder = folders.pop()
-        with contextlib.suppress(OSError):
-            folder.chmod(0o700)
-        for entry in list(os.scandir(folder)):
-            if entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    os.chmod(entry.path, 0o700)  # noqa: PTH101 - moving a folder takes the right to write in it
-                while (moved := top / f".removing-{number}").exists() or moved.is_symlink():
-                    number += 1
-                os.replace(entry.path, moved)  # noqa: PTH105
-                folders.append(moved)
-            elif folder != top or entry.name != OWNER:
-                os.unlink(entry.path)  # noqa: PTH108
-        if folder != top:
-            folder.rmdir()
-    (top / OWNER).unlink(missing_ok=True)
+    for folder, names, _ in os.walk(top):
+        for name in names:
+            if not (path := Path(folder, name)).is_symlink():
+                path.chmod(0o700)  # before it is entered
+    for path in sorted(top.iterdir(), key=lambda path: path.name == OWNER):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     top.rmdir()

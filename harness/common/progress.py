@@ -143,39 +143,21 @@ class TimeLeft(TimeRemainingColumn):
 
 @contextlib.contextmanager
 def stage_bar() -> Iterator[Show]:
-    """What a gate is doing right now; a new stage starts its own clock."""
+    """What a gate is doing right now: a line that changes on a terminal, in a log a line now and then."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _logged_stages()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[detail]}", markup=False),
-    )
-    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4, transient=True) as progress:
-        number = progress.add_task("gate", total=None, detail="")
+    started = logged = time.monotonic()
+    current = ""
+    with console.status("") if console.is_terminal else contextlib.nullcontext() as status:
 
         def show(stage: str, detail: str, done: int, of: int) -> None:
-            if stage != progress.tasks[0].description:
-                progress.reset(number, total=of or None, description=stage)
-            progress.update(number, completed=done, detail=detail)
+            nonlocal current, logged
+            now = time.monotonic()
+            position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
+            text = f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}"
+            if status is not None:
+                status.update(Text(text))
+            elif stage != current or now - logged >= FIRST_LINE_SECONDS:
+                current, logged = stage, now
+                say(text)
 
         yield show
-
-
-def _logged_stages() -> Show:
-    """A line where a stage starts, and in a long one a line now and then."""
-    started = time.monotonic()
-    current, due = "", 0.0
-
-    def show(stage: str, detail: str, done: int, of: int) -> None:
-        nonlocal current, due
-        passed = time.monotonic() - started
-        if stage == current and passed < due:
-            return
-        current, due = stage, passed + FIRST_LINE_SECONDS
-        position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
-        say(f"[{passed:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")
-
-    return show

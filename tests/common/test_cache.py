@@ -27,7 +27,7 @@ def sliced(folder: Path, length: int) -> Path:
 
 def let_go() -> None:
     """As if this process had ended."""
-    for descriptor, _ in files._held.values():
+    for descriptor in files._held.values():
         os.close(descriptor)
     files._held.clear()
 

@@ -60,34 +60,18 @@ def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("killed_at", ["owner", "empty", "hidden"])
+@pytest.mark.parametrize("names", [["a", files.OWNER], [files.OWNER], []])
 def test_killed_removal_is_finished_by_the_next_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
-    """The file that locks a folder goes last; without it the folder is empty, or was never renamed."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left = tmp_path / f"{'.' * (killed_at == 'hidden')}{files.TEMPORARY}left"
-    for name in ("a", "z", files.OWNER):
-        (left / "deep").mkdir(parents=True, exist_ok=True)
-        (left / name).touch()
-        (left / "deep" / name).touch()
-    os.utime(left, (1, 1))
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    if killed_at == "owner":
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "unlink", killed)
-            with pytest.raises(KeyboardInterrupt):
-                files.remove_tree(left)
-        assert [path.name for path in left.iterdir()] == [files.OWNER]
-    elif killed_at == "empty":
-        files.remove_tree(left)
-        left.mkdir()
-    users = tmp_path / f"{files.TEMPORARY}of-a-user"
+    left, users = (tmp_path / f"{files.TEMPORARY}{name}" for name in ("left", "of-a-user"))
+    left.mkdir()
     users.mkdir()
     (users / "text").touch()
+    for name in names:
+        (left / name).touch()
+    os.utime(left, (1, 1))
     files.remove_abandoned.cache_clear()
     files.remove_abandoned()
     assert list(tmp_path.iterdir()) == [users]
