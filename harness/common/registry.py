@@ -14,7 +14,7 @@ import importlib.metadata
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,29 +33,6 @@ COMPILED = "compiled"
 
 
 @dataclass(frozen=True)
-class VariantCard:
-    """A trainer, its keyword parameters with their defaults, and a counter of its own if it needs one.
-
-    `rank` orders variants of one part of the series, or of none: those that come later build on those before.
-    """
-
-    name: str
-    target: str
-    about: str = ""
-    part: int | None = None
-    rank: int = 0
-    family: str = ""
-    tags: tuple[str, ...] = ()
-    counting: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.family:
-            # Functions of one module may share a fault, so they are not two witnesses.
-            object.__setattr__(self, "family", self.target.partition(":")[0])
-
-
-@dataclass(frozen=True)
 class CounterCard:
     """A word counter and its keyword parameters with their defaults."""
 
@@ -64,6 +41,24 @@ class CounterCard:
     about: str = ""
     tags: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VariantCard(CounterCard):
+    """A trainer, with a counter of its own if it needs one.
+
+    `rank` orders variants of one part of the series, or of none: those that come later build on those before.
+    """
+
+    part: int | None = None
+    rank: int = 0
+    family: str = ""
+    counting: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.family:
+            # Functions of one module may share a fault, so they are not two witnesses.
+            object.__setattr__(self, "family", self.target.partition(":")[0])
 
 
 @functools.cache
@@ -76,29 +71,10 @@ def conf_folder() -> Path:
     raise Refusal(f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again")
 
 
-class Cards(Mapping[str, dict[str, Any]]):
-    """The cards of one folder of conf/, by name, with the presets of families; each is read when it is used.
-
-    Raises Refusal for a card that cannot be read.
-    """
-
-    def __init__(self, group: str) -> None:
-        self._files = {file.stem: file for file in sorted((conf_folder() / group).glob("*.yaml"))}
-        self._presets = presets() if group == "variant" else {}
-
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        return copy.deepcopy(self._presets[name] if name in self._presets else read_card(self._files[name]))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self._files, *self._presets])
-
-    def __len__(self) -> int:
-        return len(self._files) + len(self._presets)
-
-
-def cards(group: str) -> Cards:
-    """The cards of a folder of conf/: `variant`, `data`, `pattern` and so on."""
-    return Cards(group)
+def cards(group: str) -> dict[str, dict[str, Any]]:
+    """The cards of a folder of conf/ by name: `variant`, with the presets of families, `data`, `pattern` and so on."""
+    own = {file.stem: read_card(file) for file in sorted((conf_folder() / group).glob("*.yaml"))}
+    return own | (presets() if group == "variant" else {})
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -109,22 +85,15 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
     conf = conf or conf_folder()
     cards: dict[str, dict[str, Any]] = {}
     for file in sorted((conf / "family").glob("*.yaml")):
-        for name, card in _presets(file, file.stat().st_mtime_ns).items():
+        family = read_card(file)
+        defaults, presets = family.get("defaults"), family.get("presets")
+        if not isinstance(defaults, dict) or not isinstance(presets, dict):
+            raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what differs in them")
+        for name, preset in presets.items():
             if name in cards or (conf / "variant" / f"{name}.yaml").exists():
                 raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
-            cards[name] = card
-    return cards
-
-
-@functools.cache
-def _presets(file: Path, _written: int) -> dict[str, dict[str, Any]]:
-    family = read_card(file)
-    defaults, presets = family.get("defaults"), family.get("presets")
-    if not isinstance(defaults, dict) or not isinstance(presets, dict):
-        raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what differs in them")
-    cards = {name: {"name": name, **defaults, **(own or {})} for name, own in presets.items()}
-    for name, card in cards.items():
-        card["params"] = {**defaults.get("params", {}), **((presets[name] or {}).get("params") or {})}
+            params = {**defaults.get("params", {}), **((preset or {}).get("params") or {})}
+            cards[name] = {"name": name, **defaults, **(preset or {}), "params": params}
     return cards
 
 
@@ -144,9 +113,8 @@ def _rung(card: VariantCard) -> tuple[bool, bool, int, int, int, str]:
 
 
 def variant(name: str) -> VariantCard | None:
-    """The variant of this name or None; the cards of the others are not read."""
-    own = cards("variant")
-    return _variant(name, own[name]) if name in own else announced().get(name)
+    """The variant of this name, or None."""
+    return variants().get(name)
 
 
 def announced() -> dict[str, VariantCard]:
@@ -279,7 +247,8 @@ def resolve(target: str) -> Callable[..., Any]:
 
 
 def read_card(file: Path) -> dict[str, Any]:
-    return _card(file, file.stat().st_mtime_ns)
+    """A card in a file of its own. Raises Refusal if it is not YAML."""
+    return copy.deepcopy(_card(file, file.stat().st_mtime_ns))
 
 
 @functools.cache
