@@ -1,8 +1,7 @@
 """Files that are written whole or not at all, the cache between runs, and temporary folders.
 
 BPE_HARNESS_CACHE moves the cache. Everything in it can be made or fetched again. Files and folders appear in it whole,
-by being renamed. The kernel locks an entry while a process that uses it lives; only unlocked entries are removed, and
-each is renamed first, so that no process finds half of one.
+by being renamed. A process that uses the cache shares a lock of it until it ends; it is cleared only if no other does.
 """
 
 from __future__ import annotations
@@ -17,22 +16,19 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
-from harness.common.units import bytes_text, parse_bytes
+from harness.common.units import bytes_text
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
-LIMIT_VARIABLE = "BPE_HARNESS_CACHE_LIMIT"
-DEFAULT_LIMIT = "20GB"
 ELSEWHERE = "choose another place with --output"
 READ_AT_ONCE = 1 << 17
 WORTH_TELLING_BYTES = 50_000_000
 JUST_STARTED_SECONDS = 60
-"""How long unfinished entries are left alone: their writers may not have locked them yet."""
+"""How long a temporary folder without a lock is left alone: its owner may not have locked it yet."""
 COPIES = ("assembled", "slices")
 UNFINISHED = "half-made"
 KINDS = {
@@ -83,16 +79,12 @@ def placing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _renamed_to(path: Path) -> Iterator[Path]:
-    """A name in a hidden folder beside `path`, locked in the meantime: an unlocked one was left by a killed process."""
+    """A name in a hidden folder beside `path`; one that stays there was left by a killed process."""
     folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(held, fcntl.LOCK_SH)
         yield folder / path.name
         (folder / path.name).replace(path)
     finally:
-        os.close(held)
         shutil.rmtree(folder)
 
 
@@ -109,11 +101,9 @@ def check_room(folder: Path, needed: int, what: str) -> None:
     """Raises Refusal if `folder` has fewer than `needed` bytes free."""
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise Refusal(
-            f"{what} needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free; make room, or set "
-            f"{CACHE_VARIABLE} to a folder that has it",
-            UNMEASURED,
-        )
+        sizes = f"needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free"
+        instead = f"make room, or set {CACHE_VARIABLE} to a folder that has it"
+        raise Refusal(f"{what} {sizes}; {instead}", UNMEASURED)
 
 
 # Reading
@@ -147,25 +137,21 @@ def read_whole(path: Path) -> bytes:
 # The cache
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A folder or file in the cache: the bytes of all that is in it, and when it was made or last used."""
+class Entry(NamedTuple):
+    """A folder or file in the cache, and the bytes of all that is in it."""
 
     path: Path
     bytes: int
-    used: float
-
-
-_held: dict[Path, int] = {}
-"""The entries that this process uses, each with an open descriptor that bears the lock until the process ends."""
 
 
 def cache_folder(*parts: str) -> Path:
     """A folder below the cache, made if it is missing."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "bpe-harness")
+    cache = Path(os.environ.get(CACHE_VARIABLE) or default.expanduser())
+    path = cache.joinpath(*parts)
     try:
-        path = Path(os.environ.get(CACHE_VARIABLE) or default.expanduser()).joinpath(*parts)
         path.mkdir(parents=True, exist_ok=True)
+        _in_use(cache)
     except OSError as error:
         raise cache_unusable(path, error) from error
     return path
@@ -179,35 +165,25 @@ def cache_unusable(path: Path, error: OSError) -> Refusal:
     )
 
 
-def hold(path: Path) -> bool:
-    """Keep the cache entry of `path` while this process lives; False if it is gone. Other paths need no holding."""
-    top = cache_folder()
-    if top not in path.parents:
-        return True
-    entry = top.joinpath(*path.relative_to(top).parts[:2])
-    try:
-        opened = _held.get(entry) or os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(opened, fcntl.LOCK_SH)  # a remover holds it for a moment only
-        if not os.path.samestat(os.fstat(opened), entry.stat()):
-            os.close(_held.pop(entry, opened))
-            return False
-    except OSError:
-        return False
-    _held[entry] = opened
-    if entry.is_dir():  # a file's times are part of its cached digest's key
-        os.utime(entry)
-    return True
+@functools.cache
+def _in_use(cache: Path) -> int:
+    """A descriptor of the cache that bears a shared lock until this process ends."""
+    descriptor = os.open(cache, os.O_RDONLY | os.O_CLOEXEC)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
 
 
 def entries(kind: str) -> list[Entry]:
-    """The entries of a kind, the longest unused first."""
+    """The entries of a kind, by name."""
     folders = [*filter(Path.is_dir, cache_folder().iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
+    paths = sorted(path for folder in folders for path in folder.iterdir() if path.suffix != ".lock")
     listed = []
-    for path in (path for folder in folders for path in folder.iterdir()):
-        if path.name.startswith(".") == (kind == UNFINISHED) and path.suffix != ".lock":
+    for path in paths:
+        if path.name.startswith(".") == (kind == UNFINISHED):
             with contextlib.suppress(FileNotFoundError):
-                listed.append(Entry(path, size_of(path), path.stat().st_mtime))
-    return sorted(listed, key=lambda entry: entry.used)
+                listed.append(Entry(path, size_of(path)))
+    return listed
 
 
 def size_of(path: Path) -> int:
@@ -217,56 +193,29 @@ def size_of(path: Path) -> int:
     return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def remove(entry: Entry) -> bool:
-    """Remove an entry; False if a process uses it, or it cannot be removed."""
-    try:
-        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        hidden = entry.path.with_name(f".{entry.path.name}.{os.getpid()}")
-        entry.path.rename(hidden)
-        remove_tree(hidden)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
-
-
 def report_copy(made: Path, name: str) -> None:
-    """Report a large copy, and remove the longest unused copies until all are within the limit."""
-    hold(made)
-    size = size_of(made)
-    if size >= WORTH_TELLING_BYTES:
+    """Report a large copy."""
+    if (size := size_of(made)) >= WORTH_TELLING_BYTES:
         say(
             f"{name}: a copy of {bytes_text(size)} is kept in {made.parent}; "
             "python -m harness.corpora cache lists and clears such copies"
         )
-    most = cache_limit()
-    copies = sorted((entry for kind in COPIES for entry in entries(kind)), key=lambda entry: entry.used)
-    total = sum(entry.bytes for entry in copies)
-    for entry in copies:
-        if total > most and remove(entry):
-            total -= entry.bytes
-            say(f"removed a copy of {bytes_text(entry.bytes)} from the cache: all are over {bytes_text(most)}")
 
 
-def cache_limit() -> int:
-    """The maximum size of all copies. Raises Refusal if the variable is not a size."""
-    return parse_bytes(os.environ.get(LIMIT_VARIABLE) or DEFAULT_LIMIT, LIMIT_VARIABLE)
-
-
-def clear(kinds: Sequence[str]) -> tuple[list[Entry], list[Entry]]:
-    """Remove all entries of these kinds that no process uses; returns those removed and those that remain."""
-    removed: list[Entry] = []
-    remaining: list[Entry] = []
-    for kind in kinds:
-        for entry in entries(kind):
-            fresh = kind == UNFINISHED and time.time() - entry.used < JUST_STARTED_SECONDS
-            (removed if not fresh and remove(entry) else remaining).append(entry)
-    return removed, remaining
+def clear(kinds: Sequence[str]) -> list[Entry]:
+    """Remove and return all entries of these kinds. Raises Refusal if another process uses the cache."""
+    lock = _in_use(cache_folder())
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Refusal("another command uses the cache; clear it when that has ended", UNMEASURED) from error
+    try:
+        removed = [entry for kind in kinds for entry in entries(kind)]
+        for entry in removed:
+            remove_tree(entry.path)
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    return removed
 
 
 # Temporary folders: one whose command was killed is removed by the next command

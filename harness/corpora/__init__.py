@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.common.errors import Refusal
 from harness.corpora.cards import check_facts, counted_facts, find, is_table, parameters_of, with_changes_named
-from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of, hints, hold_or_refuse
+from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of, hints
 from harness.corpora.local import local_corpus
 
 __all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
@@ -31,7 +31,6 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         from harness.corpora.word_tables import table_of  # late: NumPy is slow to import
 
         table = table_of(card)
-        hold_or_refuse(table.path, table.name)
         return replace(table, parameters=parameters_of(card))
     parts: tuple[Part, ...] = ()
     if card["path"] is not None:
@@ -43,7 +42,6 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
                 raise Refusal(f"data.{key} has no effect on data={name}; it is for data.path=FILE, omit it")
         path = find(card)
     check_readable(path)
-    hold_or_refuse(path, name)
     facts = counted_facts(card, special_tokens)
     whole = CorpusFile(name, path, path.stat().st_size, check_facts(name, path, card), parts=parts, facts=facts)
     remarks = hints(path, name) if own else ()

@@ -152,18 +152,14 @@ def show_cache(arguments: argparse.Namespace) -> int:
     """List the cache, or clear it."""
     if arguments.clear:
         kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
-        removed, remaining = files.clear(list(dict.fromkeys(kinds)))
-        in_use = f"; {len(remaining)} in use stay there" if remaining else ""
-        tell(f"removed {bytes_text(sum(entry.bytes for entry in removed))} in {len(removed)} entries{in_use}")
+        removed = files.clear(list(dict.fromkeys(kinds)))
+        tell(f"removed {bytes_text(sum(entry.bytes for entry in removed))} in {len(removed)} entries")
         return OK
     tell(str(files.cache_folder()))
     for kind, about in files.KINDS.items():
         if entries := files.entries(kind):
             tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in entries)):>8} {len(entries):>5}  {about}")
-    tell(
-        f"assembled and slices are copies; of more than {bytes_text(files.cache_limit())} ({files.LIMIT_VARIABLE}) "
-        "the longest unused go.\n--clear copies removes them, --clear all everything that nobody uses"
-    )
+    tell("assembled and slices are copies; --clear copies removes them, --clear all everything")
     return OK
 
 

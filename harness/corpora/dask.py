@@ -223,8 +223,6 @@ class Counting:
             put(self.scratch, "started", b"")
             system, path = storage(self.scratch)
             shards = {name.rpartition("/")[2] for name in system.ls(path, detail=False)}
-        if not is_url(self.scratch):
-            files.hold(Path(self.scratch))
         self.count([part for part in self.parts if part.shard not in shards])
         self.merge(place)
         system.rm(path, recursive=True)

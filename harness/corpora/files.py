@@ -101,12 +101,6 @@ def check_readable(path: Path) -> None:
         raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
 
 
-def hold_or_refuse(path: Path, name: str) -> None:
-    """Keep it in the cache while this process lives. Raises Refusal if it is gone already."""
-    if not files.hold(path):
-        raise Refusal(f"{name} was removed from the cache in the meantime; run the same again", UNMEASURED)
-
-
 def digest_of(path: Path) -> str:
     """The file's sha256, cached until the file changes.
 
@@ -189,7 +183,6 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     if not folder.is_dir():
         write_slice(folder, whole, limits, special_tokens)
         files.report_copy(folder, f"a slice of {whole.name}")
-    hold_or_refuse(folder, f"the slice of {whole.name}")
     start = int((folder / "start").read_text())
     path = folder / "text"
     return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)

@@ -32,7 +32,7 @@ from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.common.units import one_line
-from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, hold_or_refuse, state_of
+from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, state_of
 
 STANDARD_INPUT = "-"
 COLUMN = "text"
@@ -186,7 +186,6 @@ def assemble(members: Sequence[Path], separator: str, column: str | None, name: 
                 if state_of(Path(member)) != state:
                     raise Refusal(f"{member} was changed while it was read; run the same again", UNMEASURED)
         files.report_copy(folder, name)
-    hold_or_refuse(folder, name)
     return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
 
 

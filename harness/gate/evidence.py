@@ -39,9 +39,7 @@ class Question(msgspec.Struct, tag_field="kind", tag="gate"):
     variants: list[str] = []
     overrides: list[str] = []
     head: str = ""
-    concurrent: bool = False
     no_base: bool = False
-    host: str | None = None
     environment: dict[str, Any] = {}
 
 

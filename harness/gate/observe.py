@@ -37,7 +37,7 @@ from harness.gate.rule import ESCALATE, Card, decide, parse_value, read_card
 from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, failure, processors
 from harness.measure import lock
 from harness.measure.callgrind import measure_instructions
-from harness.measure.machine import environment, host, usable_cores
+from harness.measure.machine import environment, usable_cores
 from harness.proof import IDENTICAL
 
 PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
@@ -77,7 +77,8 @@ class Gate:
         self.folder = folder
         self.card, self.params, self.overrides = settings_of(options)
         names = options.targets or self.card.variants
-        self.variants = [replace(card, params={**card.params, **self.params}) for card in registry.select(names)]
+        cards = select(names, findable=options.base is None)
+        self.variants = [replace(card, params={**card.params, **self.params}) for card in cards]
         if not self.variants:
             raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
         self.against = registry.select([options.against_variant])[0] if options.against_variant else None
@@ -149,17 +150,14 @@ class Gate:
                 observe_times(sampler, comparisons, named=bool(self.options.targets))
 
     def question(self, head: Side) -> lines.Question:
-        facts = environment()
         return lines.Question(
             msgspec.to_builtins(self.card),
             started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             variants=[card.name for card in self.variants],
             overrides=self.options.overrides,
             head=head.described,
-            concurrent=self.options.concurrent,
             no_base=self.options.no_base,
-            host=host(facts),
-            environment=facts,
+            environment=environment(),
         )
 
 
@@ -194,6 +192,13 @@ def settings_of(options: argparse.Namespace) -> tuple[Card, dict[str, Any], list
     if options.against is not None:
         of_card.append(f"base.against=[{options.against}]")
     return read_card(options.card, of_card), params, others
+
+
+def select(names: Sequence[str], findable: bool) -> list[VariantCard]:
+    """The variants of these names, tags and targets; targets that only other environments have are not `findable`."""
+    targets = [] if findable else [name for name in names if ":" in name]
+    others = [name for name in names if name not in targets]
+    return [*registry.select(others), *(VariantCard(target, target) for target in targets)]
 
 
 def card_on(side: Side, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:

@@ -58,7 +58,6 @@ class Reading:
 
     def words(self) -> Words | None:
         """The words in that folder; None if there are none. Broken ones are removed, to be counted again."""
-        files.hold(self.folder)
         if not word_store.is_whole(self.folder):
             return None
         try:

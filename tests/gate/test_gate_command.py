@@ -18,7 +18,6 @@ from gating import NO_CORPORA, TINY, commit_all, git, new_repository, tiny_card
 from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_that_mention, wait_until
 
 from harness.gate import __main__ as gate
-from harness.gate.workflow import workflow
 from harness.measure.machine import usable_cores
 from harness.records.file import RecordFile
 
@@ -223,13 +222,6 @@ def test_git_ignores_the_default_results(tmp_path: Path) -> None:
     assert git(repository, "status", "--short", "--untracked-files=all") == "?? results/mine/records.jsonl"
 
 
-def test_help_has_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        gate.main(["--help"])
-    text = capsys.readouterr().out
-    assert all(f"\n  {code:<3} " in text for code in (0, 20, 21, 22, 23))
-
-
 # A change of this project, and of another
 
 
@@ -295,7 +287,7 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
     git(clone, "checkout", "-qb", "change")
     (clone / "my_package" / "notes.py").write_text('"""Nothing."""\n')
     commit_all(clone, "nothing worse")
-    job = yaml.safe_load(workflow(["my_package.my_module:train"], "bpe-harness==1.0"))["jobs"]["gate"]
+    job = yaml.safe_load(gate.workflow(["my_package.my_module:train"], "bpe-harness==1.0"))["jobs"]["gate"]
     (command,) = [step["run"] for step in job["steps"] if "harness.gate" in step.get("run", "")]
     summary = tmp_path / "summary.md"
     variables = {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"}

@@ -10,8 +10,7 @@ import yaml
 from gating import git
 
 from harness.common.errors import Refusal
-from harness.gate.__main__ import OUTPUT, _parser, main
-from harness.gate.workflow import installed_from, workflow
+from harness.gate.__main__ import OUTPUT, _parser, installed_from, main, workflow
 
 WORKFLOWS = sorted((Path(__file__).resolve().parents[2] / ".github" / "workflows").glob("*.yml"))
 
