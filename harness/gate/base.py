@@ -40,9 +40,10 @@ print(json.dumps([*places, spec.origin if spec else None][0]))
 """
 NOT_COMPILED = (
     *("", ".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".cff", ".html", ".css", ".js", ".svg", ".png"),
-    *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
+    *(".yaml", ".yml", ".json", ".jsonl", ".csv", ".toml"),
 )
-"""A file with any other suffix may be compiled into a module."""
+BUILD_FILES = ("setup.py", "Cargo.toml")
+"""A file with any other suffix, or one of these names, may decide what is compiled."""
 PROJECT = "pyproject.toml"
 NO_BASE_HINT = "pass --no-base if that is intended"
 ENVIRONMENTS = "environments (--base PYTHON --head PYTHON)"
@@ -262,7 +263,7 @@ def build_base(checkout: Path, build: str) -> None:
 def is_built_alike(root: Path, checkout: Path, commit: str) -> bool:
     """Whether no file that may be compiled, nor how it is compiled, differs between base and the working tree."""
     changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
-    if any(path.name == "setup.py" or path.suffix not in NOT_COMPILED for path in changed if path.name != PROJECT):
+    if any(path.name in BUILD_FILES or path.suffix not in NOT_COMPILED for path in changed):
         return False
     here, there = (
         (project.get("build-system"), project.get("tool", {}).get("setuptools"))
