@@ -26,7 +26,7 @@ ROOMS = ("worker", "common", "measure", "corpora", "tokenizers", "proof", "recor
 MOST_ROOMS = 10
 CEILINGS = {
     "worker": 950,
-    "common": 2_100,
+    "common": 2_000,
     "measure": 2_050,
     "corpora": 3_150,
     "tokenizers": 2_700,
