@@ -34,7 +34,7 @@ CEILINGS = {
     "records": 1_050,
     "runs": 2_850,
     "results": 3_500,
-    "gate": 2_200,
+    "gate": 2_100,
     "commands": 2_200,
     "tests": 25_350,
 }
