@@ -134,7 +134,7 @@ def test_a_tokenizer_that_lies_there_is_left_alone_before_anything_is_trained(
     kept = {path: path.read_bytes() for path in (tmp_path / "kept").rglob("*.*") if path.is_file()}
     stored = (tmp_path / "results" / "local" / "records.jsonl").read_bytes()
     with pytest.raises(
-        Refusal, match=r"kept/heap has a tokenizer already .262 tokens of book\.txt by heap: .*overwrite=true"
+        Refusal, match=r"kept/heap has a tokenizer already .*overwrite=true"
     ):
         run(**asked)
     assert {path: path.read_bytes() for path in kept} == kept

@@ -50,8 +50,8 @@ FAULTS = (
     ),
     Fault(
         "half a file stays beside the one that could not be written",
-        "os.close(held)\n        shutil.rmtree(folder)",
-        "os.close(held)",
+        "    finally:\n        shutil.rmtree(folder)",
+        "    finally:\n        pass",
     ),
     # One measurement.
     Fault("phases may claim more than the whole", "if phases > total + CLOCK_TOLERANCE_SECONDS:", "if False:"),
