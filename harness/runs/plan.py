@@ -25,7 +25,7 @@ from harness.common.units import counted_text, duration_text, parse_bytes
 from harness.corpora import CorpusFile
 from harness.corpora.cards import is_table
 from harness.measure.callgrind import RUN_TRAINER
-from harness.measure.machine import available_memory, usable_cores
+from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.process import Limits
 from harness.measure.sandbox import COLD, WARM
 from harness.runs.cells import CountCell, Plan, Preset, Reading, Rule, Settings, TrainCell, counters_of, unique
@@ -170,6 +170,8 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
     require_extending(variants, extension)
     limits = limits_of(config["limits"])
+    if (runs_under := interpreter(config["interpreter"])).status == "error":
+        raise Refusal(runs_under.reason)
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
     file = corpus_file(config, keys, corpus, pattern_name)
     reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
