@@ -255,20 +255,34 @@ def remove_abandoned() -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder whatever is in it, such as folders without rights; or a file or a link.
+    """Remove a folder whatever is in it: folders without rights, links, thousands of nested folders.
 
-    The file that locks a temporary folder goes last, so that a killed removal is finished by the next command.
+    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit. The file that
+    locks a temporary folder goes last, so that a killed removal is finished by the next command.
     """
-    if top.is_symlink() or not top.is_dir():
-        top.unlink(missing_ok=True)
+    try:
+        if not stat.S_ISDIR(top.lstat().st_mode):
+            top.unlink()
+            return
+    except FileNotFoundError:
         return
-    for folder, names, _ in os.walk(top):
-        for name in names:
-            if not (path := Path(folder, name)).is_symlink():
-                path.chmod(0o700)  # before it is entered
-    for path in sorted(top.iterdir(), key=lambda path: path.name == OWNER):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    number = 0
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        with contextlib.suppress(OSError):
+            folder.chmod(0o700)
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    os.chmod(entry.path, 0o700)  # noqa: PTH101 - moving a folder takes the right to write in it
+                while (moved := top / f".removing-{number}").exists() or moved.is_symlink():
+                    number += 1
+                os.replace(entry.path, moved)  # noqa: PTH105
+                folders.append(moved)
+            elif folder != top or entry.name != OWNER:
+                os.unlink(entry.path)  # noqa: PTH108
+        if folder != top:
+            folder.rmdir()
+    (top / OWNER).unlink(missing_ok=True)
     top.rmdir()

@@ -133,9 +133,7 @@ def test_a_tokenizer_that_lies_there_is_left_alone_before_anything_is_trained(
     run(**asked)
     kept = {path: path.read_bytes() for path in (tmp_path / "kept").rglob("*.*") if path.is_file()}
     stored = (tmp_path / "results" / "local" / "records.jsonl").read_bytes()
-    with pytest.raises(
-        Refusal, match=r"kept/heap has a tokenizer already .*overwrite=true"
-    ):
+    with pytest.raises(Refusal, match=r"kept/heap has a tokenizer already .*overwrite=true"):
         run(**asked)
     assert {path: path.read_bytes() for path in kept} == kept
     assert (tmp_path / "results" / "local" / "records.jsonl").read_bytes() == stored
