@@ -77,7 +77,7 @@ def test_bounds_of_any_size(train: Train) -> None:
 
 @each_compiled
 def test_meter_stops_training_and_its_exceptions_come_through(train: Train) -> None:
-    words, meter = one_word(600_000 if train is flat.train else 150_000), Recorder(lambda: False)
+    words, meter = one_word(2_000_000 if train is flat.train else 150_000), Recorder(lambda: False)
     merges = train(words, 10**6, meter)
     assert len(meter.heard) == 2
     assert len(merges) < 150_000
