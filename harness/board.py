@@ -239,7 +239,7 @@ def _notes(section: Section) -> list[str]:
 
 def _section_parts(section: Section) -> list[str]:
     machines = dict.fromkeys(
-        words.said for row in section.rows if (words := FIELD["host"].in_words(row.record)) is not None
+        words.phrase for row in section.rows if (words := FIELD["host"].in_words(row.record)) is not None
     )
     measured = f"Measured {' and '.join(_days(section.rows))} on {' and '.join(machines)}."
     chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"

@@ -270,7 +270,7 @@ def control_group() -> Path | None:
 def wait_until_quiet(longest: float) -> bool:
     """Return True as soon as next to nothing waits for a processor, False after `longest` seconds or if unknown."""
     until = time.monotonic() + longest
-    while longest:  # with no time to wait nothing is held against the machine
+    while longest:  # without time to wait, the machine counts as quiet
         before = pressure("proc/pressure/cpu")
         if before is None:
             return False

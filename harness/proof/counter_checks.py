@@ -397,7 +397,7 @@ no_pattern_overlap: qabcq -> q cq | special=ab,bc pattern=none
         b"ok<|e|>" * 5 + b"\xff" + b"<|e|>ok" * 5 + b"\xfe",
         SPECIAL,
         {},
-        "the offset is that of the first bad byte in the file, whoever meets one first",
+        "the offset is that of the first bad byte in the file, in whatever order its parts are read",
         invalid_at=35,
     ),
 )

@@ -146,7 +146,7 @@ def pair_of(code: Code) -> tuple[int, int]:
 
 
 class MostFrequent:
-    """The pairs in groups of equal count; whoever changes a count calls `changed`.
+    """The pairs in groups of equal count; code that changes a count then calls `changed`.
 
     A group with several members is ordered once for each tie-break, so thousands of ties cost no more than a look at
     the first of each order. `token` gives the bytes of a token id; pairs that are `refused` are left out.

@@ -46,10 +46,10 @@ def value_text(value: Any) -> str:
 
 
 class InWords(NamedTuple):
-    """A field's value as it is written in a table, and said with what it is of: empty where that needs no saying."""
+    """A field's value as a table writes it, and the phrase that names the field too; empty where none is needed."""
 
     text: str
-    said: str
+    phrase: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class Field:
 
     `name` is that of its override or key, `value` reads it from a record (None if unknown). `title` heads its column if
     rows differ in it, `written` formats it there, and `sentence` is its text for rows that share it. Cells with equal
-    values of all that `decides_merges` must have equal merges; `other_work` is said of times that differ in it; what
-    `names_cell` distinguishes cells. `unlike` is its name in a comparison of two sets, where a lacking value is
-    `missing`; rows that differ in nothing but a `circumstance` are one cell, measured elsewhere.
+    values of all that `decides_merges` must have equal merges; `other_work` is the note on times that differ in it;
+    fields with `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets, where a lacking value
+    is `missing`; rows that differ in nothing but a `circumstance` are one cell, measured elsewhere.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Field:
     beside: Callable[[Record, Record], str] | None = None
 
     def in_words(self, record: Record) -> InWords | None:
-        """The value as it is written and said; None where it is not known."""
+        """The value as text and as a phrase; None where it is unknown."""
         value = self.value(record)
         if value is None:
             return None
@@ -112,7 +112,7 @@ _HOST_PARTS: Mapping[str, Callable[[Any], str]] = {
     "kernel": str,
     "architecture": str,
 }
-"""What `host` is a digest of, and how each part is said."""
+"""What `host` is a digest of, and how each part is written."""
 
 
 def _corpus_beside(record: Record, other: Record) -> str:
@@ -175,8 +175,8 @@ def _field(name: str, key: str = "", **what: Any) -> Field:
 
 def _decisive(name: str, title: str, **what: Any) -> Field:
     """A field besides the corpus that decides the merges."""
-    said = {"sentence": f"{title} {{}}", **what}
-    return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **said)
+    options = {"sentence": f"{title} {{}}", **what}
+    return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **options)
 
 
 def _asked_besides(name: str, title: str, usual: str, text: Callable[[Record], str], **what: Any) -> Field:
@@ -274,7 +274,7 @@ FIELDS: tuple[Field, ...] = (
     Field("limits.memory", _memory_limit, unlike="limits.memory", circumstance=True),
     _field("concurrent", unlike="concurrent", missing=False, circumstance=True),
 )
-"""In the order in which they are columns and are said."""
+"""In the order of columns and captions."""
 
 FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
 COLUMNS = tuple(field for field in FIELDS if field.title)

@@ -103,7 +103,7 @@ class Legend:
             row = next(row for row in self.rows if field.name in row.words)
             if field.name != "data" and not is_left_out(field, row):
                 merges = _number_of_merges(self.rows) if field.name == "vocab_size" else ""
-                parts[field.decides_merges].append(f"{row.words[field.name].said}{merges}")
+                parts[field.decides_merges].append(f"{row.words[field.name].phrase}{merges}")
         days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
         parts[False] += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
         return _corpora(self.rows, facts), [*filter(None, parts[True])], [*filter(None, parts[False])]

@@ -81,7 +81,7 @@ class Row:
 
     @cached_property
     def words(self) -> Mapping[str, InWords]:
-        """The settings as they are written and said, by the names of their fields."""
+        """The settings as text and as phrases, by the names of their fields."""
         return in_words(self.record)
 
     @cached_property

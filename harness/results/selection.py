@@ -42,8 +42,8 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE or DIR",
         nargs="*",
         default=NO_PATHS,
-        help="records, or folders that hold records.jsonl, of which each cell's latest run is taken (default: the one "
-        f"latest run in {DEFAULT_RESULTS})",
+        help="records, or folders with a records.jsonl, where only the latest run of each cell counts (default: the "
+        f"one latest run in {DEFAULT_RESULTS})",
     )
     add("--all", action="store_true", help="every record there is")
     where = "only such rows, such as variant=heap,flat*; repeatable"
@@ -181,7 +181,7 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
             words = first.words.get(field.name)
             if len({own[0].words.get(field.name) for own in groups}) > 1 and words is not None:
                 shared = len({row.words.get(field.name) for row in group}) == 1
-                parts += [f"host {words.text}" if field.name == "host" else words.said] if shared else []
+                parts += [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
     return ", ".join(filter(None, parts))
 
 

@@ -79,4 +79,4 @@ def test_cold_runs_are_cells_of_their_own_and_old_records_warm_ones() -> None:
     assert [difference.condition for difference in differences(old, cold)] == ["page_cache"]
     words = FIELD["page_cache"].in_words(cold)
     assert words is not None
-    assert words.said == "page cache cold"
+    assert words.phrase == "page cache cold"
