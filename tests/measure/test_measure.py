@@ -119,6 +119,18 @@ def test_every_trick_has_its_outcome(
         assert list(output.iterdir()) == []
 
 
+@pytest.mark.parametrize(("rejections", "status"), [(1, "ok"), (2, "rejected")])
+def test_a_rejected_job_runs_once_more(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch, rejections: int, status: str
+) -> None:
+    verdicts = iter(["it used too much"] * rejections)
+    monkeypatch.setattr("harness.measure.process.ProcessAccount.check", lambda *_: next(verdicts, None))
+    answer, output = measured("takes_two")
+    assert answer["status"] == status
+    assert next(verdicts, None) is None
+    assert unpacked((output / "merges").read_bytes()) == MERGES
+
+
 @pytest.mark.parametrize(
     "wrong", [("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", {b"a": 1, b"b": 2}, "x" * 10_000]
 )
