@@ -1,12 +1,14 @@
-"""Time flat and the fastest other trainers on the texts that are hardest for them.
+"""Time flat, other trainers, and flat without each of its ideas on the texts that are hardest for them.
 
-python results/frontier/stress.py                               # every table; each trainer with its own tie-break
-python results/frontier/stress.py --only "DNA, one word" numbers
+python results/frontier/stress.py trainers                      # every table; each trainer with its own tie-break
+python results/frontier/stress.py ties                          # the project's own trainers, under four tie-breaks
+python results/frontier/stress.py switches                      # flat without each of its ideas
+python results/frontier/stress.py trainers --only "DNA, one word" numbers
 python results/frontier/stress.py --list
 
 Every table is one `python -m harness` command, which is printed, and which resumes if it was interrupted. Records go to
-results/frontier/stress. The made texts are seeded and written to --texts (default: a folder beside the records). The
-others come from `python -m harness.corpora fetch sotu chinese_poetry django_messages transformers_py`.
+results/frontier/stress/SET. The made texts are seeded and written to --texts (default: a folder beside the records).
+The others come from `python -m harness.corpora fetch sotu chinese_poetry django_messages transformers_py`.
 """
 
 from __future__ import annotations
@@ -28,8 +30,14 @@ from harness.common.files import write_whole
 
 RECORDS = Path(__file__).resolve().parent / "stress"
 HAN = [chr(code) for code in range(0x4E00, 0x4E00 + 256)]
-OTHERS = "peer_gigabpe,peer_rustbpe,peer_huggingface,cython_typed"
-TRAINERS = [f"variants=flat_file,{OTHERS}", "tie_break=own", "repeat=1", "limits.wall=10"]
+TEN_SECONDS = ["repeat=1", "limits.wall=10"]
+SETS = {
+    "trainers": ["variants=flat_file,peer_gigabpe,peer_rustbpe,peer_huggingface,cython_typed", "tie_break=own"]
+    + TEN_SECONDS,
+    "ties": ["variants=flat,cython_typed", "tie_break=greatest_bytes,raw_bytes,huggingface,smallest_ids", *TEN_SECONDS],
+    "switches": ["experiment=flat_ablation", "repeat=3"],
+}
+"""What is run on each text: the overrides by the set's name."""
 Dice = random.Random
 
 
@@ -125,6 +133,7 @@ def file_name(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run each command in turn; returns the exit code of one that could not run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("set", nargs="?", choices=SETS, default="trainers", help="what to run (default: trainers)")
     parser.add_argument("--only", nargs="+", metavar="TABLE", help="these tables")
     parser.add_argument("--texts", type=Path, default=RECORDS / "texts", help="where made texts are written")
     parser.add_argument("--list", action="store_true", help="print the names of the tables")
@@ -136,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only or tables:
         if name in MADE:
             write_text(options.texts / file_name(name), MADE[name][1])
-        command = ["-m", "harness", *TRAINERS, *tables[name], f"results={RECORDS}"]
+        command = ["-m", "harness", *SETS[options.set], *tables[name], f"results={RECORDS / options.set}"]
         print(f"\n{name}: python {shlex.join(command)}", flush=True)
         code = subprocess.run([sys.executable, *command]).returncode
         if code not in (0, 21, 22):  # an outside trainer may be wrong, or missing
