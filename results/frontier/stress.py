@@ -32,8 +32,11 @@ RECORDS = Path(__file__).resolve().parent / "stress"
 HAN = [chr(code) for code in range(0x4E00, 0x4E00 + 256)]
 TEN_SECONDS = ["repeat=1", "limits.wall=10"]
 SETS = {
-    "trainers": ["variants=flat_file,peer_gigabpe,peer_rustbpe,peer_huggingface,cython_typed", "tie_break=own"]
-    + TEN_SECONDS,
+    "trainers": [
+        "variants=flat_file,peer_gigabpe,peer_rustbpe,peer_huggingface,cython_typed",
+        "tie_break=own",
+        *TEN_SECONDS,
+    ],
     "ties": ["variants=flat,cython_typed", "tie_break=greatest_bytes,raw_bytes,huggingface,smallest_ids", *TEN_SECONDS],
     "switches": ["experiment=flat_ablation", "repeat=3"],
 }
