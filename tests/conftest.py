@@ -22,7 +22,7 @@ from measured_once import MeasuredOnce, hand_out
 
 from harness.common import files
 from harness.corpora import packages
-from harness.measure import lock, machine
+from harness.measure import machine, process
 from variants.counting import character_classes
 
 register_profiles()
@@ -113,7 +113,7 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     (own / "cache").mkdir(parents=True)
     (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
-    monkeypatch.setenv(lock.VARIABLE, str(own))
+    monkeypatch.setenv(process.VARIABLE, str(own))
     packages.standard_library.cache_clear()
     packages.site_packages.cache_clear()
     return own / "cache"

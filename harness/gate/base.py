@@ -27,7 +27,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.registry import VariantCard
 from harness.gate.rule import BaseRule
-from harness.measure import source_digest
+from harness.measure import machine
 from harness.measure.process import PACKAGES
 
 OURS = ("harness", "variants")
@@ -71,7 +71,7 @@ class Side:
 
     def digest(self, variant: VariantCard) -> str | None:
         """The digest of the code behind a variant on this side; None if it cannot be read."""
-        return source_digest.digest_at(variant.target, variant.params, tuple(self.places))
+        return machine.digest_at(variant.target, variant.params, tuple(self.places))
 
 
 def linked(folder: Path, links: dict[str, Path]) -> Path:
@@ -100,7 +100,7 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
     places = (os.getcwd(), *sys.path, PACKAGES)  # noqa: PTH109
     paths = {}
     for package in sorted(set(map(package_of, targets))):
-        spec = source_digest.located(package, places, {})
+        spec = machine.located(package, places, {})
         if spec is not None:
             paths[package] = Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
     return paths
@@ -225,7 +225,7 @@ def last_line(output: str) -> str:
 def compiled_modules(targets: Sequence[str], places: Sequence[Path]) -> list[Path]:
     """The compiled modules of the working tree that these targets may import."""
     folders = tuple(map(str, places))
-    files = {path for target in targets for path in source_digest.closure(target.partition(":")[0], folders).values()}
+    files = {path for target in targets for path in machine.closure(target.partition(":")[0], folders).values()}
     return sorted(path for path in files if path.name.endswith(tuple(EXTENSION_SUFFIXES)))
 
 

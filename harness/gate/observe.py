@@ -35,7 +35,7 @@ from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, 
 from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
 from harness.gate.rule import ESCALATE, Card, decide, parse_value, read_card
 from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, failure, processors
-from harness.measure import lock
+from harness.measure import process
 from harness.measure.callgrind import measure_instructions
 from harness.measure.machine import environment, usable_cores
 from harness.proof import IDENTICAL
@@ -146,7 +146,7 @@ class Gate:
         if "work" in self.card.tiers:
             observe_instructions(sampler, comparisons)
         if "time" in self.card.tiers:
-            with lock.timing(self.options.concurrent):
+            with process.timing(self.options.concurrent):
                 observe_times(sampler, comparisons, named=bool(self.options.targets))
 
     def question(self, head: Side) -> lines.Question:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -111,14 +111,13 @@ class GuardedProcess:
             self.guard.kill()
             self.guard.wait()
 
-    def wait(self, seconds: float) -> Iterator[bytes]:
-        """Yield what the measured process writes within so many seconds, each line after the guard's two numbers."""
-        if select.select([self.heard], [], [], max(0.0, seconds))[0]:
-            for line in self.lines():
-                if line[:1].isdigit():
-                    yield line
-                else:
-                    self.take(line)
+    def wait(self, seconds: float) -> list[bytes]:
+        """Return what the measured process writes within so many seconds, each line after the guard's two numbers."""
+        lines = self.lines() if select.select([self.heard], [], [], max(0.0, seconds))[0] else []
+        for line in lines:
+            if not line[:1].isdigit():
+                self.take(line)
+        return [line for line in lines if line[:1].isdigit()]
 
     def lines(self) -> list[bytes]:
         """Return what the guard writes; nothing if it is gone: then its process is ended here."""
@@ -211,7 +210,7 @@ class GuardedProcess:
         self.kill_members()
         while self.exit_code is None and time.perf_counter() < give_up:
             self.guard.send_signal(signal.SIGCONT)
-            list(self.wait(SECONDS_BETWEEN_LOOKS))
+            self.wait(SECONDS_BETWEEN_LOOKS)
         self.say(b"finish")
 
     def kill_members(self) -> None:

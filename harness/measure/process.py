@@ -3,16 +3,25 @@
 The process is the child of a guard (guard.py), which reads the clock where the call starts and ends, and ends all that
 was started when the job is over or the harness is gone. The process gets its job when its code has been imported.
 Nothing that it reports of itself is believed if its account (witness.py) contradicts it.
+
+Two timed runs would measure each other, so a run locks `timing` while it measures times, and another one waits for it.
+A run with concurrent=true waits for nobody: it shares the lock `concurrent`, so that other runs wait for it or say so
+in their records. The kernel drops a lock with the process that holds it, however that ends. The variable
+BPE_HARNESS_LOCKS names another folder for the locks.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import io
 import json
 import os
 import re
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +29,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness.common.errors import asked_to_end
+from harness.common.console import say
+from harness.common.errors import UNMEASURED, Refusal, asked_to_end
 from harness.common.units import BytesRead
 from harness.measure.guarded import SECONDS_BETWEEN_LOOKS, GuardedProcess
 from harness.measure.machine import COUNTED, content
@@ -45,6 +55,9 @@ START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
+VARIABLE = "BPE_HARNESS_LOCKS"
+SECONDS_BETWEEN_TRIES = 0.2
+WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 BEFORE_THE_IMPORT = {
     *("kind", "target", "output", "channel", "memory_limit", "import_from", "folder", "affinity"),
@@ -84,11 +97,12 @@ def measure(
     A rejected job runs once more, and the second answer stands: a disturbed machine can contradict an honest trainer
     once, and a trainer that hides work does so every time.
     """
+    concurrent = is_concurrent()
     answer = measure_once(job, output, limits, on_progress, under, variables, places)
     if answer["status"] == "rejected":
         shutil.rmtree(output)
         answer = measure_once(job, output, limits, on_progress, under, variables, places)
-    return answer
+    return {**answer, "concurrent": concurrent or is_concurrent()}
 
 
 def measure_once(
@@ -123,7 +137,7 @@ def measure_once(
                 "channel": process.channel,
                 "memory_limit": limits.memory_bytes,
                 "import_from": import_from() if places is None else list(places),
-                "folder": sandbox.working,
+                "folder": str(sandbox.working),
             }
             supervision = Supervision(process, whole_job, limits)
             try:
@@ -132,7 +146,7 @@ def measure_once(
                 supervision.end()
         if job.get("corpus") is not None:
             sandbox.keep_tables()
-        answer = supervision.answer(sandbox.job, killed_for_memory() > killed_before)
+        answer = supervision.answer(sandbox.job, killed_before)
         hand_over(answer, sandbox.job, output)
         answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"), page_cache=job.get("page_cache"))
     supervision.check(answer, timed=not under)
@@ -215,10 +229,12 @@ class Supervision:
             on_progress(int(word))
         elif (done := word.removesuffix(b" bytes")).isdigit():
             on_progress(int(done) if self.job["kind"] == "count" else BytesRead(int(done)))
-        elif moment == b"went":
-            self.account.went(int(at) / 1e9)
-        elif moment == b"begun":
-            self.account.has_begun(int(waited) / 1e9)
+        elif moment == b"went":  # it was answered, and after it announced its call, that is the call's start
+            if self.account.begun is not None and self.account.call_started_at is None:
+                self.account.call_started_at = int(at) / 1e9
+        elif moment == b"begun":  # for so long it then waited for a processor
+            if self.account.call_started_at is not None and self.account.waited_to_begin is None:
+                self.account.waited_to_begin = int(waited) / 1e9
         else:
             if moment == b"imported" and self.account.received is None:
                 self.account.received = self.process.cpu()
@@ -234,15 +250,16 @@ class Supervision:
         self.process.kill()
         self.account.closed_at = time.perf_counter()
 
-    def answer(self, folder: Path, memory_ran_out: bool) -> Answer:
-        """Return what the end of the process means."""
+    def answer(self, folder: Path, killed_before: int) -> Answer:
+        """Return what the end of the process means; the kernel had `killed_before` processes for want of memory."""
         try:
             answer = read_answer(folder, (self.job.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
             return self.over() or {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
-            exit_code = self.process.exit_code
-            return self.over() or without_answer(-signal.SIGKILL if exit_code is None else exit_code, memory_ran_out)
+            exit_code = -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
+            memory_ran_out = exit_code == -signal.SIGKILL and killed_for_memory() > killed_before
+            return self.over() or without_answer(exit_code, memory_ran_out)
         digest = answer.pop("sha256", None)
         if self.stopped_by == "wall" and answer["status"] == "ok":
             return answer  # it finished in the moment it was asked to stop
@@ -269,7 +286,8 @@ class Supervision:
 
     def check(self, answer: Answer, timed: bool) -> None:
         """Add what the parent knows, and reject an answer that this contradicts; without a clock if not `timed`."""
-        contradicted = self.account.check(answer) if "total" in answer else None
+        seen = self.account.record()
+        contradicted = self.account.check(answer, seen["witness"]) if "total" in answer else None
         if timed and contradicted is not None and answer["status"] in ("ok", "timeout"):
             answer.update(status="rejected", reason=contradicted)
         process = self.process
@@ -279,7 +297,7 @@ class Supervision:
         else:
             answer["peak_rss_bytes"] = max(answer["peak_rss_bytes"], self.account.held_bytes)
         counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
-        answer.update(self.account.record())
+        answer.update(seen)
         if answer["disturbance"] is not None:
             answer["disturbance"] |= counted
         answer["limits"] = {"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes}
@@ -299,3 +317,64 @@ def killed_for_memory() -> int:
     """Return how many processes the kernel has ended because no memory was left, since the machine started."""
     match = re.search(r"^oom_kill (\d+)$", content("proc/vmstat"), re.MULTILINE)
     return int(match[1]) if match else 0
+
+
+# One timed run at a time on a machine
+
+
+def timing(concurrent: bool = False) -> io.FileIO:
+    """Hold the machine for timed measurements until the lock is closed; wait while another run holds it.
+
+    A `concurrent` run does not wait. Raises Refusal for a lock that cannot be opened.
+    """
+    held = open_lock("concurrent" if concurrent else "timing")
+    try:
+        if concurrent:
+            fcntl.flock(held, fcntl.LOCK_SH)
+        elif not lock(held) or is_concurrent():
+            say(WAITING)
+            while not lock(held) or is_concurrent():
+                time.sleep(SECONDS_BETWEEN_TRIES)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def is_concurrent() -> bool:
+    """Return whether runs with concurrent=true are being timed."""
+    if not os.path.lexists(lock_file("concurrent")):
+        return False
+    with open_lock("concurrent") as held:
+        return not lock(held)
+
+
+def lock(file: io.FileIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock_file(name: str) -> Path:
+    """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
+    shared = Path("/", "tmp")
+    folder = os.environ.get(VARIABLE) or (shared if shared.is_dir() else tempfile.gettempdir())
+    return Path(folder) / f"bpe-harness-{name}.lock"
+
+
+def open_lock(name: str) -> io.FileIO:
+    """Open a lock, created if missing; reading is enough to lock it, so other users can.
+
+    Raises Refusal if it cannot be opened: a link is not followed, and a pipe is not waited for.
+    """
+    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        if not os.path.lexists(path):
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, how | os.O_CREAT | os.O_EXCL, 0o644))
+                path.chmod(0o644)  # whatever the umask
+        return io.FileIO(os.open(path, how))
+    except OSError as error:
+        raise Refusal(f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED) from error

@@ -51,24 +51,17 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         self.opened = temporary_folder()
         self.path = self.opened.__enter__()
+        self.job, self.working = self.path / JOB, self.path / WORKING
+        """Where the process leaves its answer and its results, and where it works."""
         for name in {*PLACES.values(), WORKING, JOB}:
             (self.path / name).mkdir(mode=0o700)
         with contextlib.suppress(OSError):  # one that cannot be listed is not shown
             for name in os.listdir():  # noqa: PTH208 - names are all that is needed
-                (self.path / WORKING / name).symlink_to(Path.cwd() / name)
+                (self.working / name).symlink_to(Path.cwd() / name)
         return self
 
     def __exit__(self, *error: object) -> None:
         self.opened.__exit__(None, None, None)
-
-    @property
-    def working(self) -> str:
-        return str(self.path / WORKING)
-
-    @property
-    def job(self) -> Path:
-        """Where the process leaves its answer and its results."""
-        return self.path / JOB
 
     def environment(self) -> dict[str, str]:
         """Return the variables that name the folders; packages that a user has installed are still found."""

@@ -163,7 +163,7 @@ def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:
     """Return what the end of a process without an answer means."""
     if exit_code >= 0:
         return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
-    if memory_ran_out and exit_code == -signal.SIGKILL:
+    if memory_ran_out:
         return {"status": "out_of_memory", "reason": "the kernel had no memory left and ended its process"}
     name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
     return {"status": "killed", "reason": f"its process was ended by {name}"}
@@ -196,16 +196,6 @@ class ProcessAccount:
     def moment(self, at: float | None = None) -> Moment:
         return Moment(time.perf_counter() if at is None else at, self.process.cpu(), interference())
 
-    def went(self, at: float) -> None:
-        """Note when the process was answered; after it announced its call, that is the call's start."""
-        if self.begun is not None and self.call_started_at is None:
-            self.call_started_at = at
-
-    def has_begun(self, waited: float) -> None:
-        """Note for how long the process then waited for a processor."""
-        if self.call_started_at is not None and self.waited_to_begin is None:
-            self.waited_to_begin = waited
-
     def end(self, at: float, waited: float) -> None:
         """Note that the call has ended; the guard had `waited` for a processor when it heard."""
         self.ended, self.waited_to_end = self.moment(at), waited
@@ -226,13 +216,12 @@ class ProcessAccount:
         witness = {"wall_seconds": wall, "cpu_seconds": cpu, "whole_process": not seen}
         return {"witness": {**witness, "import_cpu_seconds": import_cpu}, "disturbance": interfered}
 
-    def check(self, answer: Answer) -> str | None:
-        """Set an answer's CPU time and total right; return what contradicts it, None if nothing does.
+    def check(self, answer: Answer, seen: dict[str, Any]) -> str | None:
+        """Set an answer's CPU time and total right; return what its `witness` contradicts, None if nothing.
 
         What the guard or the process had to wait for a processor at the ends of the call is no time of the call. A rest
         that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
         """
-        seen = self.record()["witness"]
         answer["cpu_seconds"] = seen["cpu_seconds"]
         if self.begun is None:
             return None if answer["status"] == "timeout" else "its parent has not heard that its call began"

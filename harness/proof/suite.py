@@ -284,7 +284,7 @@ class Child:
     def exit_reason(self) -> str:
         give_up = time.monotonic() + SECONDS_TO_END
         while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
-            list(self.process.wait(left))
+            self.process.wait(left)
         if self.process.exit_code is None:
             return "it closed the line to its judge"
         ran_out = killed_for_memory() > self.out_of_memory_before
@@ -298,7 +298,7 @@ def child_of(request: Request) -> Iterator[Child]:
     with line, tempfile.TemporaryFile(buffering=0) as stderr, Sandbox() as sandbox:
         sandbox.give_tables()
         job = {**asdict(request), "tie_breaks": [tie_break.value for tie_break in request.tie_breaks]}
-        job.update(import_from=import_from(), folder=sandbox.working)
+        job.update(import_from=import_from(), folder=str(sandbox.working))
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
             command = [sys.executable, "-c", CHILD, str(theirs.fileno()), json.dumps(job)]

@@ -21,11 +21,9 @@ from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
-from harness.measure import lock
 from harness.measure.callgrind import RUN_TRAINER
-from harness.measure.machine import environment, host, interpreter, machine, timed_on, wait_until_quiet
-from harness.measure.process import Answer, measure
-from harness.measure.source_digest import source_sha256
+from harness.measure.machine import environment, host, interpreter, machine, source_sha256, timed_on, wait_until_quiet
+from harness.measure.process import Answer, measure, timing
 from harness.proof import BY_DESIGN, WRONG
 from harness.records.file import Record
 from harness.runs.cells import (
@@ -106,7 +104,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """The machine for this run alone, and its log. Raises Refusal if its results cannot be written."""
     settings = plan.settings
     with (
-        lock.timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext(),
+        timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext(),
         open_log(plan, timed_on(machine()), now()) as log,
     ):
         yield Session(settings, log, folder, output_folders(plan, resumed=log.attempt > 1))
@@ -207,11 +205,10 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted({"status": "error", "reason": wrong})
         return Counted({"status": "ok", "reason": None}, words)
     settle_down(session)
-    started, concurrent = now(), is_concurrent(session)
+    started = now()
     counted = run_counter(f"counting {cell.reading.file.name} ({cell.counter.name})", cell, session)
     common = common_facts(cell.counter, task, session)
-    concurrent = concurrent or is_concurrent(session)
-    record = count_record(cell, counted, block, started, common, concurrent=concurrent)
+    record = count_record(cell, counted, block, started, common, concurrent=is_concurrent(counted.answer, session))
     session.log.add(without_times(record, session))
     return counted
 
@@ -303,15 +300,14 @@ def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: T
         failed = {"status": runs_under.status, "reason": runs_under.reason}
         return Trained(cell, block, started, failed, counted)
     settle_down(session)
-    started, concurrent = now(), is_concurrent(session)
+    started = now()
     job = train_job(cell, cell.variant, counted.words.folder, cell.interpreter)
     answer, merges = run_trainer(cell, job, session)
     if session.settings.measure.timed and answer["status"] == "timeout":
         estimate(cell, answer, job, session)
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    concurrent = concurrent or is_concurrent(session)
-    return Trained(cell, block, started, answer, counted, merges, concurrent=concurrent)
+    return Trained(cell, block, started, answer, counted, merges, concurrent=is_concurrent(answer, session))
 
 
 def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple[Answer, Sequence[Merge] | None]:
@@ -483,9 +479,10 @@ def settle_down(session: Session) -> None:
     session.busy_starts += not wait_until_quiet(session.settings.measure.quiet_seconds)
 
 
-def is_concurrent(session: Session) -> bool:
-    """Whether other timed runs are going on at the same time."""
-    return session.settings.concurrent or (session.settings.measure.timed and lock.is_concurrent())
+def is_concurrent(answer: Answer, session: Session) -> bool:
+    """Whether other timed runs went on at the same time."""
+    settings = session.settings
+    return settings.concurrent or (settings.measure.timed and bool(answer.get("concurrent")))
 
 
 def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:

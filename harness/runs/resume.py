@@ -26,7 +26,7 @@ from typing import Any
 from harness import worker
 from harness.common.comparison import Sample, clock_of, compare, interval, sample_of
 from harness.common.console import say
-from harness.measure.source_digest import source_sha256
+from harness.measure.machine import source_sha256
 from harness.records.file import Record, RecordFile, Splitter, read_lines, unwritable
 from harness.records.load import Joined
 from harness.records.schema import Block as BlockLine

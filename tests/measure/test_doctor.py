@@ -19,7 +19,7 @@ from harness import doctor
 from harness.common.comparison import MARGIN, differ, interval
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.doctor import POWER, detectable
-from harness.measure import checkup, lock, machine
+from harness.measure import checkup, machine, process
 from harness.measure.checkup import DISTURBS, GOOD, UNKNOWN, Finding, findings
 
 CPU = "sys/devices/system/cpu"
@@ -167,7 +167,7 @@ def test_an_aa_run_reports_what_is_told_apart_also_beside_another_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = ["--set", "data.bytes=50kB", "--set", "vocab_size=300"]
-    with lock.timing():
+    with process.timing():
         assert doctor.main([*small, "--repeat", "12", "--concurrent"]) == OK
     assert "against itself on stdlib, 20 pairs" in (out := capsys.readouterr().out)
     assert "With repeat=12 this machine now resolves" in out

@@ -11,7 +11,7 @@ from workbench import CHECKOUT, TEXT
 
 from harness import run
 from harness.common import registry
-from harness.measure.source_digest import closure, source_sha256
+from harness.measure.machine import closure, source_sha256
 from harness.records.load import read_records
 
 FILES = {

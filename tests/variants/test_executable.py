@@ -18,8 +18,8 @@ from workbench import cell_of, limits_wait, processes_that_mention, reading_of, 
 from harness import run
 from harness.common.registry import VariantCard
 from harness.conformance import check_trainer
+from harness.measure.machine import source_sha256
 from harness.measure.process import Limits
-from harness.measure.source_digest import source_sha256
 from harness.runs.compose import compose
 from variants import naive
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
