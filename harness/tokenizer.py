@@ -24,12 +24,12 @@ from harness.common.progress import bar
 from harness.common.sheet import print_sheet
 from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.tokenizers import check, statistics
-from harness.tokenizers.folder import check_free, check_writable, save
+from harness.tokenizers.folder import check_free, check_writable
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
 from harness.tokenizers.model import Tokenizer, blocks_of
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
-__all__ = ["Tokenizer", "check_writable", "load", "main", "save", "train", "train_new_from_iterator"]
+__all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
 
 EPILOG = """\
 examples:

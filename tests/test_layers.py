@@ -40,8 +40,8 @@ CEILINGS = {
 }
 """Lines of Python in each room, in the commands at the root, and in the tests: what a reader has to carry."""
 LONGEST_STAGE = 100
-PARTS = "variants.counting.parts"
-"""No variant and no counter: where a text may be cut, and the words between two cuts."""
+PARTS = ("variants.counting.parts", "variants.counting.patterns")
+"""No variants and no counters: where a text may be cut, the words between two cuts, and what a pattern consists of."""
 NOT_CODE = {
     tokenize.COMMENT,
     tokenize.NL,

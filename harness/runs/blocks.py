@@ -424,22 +424,20 @@ def save_tokenizer(trained: Trained, session: Session) -> None:
         return
     assert trained.merges is not None
     from harness.tokenizers import folder as tokenizer_folder
+    from harness.tokenizers import learned
 
-    notes = tokenizer_folder.save(
-        folder,
-        trained.merges,
-        reading.corpus.special_tokens,
-        reading.pattern_name,
-        reading.corpus.pattern,
-        overwrite=session.settings.overwrite or session.log.attempt > 1,
-        tie_break=trained.tie_break or cell.tie_break,
-        min_count=cell.min_count,
-        data_name=reading.file.name,
-        data_sha256=reading.file.sha256,
-        variant=cell.variant.name,
-        vocab_size_asked=cell.vocab_size,
-        extended=cell.extension.learned,
-    )
+    extended, corpus = cell.extension.learned, reading.corpus
+    origin = {
+        "vocab_size_asked": cell.vocab_size,
+        "tie_break": trained.tie_break or cell.tie_break,
+        "min_count": cell.min_count,
+        "variant": cell.variant.name,
+        "data": {"name": reading.file.name, "sha256": reading.file.sha256},
+        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
+    }
+    tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
+    overwrite = session.settings.overwrite or session.log.attempt > 1
+    notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
     written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
     session.notes += [f"saved {folder}: {written}", *notes]
 

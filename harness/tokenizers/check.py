@@ -7,7 +7,6 @@ returns a function from str to ids. It may raise anything to say that it cannot.
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import random
 import re
@@ -25,11 +24,12 @@ from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.registry import resolve
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line
+from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.folder import Manifest, write
+from harness.tokenizers.forms import Manifest
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
-from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.model import Tokenizer, joined
 from harness.tokenizers.statistics import readable_token
 
 ENTRY_POINTS = "harness.engines"
@@ -247,18 +247,14 @@ def smallest(text: str, differs: Callable[[str], bool]) -> str:
     return text
 
 
-def parts_of(name: str, blocks: Iterable[bytes], size: int = PART) -> Iterator[Part]:
-    """A text in parts of about `size` bytes, which end after a line if possible, and else between characters."""
-    waiting, start = b"", 0
-    for block in blocks:
-        waiting += block
-        while len(waiting) >= 2 * size:
-            between = (place for place in range(size, size - 4, -1) if waiting[place] & 0xC0 != 0x80)
-            end = waiting.rfind(b"\n", 0, size) + 1 or next(between, size)
-            yield Part(name, start, waiting[:end])
-            waiting, start = waiting[end:], start + end
-    if waiting:
-        yield Part(name, start, waiting)
+def parts_of(name: str, blocks: Iterable[bytes]) -> Iterator[Part]:
+    """A text in parts, divided between characters."""
+    start = 0
+    for text in joined(block[at : at + PART] for block in blocks for at in range(0, len(block), PART)):
+        content = text.encode(errors="surrogateescape")
+        if content:
+            yield Part(name, start, content)
+        start += len(content)
 
 
 @contextmanager
@@ -269,7 +265,7 @@ def every_form(learned: Learned, source: Path) -> Iterator[tuple[Path, list[str]
     """
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
         folder = Path(made)
-        notes = write(folder, learned, None, {})
+        notes = folders.save(folder, learned, {})
         for name in (huggingface.FILE, tiktoken.FILE):
             original = source / name if source.is_dir() else source
             if original.suffix == Path(name).suffix and original.is_file():
@@ -289,58 +285,34 @@ SCRIPTS = (
 """Ranges of letters of 27 scripts, divided by bars."""
 DIGITS = "0123456789٣٤५६७๒四Ⅷ½²①"
 SIGNS = ".,;:!?-–—…'\"’‘“”()[]{}<>/\\|@#$%^&*_+=~`«»¿¡、。「」・€£¥§©®™°±×÷→∀∑"
+CLUSTERS = ["e\u0301", "👩\u200d👩\u200d👧", "🇩🇪", "👍🏽", "☺\ufe0f", "ﬁ", "ǅ", "İ", "ß", "ẞ"]
+CLUSTERS += ["\u0301", "x\u20e3", "\x00", "\x7f", "\ufffd"]
 STRANGE = (
     "  |   |\t|\n|\n\n|\r\n|\r| \n|\n |\t\t|\v|\f|\u00a0|\u3000|\u2003|"
     "\u2028|\u0085|\u200b|\ufeff|\u1680|\u180e| \u00a0 |\x1c"
 )
-BLANKS = [" "] * 60 + STRANGE.split("|")
-ENDINGS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'m", "'ll", "'LL", "'d", "'D", "'ſ", "’s", "'", "''"]
-CLUSTERS = ["e\u0301", "👩\u200d👩\u200d👧", "🇩🇪", "👍🏽", "☺\ufe0f", "ﬁ", "ǅ", "İ", "ß", "ẞ"]
-CLUSTERS += ["\u0301", "x\u20e3", "\x00", "\x7f", "\ufffd"]
+BLANKS = [*[" "] * 60, *[""] * 20, *STRANGE.split("|")]
+ENDINGS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'m", "'ll", "'LL", "'d", "'D", "'ſ", "’s", "'", "''", *[""] * 135]
 
 
 def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     """Parts of 64 KiB, `size` bytes in all; every eighth is random bytes."""
     chance = random.Random(seed)
     scripts = [_letters(ranges) for ranges in SCRIPTS.split("|")]
-    others = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
+    category = unicodedata.ucd_3_2_0.category
+    assigned = [sign for sign in map(chr, range(0x11_0000)) if category(sign) not in ("Cn", "Cs", "Co")]
+    tokens = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
+    common = [scripts[0]] * 8 + [DIGITS, SIGNS] * 4 + [CLUSTERS, assigned, tokens or CLUSTERS] * 2
     for number, start in enumerate(range(0, size, MIXED_PART), 1):
-        room = min(MIXED_PART, size - start)
-        yield chance.randbytes(room) if number % 8 == 0 else _mixed_text(chance, room, scripts, others)
-
-
-def _mixed_text(chance: random.Random, room: int, scripts: Sequence[str], others: Sequence[str]) -> bytes:
-    text = bytearray()
-    while len(text) < room:
-        text += _piece(chance, scripts, others).encode()
-    return text[:room].decode(errors="ignore").encode().ljust(room, b".")
-
-
-def _piece(chance: random.Random, scripts: Sequence[str], others: Sequence[str]) -> str:
-    """A word with its ending and the blank after it, or something else that occurs in texts."""
-    kind = chance.random()
-    if kind < 0.70:
-        script = scripts[0] if chance.random() < 0.3 else chance.choice(scripts)
-        ending = chance.choice(ENDINGS) if chance.random() < 0.1 else ""
-        return "".join(chance.choices(script, k=chance.randint(1, 9))) + ending + chance.choice(BLANKS)
-    if kind < 0.90:
-        signs, blanks = (DIGITS, BLANKS) if kind < 0.80 else (SIGNS, ["", *BLANKS[50:]])
-        return "".join(chance.choices(signs, k=chance.randint(1, 5))) + chance.choice(blanks)
-    if kind < 0.94:
-        return chance.choice(CLUSTERS)
-    if kind < 0.98 or not others:
-        return "".join(chance.choices(_assigned(), k=chance.randint(1, 3)))
-    return chance.choice(others)
+        room, text = min(MIXED_PART, size - start), bytearray()
+        while len(text) < room:
+            letters = chance.choices(chance.choice([*common, *scripts]), k=chance.randint(1, 6))
+            text += "".join([*letters, chance.choice(ENDINGS), chance.choice(BLANKS)]).encode()
+        whole = text[:room].decode(errors="ignore").encode().ljust(room, b".")
+        yield chance.randbytes(room) if number % 8 == 0 else whole
 
 
 def _letters(ranges: str) -> str:
     """The characters of ranges such as `a-zA-Z`, or of single characters."""
     pairs = re.findall("(.)-(.)|(.)", ranges)
     return "".join(single or "".join(map(chr, range(ord(first), ord(last) + 1))) for first, last, single in pairs)
-
-
-@functools.cache
-def _assigned() -> list[str]:
-    """Every character that Unicode 3.2 had assigned."""
-    category = unicodedata.ucd_3_2_0.category
-    return [character for character in map(chr, range(0x11_0000)) if category(character) not in ("Cn", "Cs", "Co")]

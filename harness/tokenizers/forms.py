@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from harness.common.errors import Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import read_whole
 from harness.common.units import count_text, token_text
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.folder import (
     FILES,
     MANIFEST,
     MERGES,
+    SCHEMA,
     VOCAB,
     check_free,
-    content_of,
     gpt2_contents,
     manifest,
-    manifest_in,
-    of_gpt2_files,
-    parse,
     place,
-    read_ids,
-    write,
+    save,
+    sha256,
 )
-from harness.tokenizers.learned import Learned, check_special_tokens
-from harness.tokenizers.merges_file import read_ranks
-from harness.tokenizers.model import pattern_name
+from harness.tokenizers.learned import Learned, check_special_tokens, checked_ids, put_together, read_json
+from harness.tokenizers.merges_file import read_merges, read_ranks
 
 FORMS = {
     "ours": "ours: every file that save=FOLDER writes",
@@ -42,10 +39,13 @@ FILES_OF = {
     "huggingface": (huggingface.FILE,),
     "tiktoken": (tiktoken.FILE, MANIFEST),
 }
+ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from", "read_from")
+"""The keys of a manifest that tell where a tokenizer comes from."""
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
 Pattern = str | EllipsisType | None
 SpecialTokens = Sequence[str] | Mapping[str, int] | None
+Value = TypeVar("Value")
 
 
 class TokenizerFile(NamedTuple):
@@ -65,66 +65,129 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
     Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
     """
     options = pattern is not ... or special_tokens is not None
-    if str(path).startswith(OF_TIKTOKEN):
-        _refuse_if(options, str(path))
+    of_package = str(path).startswith(OF_TIKTOKEN)
+    file = Path(path) if of_package else file_of(Path(path), options)
+    lacking = not of_package and (file.name == VOCAB or file.suffix == RANKS_ENDING)
+    if options and not lacking:
+        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
+    if of_package:
         return TokenizerFile(tiktoken.of_package(str(path).removeprefix(OF_TIKTOKEN)), "an encoding of tiktoken")
-    path = Path(path)
-    if path.is_dir():
-        if (described := manifest_in(path)) is not None:
-            _refuse_if(options, str(path / MANIFEST))
-            return TokenizerFile(described.learned(), f"what {MANIFEST} describes", described.origin)
-        path = _best_form(path, options)
-    if path.is_dir():
-        return _of_gpt2(path, pattern, special_tokens)
-    if path.suffix == RANKS_ENDING:
-        return TokenizerFile(_of_ranks(path, pattern, special_tokens), "ranks")
-    if path.suffix == ".json" and path.name not in (VOCAB, MANIFEST):
-        _refuse_if(options, str(path))
-        return TokenizerFile(parse(path, huggingface.read_tokenizer_json), huggingface.FILE)
-    content_of(path)  # a file that is missing is reported as such
+    content_of(file)  # a file that is missing is reported as such
+    if lacking:
+        if pattern is ...:
+            raise Refusal(f"{file} lacks its pattern; give the pattern and the special tokens that it was made with")
+        if file.name == VOCAB:
+            return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
+        return TokenizerFile(_of_ranks(file, pattern, special_tokens), "ranks")
+    if file.name == MANIFEST:
+        described = Manifest(file.parent)
+        return TokenizerFile(described.learned(), f"what {MANIFEST} describes", described.origin)
+    if file.suffix == ".json":
+        return TokenizerFile(parse(file, huggingface.read_tokenizer_json), huggingface.FILE)
     raise Refusal(
-        f"{path} is not a tokenizer; name a folder with {VOCAB} and {MERGES}, a {huggingface.FILE}, or a file of ranks "
+        f"{file} is not a tokenizer; name a folder with {VOCAB} and {MERGES}, a {huggingface.FILE}, or a file of ranks "
         f"that ends with {RANKS_ENDING}"
     )
 
 
-def _best_form(folder: Path, options: bool) -> Path:
-    """A file in the folder, or the folder itself if vocab.json and merges.txt are the best it has."""
-    has_gpt2 = any((folder / name).is_file() for name in (VOCAB, MERGES))
-    if (folder / huggingface.FILE).is_file() and not (options and has_gpt2):
-        return folder / huggingface.FILE
-    rank_files = sorted(folder.glob(f"*{RANKS_ENDING}"))
+def file_of(path: Path, options: bool) -> Path:
+    """The file itself, or the most complete one in a folder; with `options` one that lacks them, if there is one."""
+    if not path.is_dir():
+        return path
+    has_gpt2 = any((path / name).is_file() for name in (VOCAB, MERGES))
+    if (path / MANIFEST).is_file():
+        return path / MANIFEST
+    if (path / huggingface.FILE).is_file() and not (options and has_gpt2):
+        return path / huggingface.FILE
+    rank_files = sorted(path.glob(f"*{RANKS_ENDING}"))
     if has_gpt2 or not rank_files:
-        return folder
+        return path / VOCAB
     if len(rank_files) > 1:
-        raise Refusal(f"{folder} has {len(rank_files)} files of ranks; name one of them")
+        raise Refusal(f"{path} has {len(rank_files)} files of ranks; name one of them")
     return rank_files[0]
 
 
-def _refuse_if(options: bool, what: str) -> None:
-    if options:
-        raise Refusal(f"{what} contains the pattern and the special tokens; leave them out")
-
-
-def _of_gpt2(folder: Path, pattern: Pattern, special_tokens: SpecialTokens) -> TokenizerFile:
+def _of_gpt2(folder: Path, pattern: str | None, special_tokens: SpecialTokens) -> Learned:
     ids = parse(folder / VOCAB, read_ids)
-    if pattern is ...:
-        raise Refusal(f"{folder} has no {MANIFEST}; give the pattern and the special tokens that it was made with")
     for text in special_tokens or ():
         if text not in ids:
             raise Refusal(f"{folder / VOCAB} has no special token {text!r}; name those that it has")
-    special_ids = {text: ids[text] for text in special_tokens or ()}
-    return TokenizerFile(of_gpt2_files(folder, special_ids, pattern), f"{VOCAB} and {MERGES}")
+    return of_gpt2_files(folder, {text: ids[text] for text in special_tokens or ()}, pattern)
 
 
-def _of_ranks(path: Path, pattern: Pattern, special_tokens: SpecialTokens) -> Learned:
-    if pattern is ...:
-        raise Refusal(f"{path} lacks its pattern; give the pattern and the special tokens that it was made with")
+def _of_ranks(path: Path, pattern: str | None, special_tokens: SpecialTokens) -> Learned:
     check_special_tokens(special_tokens or ())
     if special_tokens and not isinstance(special_tokens, Mapping):
         raise Refusal(f"{path} lacks the ids of special tokens; give each as {special_tokens[0]}=ID")
-    special_ids = dict(special_tokens) if isinstance(special_tokens, Mapping) else {}
+    special_ids = special_tokens if isinstance(special_tokens, Mapping) else {}
     return parse(path, lambda content: tiktoken.of_ranks(read_ranks(content), special_ids, pattern))
+
+
+class Manifest:
+    """The manifest of a folder, checked as far as it is used. Raises Refusal for a damaged one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.content = parse(folder / MANIFEST, read_json)
+        if self.content.get("schema") != SCHEMA:
+            why = f"its schema is {self.content.get('schema')}, this program reads {SCHEMA}"
+            raise unusable(folder / MANIFEST, why)
+        try:
+            self.digests = {str(name): str(digest) for name, digest in self.content["files"].items()}
+            self.special_tokens = {str(token["text"]): int(token["id"]) for token in self.content["special_tokens"]}
+            self.pattern = self.content["pattern"]["regex"]
+            if not isinstance(self.pattern, str | None):
+                raise TypeError(self.pattern)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise unusable(folder / MANIFEST, "it lacks digests, special tokens or a pattern") from error
+        self.origin = {key: value for key, value in self.content.items() if key in ORIGIN}
+
+    def learned(self) -> Learned:
+        """The tokenizer that the manifest describes. Raises Refusal if a file is not the one that it describes."""
+        ranks_only = tiktoken.FILE in self.digests and VOCAB not in self.digests
+        for name in (tiktoken.FILE,) if ranks_only else (VOCAB, MERGES):
+            if sha256(content_of(self.folder / name)) != self.digests.get(name):
+                raise unusable(self.folder / name, f"it is not the file that {MANIFEST} describes")
+        if ranks_only:
+            return _of_ranks(self.folder / tiktoken.FILE, self.pattern, self.special_tokens)
+        options = {"ignore_merges": self.content.get("ignore_merges", False) is True, "others": True}
+        return of_gpt2_files(self.folder, self.special_tokens, self.pattern, **options)
+
+
+def of_gpt2_files(folder: Path, special_tokens: Mapping[str, int], pattern: str | None, **options: bool) -> Learned:
+    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
+    check_special_tokens(special_tokens)
+    ids, merges = parse(folder / VOCAB, read_ids), parse(folder / MERGES, read_merges)
+    try:
+        return put_together(ids, merges, special_tokens, pattern, **options)
+    except ValueError as error:
+        raise unusable(folder / VOCAB, str(error)) from error
+
+
+def read_ids(content: bytes) -> dict[str, int]:
+    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
+    return checked_ids(read_json(content))
+
+
+def content_of(path: Path) -> bytes:
+    try:
+        return read_whole(path)
+    except OSError as error:
+        advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
+        raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
+
+
+def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
+    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be used."""
+    content = content_of(path)
+    try:
+        return reader(content)
+    except ValueError as error:
+        raise unusable(path, str(error)) from error
+
+
+def unusable(path: Path, why: str) -> Refusal:
+    return Refusal(f"{path} cannot be used: {why}; save the tokenizer again", UNMEASURED)
 
 
 def convert(source: TokenizerFile, form: str, folder: Path, overwrite: bool) -> list[str]:
@@ -133,17 +196,17 @@ def convert(source: TokenizerFile, form: str, folder: Path, overwrite: bool) -> 
     A manifest that describes the same tokenizer stays as it is. Raises Refusal, before anything is written, if the form
     cannot hold the tokenizer or if a file is in its place.
     """
-    learned, files, name = source.learned, FILES_OF[form], pattern_name(source.learned.pattern)
-    if form == "tiktoken" and (described := manifest_in(folder)) is not None and described.learned() == learned:
+    learned, files = source.learned, FILES_OF[form]
+    if form == "tiktoken" and (folder / MANIFEST).is_file() and Manifest(folder).learned() == learned:
         files = (tiktoken.FILE,)
-    check_free(folder, overwrite, files, how="--overwrite")
     if form == "ours":
         origin = {"data": {"name": None, "sha256": None}, "read_from": source.form}
-        notes = write(folder, learned, name, origin)
+        notes = save(folder, learned, origin, overwrite=overwrite, how="--overwrite")
     else:
+        check_free(folder, overwrite, files, how="--overwrite")
         contents, notes = _contents(learned, form)
         if MANIFEST in files:
-            contents[MANIFEST] = manifest(learned, name, {"read_from": source.form}, contents)
+            contents[MANIFEST] = manifest(learned, {"read_from": source.form}, contents)
         place(folder, contents, ())
     written = ", ".join(name for name in files if (folder / name).exists())
     return [f"wrote {folder}: {written} ({count_text(len(learned.vocab))} tokens)", *notes]

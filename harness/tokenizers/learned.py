@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
+from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.units import count_text, counted_text, token_text
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
@@ -36,8 +37,18 @@ class Learned(NamedTuple):
         return {token: number for number, token in self.vocab.items() if number not in special}
 
 
-def trained(merges: Sequence[Merge], special_tokens: Sequence[str], pattern: str | None) -> Learned:
-    """A trained tokenizer with the contract's ids. Raises Refusal for merges that cannot be a tokenizer."""
+def pattern_name(pattern: str | None) -> str | None:
+    """The name of a pattern in conf/pattern; None if it has none."""
+    return next((name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None)
+
+
+def trained(
+    merges: Sequence[Merge], special_tokens: Sequence[str], pattern: str | None, extended: Learned | None = None
+) -> Learned:
+    """A trained tokenizer with the contract's ids, or with those of an `extended` one, and new ones after its last.
+
+    Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended one.
+    """
     check_special_tokens(special_tokens)
     special_ids = {text: number for number, text in enumerate(special_tokens, 256)}
     learned = Learned(vocab_of(merges, special_tokens), list(merges), special_ids, pattern)
@@ -45,20 +56,14 @@ def trained(merges: Sequence[Merge], special_tokens: Sequence[str], pattern: str
         raise Refusal("two merges make the same token, which can have one id only; train with a variant that conforms")
     if (unmade := first_unmade(merges)) is not None:
         raise Refusal(f"{unmade}; train with a variant that conforms")
-    return learned
-
-
-def extended_by(old: Learned, learned: Learned) -> Learned:
-    """The extended tokenizer with every id of the old one; new tokens get the ids after the last.
-
-    Raises Refusal if it does not start with the merges of the old one.
-    """
-    if learned.merges[: len(old.merges)] != old.merges:
+    if extended is None:
+        return learned
+    if learned.merges[: len(extended.merges)] != extended.merges:
         raise Refusal("the result does not start with the merges of the extended tokenizer, so ids cannot stay")
-    present, vocab = set(old.token_ids()), dict(old.vocab)
+    present, vocab = set(extended.token_ids()), dict(extended.vocab)
     new = [left + right for left, right in learned.merges if left + right not in present]
     vocab.update(enumerate(new, max(vocab) + 1))
-    return learned._replace(vocab=vocab, special_tokens=dict(old.special_tokens))
+    return learned._replace(vocab=vocab, special_tokens=dict(extended.special_tokens))
 
 
 def put_together(
@@ -72,8 +77,11 @@ def put_together(
 ) -> Learned:
     """Give every byte, merge and special token its id from `ids`, whose keys are GPT-2's spellings.
 
-    Raises ValueError if an id is missing or used twice, and, unless `others` is true, for ids of anything else.
+    Raises ValueError for a merge of a token that nothing makes, if an id is missing or used twice, and, unless `others`
+    is true, for ids of anything else.
     """
+    if (unmade := first_unmade(merges)) is not None:
+        raise ValueError(unmade)
     left_over = dict(ids)
     tokens = dict.fromkeys([*BYTES, *(left + right for left, right in merges)])
     for token in tokens:
@@ -201,7 +209,7 @@ def split(token: bytes) -> list[bytes]:
     return [token[place : place + 1] for place in range(len(token))]
 
 
-def join(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]) -> list[Token]:
+def join(tokens: Sequence[Token], ranks: Mapping[Any, int], made: Any) -> list[Token]:
     """The tokens after merging by rank; merge number n makes the token `made[n]`.
 
     >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}, [b"ab", b"aab"])
@@ -222,9 +230,7 @@ def join(tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made
     return merged
 
 
-def join_by_heap(
-    tokens: Sequence[Token], ranks: Mapping[tuple[Token, Token], int], made: Sequence[Token]
-) -> list[Token]:
+def join_by_heap(tokens: Sequence[Token], ranks: Mapping[Any, int], made: Any) -> list[Token]:
     """The same with (rank, place) in a heap and the tokens in a linked list.
 
     `pairs[place]` is the rank of the pair that begins there; an entry of the heap with another rank is out of date.
@@ -255,12 +261,12 @@ def join_by_heap(
     return [token for token, away in zip(merged, gone, strict=True) if not away]
 
 
-def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
-    """The merge that makes each token last, of those that merging their own bytes makes.
+# What makes a token. What happens inside a stretch that no token leaves depends on the stretch alone. So a token is
+# made somewhere if and only if all merges but its own leave two parts of its bytes that one of its own joins.
 
-    What happens inside a stretch that no token leaves depends on the stretch alone. So a token is made somewhere if and
-    only if all merges but its own leave two parts of it that one of its own joins.
-    """
+
+def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
+    """The merge that makes each token last, of those that merging their own bytes makes."""
     made = [left + right for left, right in merges]
     ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
     own: dict[bytes, list[Merge]] = {}
@@ -274,3 +280,23 @@ def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes,
         if parts in left_out:
             last[token] = (parts[0], parts[1])
     return last
+
+
+class _ByResult(dict[bytes, int]):
+    """Ranks of tokens, looked up by the two parts that become one."""
+
+    def get(self, pair: Any, default: Any = None) -> Any:
+        return super().get(pair[0] + pair[1], default)
+
+
+def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
+    """The merge of each token of several bytes, in order; none for a token that merging by rank never makes."""
+    by_result, made = _ByResult(ranks), {rank: token for token, rank in ranks.items()}
+    merges: list[Merge] = []
+    for token in sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__):
+        rank = by_result.pop(token)
+        parts = join(split(token), by_result, made)
+        by_result[token] = rank
+        if len(parts) == 2:
+            merges.append((parts[0], parts[1]))
+    return merges

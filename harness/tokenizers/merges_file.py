@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import Refusal, reason
 from harness.common.files import read_whole
-from harness.tokenizers.learned import BYTES, read_json, read_spelling, spelled
+from harness.tokenizers.learned import BYTES, merges_behind, read_json, read_spelling, spelled
 from variants.contract import Merge
 
 FORMS = "GPT-2's merges.txt, tokenizer.json, tiktoken's ranks, hexadecimal lines, minbpe's .model"
@@ -29,7 +29,6 @@ HEXADECIMAL = re.compile(rb"((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{2})+)")
 RANK = re.compile(rb"((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/](?:=|[A-Za-z0-9+/])))) ([0-9]{1,9})")
 MINBPE = b"minbpe v1\n"
 IDS = re.compile(rb"([0-9]{1,9}) ([0-9]{1,9})")
-NO_RANK = 1 << 62
 
 
 class MergesFile(NamedTuple):
@@ -193,30 +192,6 @@ def read_ranks(content: bytes) -> dict[bytes, int]:
     if missing := [token for token in BYTES if token not in ranks]:
         raise ValueError(f"byte {missing[0][0]} has no rank; a byte-level vocabulary holds all 256")
     return ranks
-
-
-def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
-    """The merge of each token of several bytes, in order; none for a token that merging by rank never makes.
-
-    Whatever stands beside a token, its own bytes merge as they do alone, or the token is not made. So its merge joins
-    the two parts that its bytes alone come down to. In ranks that did not come from training, these may rank higher.
-    """
-    longer = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
-    return [merge for token in longer if (merge := _last_merge(token, ranks)) is not None]
-
-
-def _last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Merge | None:
-    """The two parts that are left when a token's bytes are merged by rank; None if more are left."""
-    parts = [bytes((byte,)) for byte in token]
-    while len(parts) > 2:
-        rank, place = min(
-            (ranks.get(left + right, NO_RANK), place) for place, (left, right) in enumerate(zip(parts, parts[1:]))
-        )
-        if rank == NO_RANK:
-            return None
-        parts[place : place + 2] = [parts[place] + parts[place + 1]]
-    left, right = parts
-    return left, right
 
 
 def from_minbpe(content: bytes) -> list[Merge]:

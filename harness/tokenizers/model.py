@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import regex
 
-from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import readable, whole_file
 from harness.common.units import count_text
+from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, learned, tiktoken
-from harness.tokenizers.folder import check_free, write
-from harness.tokenizers.learned import Learned, join
+from harness.tokenizers.learned import Learned, join, pattern_name
 from variants.contract import GPT2_PATTERN, Merge, Pair
+from variants.counting import patterns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +101,7 @@ class Tokenizer:
 
     def encode(self, text: str | bytes) -> list[int]:
         """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates."""
-        return list(chain.from_iterable(self._batches([_bytes(text).decode(errors="surrogateescape")])))
+        return list(self.encode_iterable([text]))
 
     def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
         """The ids of a text that comes in parts, one by one: those of the parts joined, wherever they are divided.
@@ -109,7 +109,7 @@ class Tokenizer:
         Memory is bounded by the longest document, and with every pattern here but `document` and `bytes` by a window of
         a million characters. Raises Refusal, when it gets there, for a part with lone surrogates.
         """
-        return chain.from_iterable(self._batches(_joined(texts)))
+        return chain.from_iterable(self._batches(joined(texts)))
 
     def encode_file(
         self, path: Path | str, output: Path | str | None = None, *, on_progress: Callable[[int], None] | None = None
@@ -121,7 +121,7 @@ class Tokenizer:
         Raises Refusal if a file cannot be read or written.
         """
         dtype = "uint16" if max(self.vocab) < 1 << 16 else "uint32"
-        batches = self._batches(_joined(blocks_of(Path(path), on_progress or (lambda _: None))))
+        batches = self._batches(joined(blocks_of(Path(path), on_progress or (lambda _: None))))
         return _array(batches, dtype, None if output is None else Path(output))
 
     def decode(self, ids: Iterable[int]) -> bytes:
@@ -145,8 +145,7 @@ class Tokenizer:
 
         Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be written.
         """
-        check_free(folder, overwrite, how="overwrite=True")
-        return write(Path(folder), self.learned, pattern_name(self.pattern), self.origin)
+        return folders.save(Path(folder), self.learned, self.origin, overwrite=overwrite, how="overwrite=True")
 
     def huggingface(self) -> Any:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
@@ -182,25 +181,19 @@ class Tokenizer:
             for special in self._special.finditer(waiting):
                 if special.start() >= sure:
                     break
-                yield from self._windows(waiting[start : special.start()])
+                yield self._plain(waiting[start : special.start()])
                 yield [self.special_tokens[special[0]]]
                 start = special.end()
             if text is not None:
                 end = start if self._last_cut is None else self._last_cut(waiting, start, sure)
-            yield from self._windows(waiting[start:end])
+            yield self._plain(waiting[start:end])
             waiting = waiting[end:]
             # If nothing could be cut, looking after each part would cost the square of the length.
             enough = max(WINDOW, 2 * len(waiting))
 
-    def _windows(self, stretch: str) -> Iterator[list[int]]:
-        start = 0
-        while start < len(stretch):
-            stop = len(stretch)
-            if self._last_cut is not None and stop - start > 2 * WINDOW:
-                cut = self._last_cut(stretch, start, start + WINDOW)
-                stop = cut if cut > start else stop
-            yield list(chain.from_iterable(map(self._cache.__getitem__, self.pieces(stretch[start:stop]))))
-            start = stop
+    def _plain(self, stretch: str) -> list[int]:
+        """The ids of text without special tokens."""
+        return list(chain.from_iterable(map(self._cache.__getitem__, self.pieces(stretch))))
 
     def pieces(self, stretch: str) -> Sequence[str]:
         """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
@@ -263,11 +256,12 @@ def _bytes(text: str | bytes) -> bytes:
         raise Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it") from error
 
 
-def _joined(parts: Iterable[str | bytes]) -> Iterator[str]:
-    """The parts as texts; a character whose bytes are divided between two parts is put together."""
+def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
+    """The parts as texts, in windows; a character whose bytes are divided between two is put together."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    for part in parts:
-        yield decoder.decode(_bytes(part))
+    for part in map(_bytes, parts):
+        for start in range(0, len(part), WINDOW):
+            yield decoder.decode(part[start : start + WINDOW])
     yield decoder.decode(b"", final=True)
 
 
@@ -308,35 +302,24 @@ def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.
 
 # Cuts: where a long text can be divided without changing its pre-tokens, for patterns of which this is proved.
 #
-# A cut before a blank that follows no white space is safe if each alternative of the pattern takes white space at its
-# very beginning, or nothing but white space, or line ends at its end: no match then has the blank in its middle, and
-# the only look ahead, `\s+(?!\S)`, sees the character before the blank. A cut after a line end is safe if no match goes
-# past one.
+# A cut after a line end is safe if no match goes past one. A cut before a blank that follows no white space is safe for
+# the family of GPT-2's pattern: each alternative takes white space at its very beginning, or nothing but white space,
+# or line ends at its end, so no match has the blank in its middle; and what looks ahead for white space,
+# `\s+(?!\S)` and `\s+$`, sees the character before the blank.
 
 LastCut = Callable[[str, int, int], int]
 """The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
-_BEFORE_BLANKS = (
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-)
-"""GPT-2's and cl100k's as OpenAI writes them now and before."""
-_BEFORE_BLANK = ("gpt2", "gpt4", "o200k", "llama3", "olmo", "qwen2", "nanochat", "starcoder2")
-_AFTER_LINE_END = ("line", "gpt2_lines", "superbpe", "superbpe_words")
 
 
 def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None if no safe cut is known."""
-    name = pattern_name(pattern)
-    if name in _AFTER_LINE_END:
+    try:
+        slots = patterns.slots_of(pattern)
+    except patterns.NotOfFamily:
+        return None
+    if slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE):
         return _after_line_end
-    return _before_blank if name in _BEFORE_BLANK or pattern in _BEFORE_BLANKS else None
-
-
-def pattern_name(pattern: str | None) -> str | None:
-    """The name of a pattern in conf/pattern; None if it has none."""
-    return next((name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None)
+    return _before_blank if slots.split == patterns.FAMILY else None
 
 
 def _before_blank(text: str, first: int, last: int) -> int:

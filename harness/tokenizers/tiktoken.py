@@ -15,8 +15,7 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.units import token_text
-from harness.tokenizers.learned import BYTES, Learned, last_merges
-from harness.tokenizers.merges_file import merges_behind
+from harness.tokenizers.learned import BYTES, Learned, last_merges, merges_behind
 
 FILE = "ranks.tiktoken"
 ANYTHING = "(?s:.+)"

@@ -15,8 +15,8 @@ from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
 from harness.records.load import read_records
 from harness.runs.run import first_arguments
-from harness.tokenizers.folder import save
 from harness.tokenizers.forms import read_tokenizer
+from harness.tokenizers.learned import trained
 from harness.tokenizers.merges_file import read_merges_file
 from variants import naive_extending, vetoes
 from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
@@ -193,11 +193,11 @@ def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:
     assert replay(words, [*right[:2], (b":", b" ")], **asked).faults[0].judgement == VETOED
 
 
-def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path, tmp_path: Path) -> None:
+def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -> None:
     old = read_tokenizer(made / "first").learned
     merges = read_merges_file(made / "first").merges[:-1]
     with pytest.raises(errors.Refusal, match="does not start with the merges of the extended tokenizer"):
-        save(tmp_path, merges, ["<|endoftext|>"], "gpt2", GPT2_PATTERN, extended=old)
+        trained(merges, ["<|endoftext|>"], GPT2_PATTERN, old)
 
 
 # ---- two stages in one command

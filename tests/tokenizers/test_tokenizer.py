@@ -20,9 +20,9 @@ from tokenizers_made import replayed
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
-from harness.tokenizer import Tokenizer, load, main, save
-from harness.tokenizers.folder import FILES, check_free
-from harness.tokenizers.learned import read_spelling, spelled
+from harness.tokenizer import Tokenizer, load, main
+from harness.tokenizers.folder import FILES, check_free, save
+from harness.tokenizers.learned import read_spelling, spelled, trained
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
@@ -54,8 +54,7 @@ def tokenizer_of(
 def saved(
     folder: Path, merges: Sequence[Merge] = MERGES, specials: Sequence[str] = SPECIALS, overwrite: bool = False
 ) -> list[str]:
-    origin: dict[str, Any] = {"data_name": "tale", "data_sha256": "ab" * 32, "variant": "mine", "vocab_size_asked": 300}
-    return save(folder, merges, specials, "gpt2", GPT2_PATTERN, overwrite=overwrite, **origin)
+    return save(folder, trained(merges, specials, GPT2_PATTERN), {"variant": "mine"}, overwrite=overwrite)
 
 
 def train(word_counts: dict[bytes, int]) -> list[Merge]:
@@ -147,15 +146,11 @@ def test_the_files_are_those_of_gpt2_and_the_manifest_has_the_origin(tmp_path: P
     assert json.loads((tmp_path / "manifest.json").read_bytes()) == {
         "schema": 1,
         "vocab_size": 260,
-        "vocab_size_asked": 300,
         "merges": 3,
         "merges_sha256": merges_sha256(merges),
         "special_tokens": [{"text": "<|e|>", "id": 256}],
         "pattern": {"name": "gpt2", "regex": GPT2_PATTERN},
-        "tie_break": "greatest_bytes",
-        "min_count": 1,
         "variant": "mine",
-        "data": {"name": "tale", "sha256": "ab" * 32},
         "files": {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in FILES[:4]},
     }
 
@@ -170,7 +165,7 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(
 
 
 def test_no_merges_and_raw_bytes_can_be_saved(tmp_path: Path) -> None:
-    assert save(tmp_path, [], [], "bytes", None) == []
+    assert save(tmp_path, trained([], [], None), {}) == []
     assert load(tmp_path).encode(b"\xff\x00") == [255, 0]
     assert load(tmp_path).pattern is None
 
@@ -337,7 +332,7 @@ def test_a_folder_without_manifest_needs_its_pattern_and_special_tokens(tmp_path
     elsewhere(tmp_path)
     tokenizer = load(tmp_path, pattern=GPT2_PATTERN, special_tokens=["<|endoftext|>"])
     assert tokenizer.encode("the !<|endoftext|>") == [257, ord("Ġ") - 256 + 188, 0, 258]
-    with pytest.raises(Refusal, match=r"has no manifest\.json; give the pattern and the special tokens"):
+    with pytest.raises(Refusal, match="lacks its pattern; give the pattern and the special tokens"):
         load(tmp_path)
     with pytest.raises(Refusal, match=r"'<\|endoftext\|>' is not a byte, no merge makes it, and it is not a special"):
         load(tmp_path, pattern=GPT2_PATTERN)

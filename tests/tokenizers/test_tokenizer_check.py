@@ -17,12 +17,12 @@ from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
 from harness.tokenizers import tiktoken as tiktoken_form
 from harness.tokenizers.check import Part, check, parts_of
-from harness.tokenizers.folder import write
+from harness.tokenizers.folder import save
 from harness.tokenizers.learned import json_text
 
 
 def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS) -> Path:
-    write(folder, learned(pattern, specials), pattern, {})
+    save(folder, learned(pattern, specials), {})
     return folder
 
 
@@ -158,14 +158,14 @@ def test_an_engine_that_cannot_open_or_gives_up_is_not_equal(tmp_path: Path) -> 
     assert (closed_verdict.gave_up, weak_verdict.gave_up) == (False, True)
 
 
-def test_a_text_is_cut_after_lines_or_between_characters() -> None:
-    content = ("一二三四五六七八\n" * 50 + "九" * 300).encode()
-    parts = list(parts_of("x", [content[:77], content[77:]], 100))
+def test_a_text_is_cut_between_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "PART", 100)
+    content = "一二三四五六七八\n".encode() * 50
+    parts = list(parts_of("x", [content[:77], content[77:]]))
     assert b"".join(each.content for each in parts) == content
-    assert [each.start for each in parts] == [
-        sum(len(before.content) for before in parts[:n]) for n in range(len(parts))
-    ]
-    assert all(each.content.decode() and len(each.content) <= 200 for each in parts)
+    starts = [sum(len(before.content) for before in parts[:n]) for n in range(len(parts))]
+    assert [each.start for each in parts] == starts
+    assert all(each.content.decode() and len(each.content) <= 102 for each in parts)
 
 
 # The command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ import regex
 from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pattern_family import all_slots, spelling
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import UNMEASURED, Refusal
@@ -22,9 +24,10 @@ from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 
 SMALL_WINDOW = 24
+CHANCE = random.Random(0)
 CUTTABLE = [
-    *(pattern for name, pattern in PATTERNS.items() if name not in ("line", "document", "bytes")),
-    *model._BEFORE_BLANKS,
+    *(pattern for name, pattern in PATTERNS.items() if name not in ("document", "bytes")),
+    *(spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)),
 ]
 
 SOME = [*SPECIALS, "<|e|", "<|", "the", " the", " ", "  ", "\n", "\r\n", "\t", "'ll", "1", "123", "é", "一", ".", "!\n"]

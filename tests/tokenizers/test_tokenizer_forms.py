@@ -28,7 +28,7 @@ FORMS = ["ours", "gpt2", "huggingface", "tiktoken"]
 
 
 def put(folder: Path, one: Learned) -> Path:
-    tokenizer_folder.write(folder, one, None, {})
+    tokenizer_folder.save(folder, one, {}, overwrite=True)
     return folder
 
 
@@ -99,7 +99,7 @@ def test_no_ranks_are_written_if_tiktoken_would_use_a_dead_token(tmp_path: Path)
 
 
 def put_notes(folder: Path, one: Learned) -> list[str]:
-    return tokenizer_folder.write(folder, one, None, {})
+    return tokenizer_folder.save(folder, one, {})
 
 
 @st.composite
@@ -222,7 +222,7 @@ def sequence(*steps: Any) -> dict[str, Any]:
         ({"model__dropout": 0.1}, "its dropout is 0.1; ours has none"),
         ({"model__type": "WordPiece"}, "its model is WordPiece"),
         ({"model__vocab": []}, "does not map tokens to ids"),
-        ({"model__merges": [["x", "yz"]]}, "it gives no id to 'xyz'"),
+        ({"model__merges": [["x", "yz"]]}, "merge 1 joins 'yz', which nothing makes"),
         ({"pre_tokenizer": None}, "its pre-tokenizer is null; the last one must be ByteLevel"),
         ({"pre_tokenizer": {"type": "ByteLevel"}}, "puts a blank before the text"),
         ({"pre_tokenizer": sequence({**SPLIT, "pattern": {"String": "a"}}, BYTE_LEVEL)}, "is not a Split by a Regex"),

@@ -15,7 +15,7 @@ from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import OK, USAGE
 from harness.tokenizer import Tokenizer, main
-from harness.tokenizers.folder import write
+from harness.tokenizers.folder import save
 from harness.tokenizers.statistics import Figures, figures_of, sheet
 from variants.contract import vocab_of
 
@@ -48,7 +48,7 @@ def test_words_are_counted_across_blocks(content: bytes, places: list[int]) -> N
 
 def test_the_command_shows_tokenizers_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, pattern in (("one", "gpt2"), ("two", "line")):
-        write(tmp_path / name, learned(pattern, SPECIALS), pattern, {})
+        save(tmp_path / name, learned(pattern, SPECIALS), {})
     for name, text in (("tale.txt", TEXT), ("other.txt", "the theme\n" * 9), ("empty $x$ 一.txt", "")):
         (tmp_path / name).write_text(text)
     data = [part for name in ("tale.txt", "other.txt") for part in ("--data", str(tmp_path / name))]
