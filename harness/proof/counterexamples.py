@@ -72,7 +72,7 @@ class WrongWords(Counterexample):
         word_counts = WordCounts.from_items(self.words.items())
         return list(registry.definition(extending=True)(word_counts, self.num_merges, **self.keywords()))
 
-    def learned(self, train: Subject) -> list[Merge] | None:
+    def result_of(self, train: Subject) -> list[Merge] | None:
         """The trainer's merges; None if it fails to give any."""
         try:
             return learn(train, self.words, self.num_merges, **self.keywords())
@@ -80,7 +80,7 @@ class WrongWords(Counterexample):
             return None
 
     def fails(self, train: Subject) -> bool:
-        return self.learned(train) != self.defined()
+        return self.result_of(train) != self.defined()
 
     def smallest(self, train: Subject) -> WrongWords:
         """Fewer, shorter, rarer words that fail too, with no more merges than show it; itself if it passes now."""
@@ -93,7 +93,7 @@ class WrongWords(Counterexample):
 
         words = shrunk(dict(self.words), smaller_words, lambda words: with_words(words).fails(train))
         smallest = with_words(words)
-        equal = first_difference(smallest.learned(train) or [], smallest.defined())
+        equal = first_difference(smallest.result_of(train) or [], smallest.defined())
         fewer = replace(smallest, num_merges=max(equal + 1, len(self.inherited)))
         return fewer if fewer.num_merges < smallest.num_merges and fewer.fails(train) else smallest
 
@@ -128,24 +128,25 @@ class WrongFile(Counterexample):
     pattern: str | None = GPT2_PATTERN
     errors: str = "strict"
 
-    def counted(self, count: Subject, **keywords: Any) -> dict[bytes, int] | None:
-        """The words with their counts; None if the counter raises."""
+    def result_of(self, count: Subject) -> list[tuple[bytes, int]] | None:
+        """The words in order with their counts; None if the counter raises."""
+        keywords = {} if self.width is None or count is registry.definition_counter() else {"threads": self.width}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "corpus.txt")
             path.write_bytes(self.content)
             try:
-                return dict(count(Corpus(str(path), self.special_tokens, self.pattern, self.errors), **keywords))
+                corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
+                return sorted(dict(count(corpus, **keywords)).items())
             except Exception:  # a counter may raise anything
                 return None
 
-    def defined(self) -> dict[bytes, int] | None:
-        return self.counted(registry.definition_counter())
+    def defined(self) -> list[tuple[bytes, int]] | None:
+        return self.result_of(registry.definition_counter())
 
     def fails(self, count: Subject) -> bool:
         """Whether the counter differs where the definition can count."""
         defined = self.defined()
-        keywords = {} if self.width is None else {"threads": self.width}
-        return defined is not None and self.counted(count, **keywords) != defined
+        return defined is not None and self.result_of(count) != defined
 
     def smallest(self, count: Subject) -> WrongFile:
         """A shorter file that fails too, with as few special tokens as show it."""
@@ -174,7 +175,7 @@ class WrongFile(Counterexample):
             'path = tmp_path / "corpus.txt"',
             f"path.write_bytes({self.content!r})",
             f"corpus = Corpus(str(path), {', '.join(options)})",
-            f"assert dict({name}({', '.join(['corpus', *keywords])})) == {literal(self.defined())}",
+            f"assert dict({name}({', '.join(['corpus', *keywords])})) == {literal(dict(self.defined() or ()))}",
         )
 
 
