@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from harness.common.units import count_text, times_text
+from harness.common.units import count_text, times_text, token_text
 from harness.proof.true_counts import (
     DUPLICATE,
     INHERITED,
@@ -38,6 +38,8 @@ TEXTS = {
     VETOED: "vetoed, or spelling an inherited token again",
 }
 BY_TIES, ENDS = "by_ties", "ends"
+LONGEST_TOKEN = 40
+"""So many characters of a token are shown."""
 
 
 def describe(step: Step) -> str:
@@ -48,20 +50,22 @@ def describe(step: Step) -> str:
     "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
     """
     text, best = f"merge {step.number}: {merge_text(step.merge)}", step.best
-    if step.judgement not in (MAXIMUM, TIE, WRONG, TOO_RARE):
-        return f"{text}, {TEXTS[step.judgement]}"
-    text += f", {times_text(step.count)}"
-    if step.judgement in (MAXIMUM, TOO_RARE):
+    if step.judgement in (MAXIMUM, TIE, WRONG, TOO_RARE):
+        text += f", {times_text(step.count)}"
+    if step.judgement not in (TIE, WRONG):
         return f"{text}, {TEXTS[step.judgement]}"
     if step.judgement == TIE:
-        under = ", ".join(tie_break.value for tie_break in step.right_under) or "no tie-break of ours"
-        others = f"{count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
-        return f"{text}, as often as {others}; right under {under}; {choices(step)}"
-    if not best.count:
+        text += f", as often as {count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
+        under = ", ".join(tie_break.value for tie_break in step.right_under)
+        text += f"; right under {under}" if under else ""
+    elif not best.count:
         return f"{text}; no pair was left"
-    if best.tied == 1:
-        return f"{text}; the most frequent is {merge_text(next(iter(best.choices.values())))}, {times_text(best.count)}"
-    return f"{text}; {count_text(best.tied)} pairs occur {times_text(best.count)}; {choices(step)}"
+    elif best.tied == 1:
+        most = next(iter(best.choices.values()))
+        return f"{text}; the most frequent is {merge_text(most)}, {times_text(best.count)}"
+    else:
+        text += f"; {count_text(best.tied)} pairs occur {times_text(best.count)}"
+    return f"{text}; {choices(step)}"
 
 
 def choices(step: Step) -> str:
@@ -82,7 +86,7 @@ def rest_text(best: Best) -> str:
 
 
 def merge_text(merge: Merge) -> str:
-    return " + ".join(repr(token) if len(token) <= 60 else f"{token[:60]!r}... ({len(token)} bytes)" for token in merge)
+    return " + ".join(f"b{token_text(token, LONGEST_TOKEN)}" for token in merge)
 
 
 def merges_are(number: int) -> str:

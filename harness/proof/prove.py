@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.common.progress import bar
-from harness.common.units import count_text, times_text, token_text
+from harness.common.units import count_text, times_text
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, true_counts
-from harness.proof.true_counts import ALL_TIE_BREAKS, NOT_INHERITED, Replay, Step
+from harness.proof.explain import describe
+from harness.proof.true_counts import ALL_TIE_BREAKS, Replay, Step
 from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
 from variants.vetoes import limits_of
@@ -25,7 +26,6 @@ try:
 except ImportError:
     _replay = None  # type: ignore[assignment]
 
-LONGEST_TOKEN = 20
 MOST_BYTES_IN_PYTHON = 4_000_000
 """The Python replay judges at most so many bytes of distinct words if the compiled replay is not built."""
 NOT_BUILT = "the compiled replay is not built; python -m pip install -e . builds it"
@@ -138,7 +138,7 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
             return up_to_ties(replayed)
     if fault is None and len(replayed.judges) == 1:
         fault = replayed.first_against(replayed.judges[0])
-    wrong = stopped(replayed) if fault is None else at_fault(fault, replayed.judges)
+    wrong = stopped(replayed) if fault is None else identity_at(fault, WRONG, describe(fault), replayed.judges[0])
     return wrong if by_design is None else replace(wrong, kind=BY_DESIGN, reason=f"{by_design}; {wrong.reason}")
 
 
@@ -149,25 +149,6 @@ def up_to_ties(replayed: Replay) -> Identity:
     tie_break = max(steps, key=lambda tie_break: steps[tie_break].number)
     reason = f"{count_text(len(replayed.ties))} of its merges are choices among equals"
     return identity_at(steps[tie_break], UP_TO_TIES, reason, tie_break)
-
-
-def at_fault(step: Step, judges: Sequence[TieBreak]) -> Identity:
-    tie_break = judges[0] if len(judges) == 1 else TieBreak.GREATEST_BYTES
-    best, others = step.best, times_text(step.best.count)
-    if step.judgement == NOT_INHERITED:
-        fault = "is not the inherited one"
-    elif not best.count:
-        fault = "was made when no pair was left"
-    elif not step.count:
-        fault = f"is of a pair that does not occur, where others do {others}"
-    elif step.count < best.count:
-        fault = f"occurs {times_text(step.count)}, others {others}"
-    elif step.judgement in true_counts.RIGHT:
-        want = merge_text(best.choices[tie_break])
-        fault = f"occurs {times_text(step.count)}, as {want} does, which tie_break={tie_break.value} takes"
-    else:
-        fault = f"is not a merge to be made: {step.judgement.replace('_', ' ')}"
-    return identity_at(step, WRONG, f"merge {step.number}, {merge_text(step.merge)}, {fault}", tie_break)
 
 
 def stopped(replayed: Replay) -> Identity:
@@ -187,10 +168,6 @@ def identity_at(step: Step, kind: str, reason: str, tie_break: TieBreak) -> Iden
         got_count=step.count,
         want_count=step.best.count,
     )
-
-
-def merge_text(merge: Merge) -> str:
-    return "+".join(token_text(token, LONGEST_TOKEN) for token in merge)
 
 
 # The compiled replay

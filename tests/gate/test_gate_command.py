@@ -86,7 +86,7 @@ def test_accepting_again_reports_the_changes(card: Path, capsys: pytest.CaptureF
     ("trainer", "code", "message"),
     first_fast(
         [
-            ("sabotaged:ties_to_the_smallest", 21, "which tie_break=greatest_bytes takes"),
+            ("sabotaged:ties_to_the_smallest", 21, "greatest_bytes takes b"),
             ("unruly:segfaults", 22, "SIGSEGV"),
             ("unruly:returns_none", 22, "NoneType"),
         ],

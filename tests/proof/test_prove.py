@@ -77,16 +77,16 @@ def identity(merges: Sequence[Merge], num_merges: int = 4, tie_break: TieBreak |
         ((pairs("ef", "ab", "cd", "gh"),), UP_TO_TIES, None, 2, "choices among equals"),
         (
             (pairs("ef", "ab", "cd", "gh"), 4, GREATEST), WRONG, None, 2,
-            "merge 2, 'a'+'b', occurs 2 times, as 'c'+'d' does, which tie_break=greatest_bytes takes",
+            "merge 2: b'a' + b'b', 2 times, as often as 1 other; greatest_bytes takes b'c' + b'd'",
         ),
-        ((pairs("ef", "gh", "cd", "ab"),), WRONG, None, 2, "merge 2, 'g'+'h', occurs once, others 2 times"),
+        ((pairs("ef", "gh", "cd", "ab"),), WRONG, None, 2, "merge 2: b'g' + b'h', once; 2 pairs occur 2 times;"),
         ((pairs("ef", "cd"),), WRONG, None, 3, "it ended after 2 merges, with pairs left that occur 2 times"),
-        (([*RIGHT, *pairs("xy")], 5), WRONG, None, 5, "when no pair was left"),
+        (([*RIGHT, *pairs("xy")], 5), WRONG, None, 5, "0 times; no pair was left"),
         ((RIGHT, 3), WRONG, None, 4, "it made 4 merges, and 3 were requested"),
-        ((pairs("ef", "ef", "cd", "ab"),), WRONG, None, 2, "is of a pair that does not occur"),
-        (([*pairs("ef"), (b"xx", b"y")],), WRONG, None, 2, "is of a pair that does not occur"),
+        ((pairs("ef", "ef", "cd", "ab"),), WRONG, None, 2, "b'e' + b'f', made before"),
+        (([*pairs("ef"), (b"xx", b"y")],), WRONG, None, 2, "of a token that no earlier merge makes"),
         ((RIGHT[:2], 9, GREATEST, {"whole": False}), IDENTICAL, "greatest_bytes", None, None),
-        ((pairs("gh"), 9, GREATEST, {"whole": False}), WRONG, None, 1, "occurs once"),
+        ((pairs("gh"), 9, GREATEST, {"whole": False}), WRONG, None, 1, "once; 3 pairs occur 2 times"),
         (([], 9, GREATEST, {"whole": False}), UNPROVED, None, None, "it was stopped before its first merge"),
         ((pairs("gh"), 1, None, BY_REASON), BY_DESIGN, None, 1, "it merges the rarest; merge 1"),
         ((pairs("ef"), 1, None, BY_REASON), IDENTICAL, "greatest_bytes", None, None),
@@ -108,7 +108,7 @@ def test_min_count_inherited_merges_and_veto_are_part_of_the_proof() -> None:
     extended = replace(listed, merges=pairs("gh", "ef"), num_merges=2)
     assert kinds(extended, inherited=pairs("gh")) == [IDENTICAL]
     (wrong,) = prove.prove(WORDS, [extended], inherited=pairs("ef"))
-    assert (wrong.kind, wrong.reason) == (WRONG, "merge 1, 'g'+'h', is not the inherited one")
+    assert (wrong.kind, wrong.reason) == (WRONG, "merge 1: b'g' + b'h', in place of an inherited one")
     assert kinds(MergeList("one", RIGHT[1:], 4), veto=lambda left, _: left == b"e") == [IDENTICAL]
 
 

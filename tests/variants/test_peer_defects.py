@@ -55,7 +55,7 @@ def test_gigatoken_makes_merges_of_pairs_that_are_not_there_when_none_is_left(tm
     assert merges[:4] == heap.train(serial(corpus), 10, tie_break=TieBreak.HUGGINGFACE)
     found = judged(merges, corpus, 10)
     assert (found.kind, found.merge) == (WRONG, 5)
-    assert "when no pair was left" in str(found.reason)
+    assert "no pair was left" in str(found.reason)
 
 
 def test_tiktokens_educational_trainer_raises_an_error_when_no_pair_is_left(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_fast_bpe_rs_does_not_replace_from_the_left_in_a_run_of_odd_length(tmp_p
     found = judged(merges, corpus, 3)
     assert (found.kind, found.merge) == (WRONG, 2)
     assert merges[:2] == [(b"b", b"b"), (b"a", b"b")]
-    assert "of a pair that does not occur" in str(found.reason)
+    assert "0 times; " in str(found.reason)
 
 
 # Special tokens: who does not cut them out before counts what they are made of.
