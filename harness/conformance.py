@@ -9,12 +9,9 @@ process (proof/suite.py) and then judges fresh inputs here.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
-import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
@@ -33,8 +30,6 @@ from variants.contract import TieBreak
 
 if TYPE_CHECKING:
     import pytest
-
-HYPOTHESIS_FOLDER = "HYPOTHESIS_STORAGE_DIRECTORY"
 
 
 def check_trainer(
@@ -151,23 +146,11 @@ def _command(options: argparse.Namespace) -> int:
     target, parameters = _target(options.target, parameters_of(options.set), options.counter)
     tie_breaks = ALL_TIE_BREAKS if options.tie_break == "all" else (TieBreak(options.tie_break),)
     request = Request(target, parameters, options.counter, tie_breaks, options.only)
-    with _hypothesis_in_a_temporary_folder(), child_of(request) as child:
+    with child_of(request) as child:
         exit_code = report(child, options.target)
         if printed := child.process.tail().strip():
             say(f"it printed, at last: {printed}")
         return exit_code
-
-
-@contextlib.contextmanager
-def _hypothesis_in_a_temporary_folder() -> Iterator[None]:
-    """Hypothesis would otherwise leave its folder in the current one."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault(HYPOTHESIS_FOLDER, folder)
-        try:
-            yield
-        finally:
-            if os.environ[HYPOTHESIS_FOLDER] == folder:
-                del os.environ[HYPOTHESIS_FOLDER]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,15 +15,13 @@ import sabotaged
 import sabotaged_counters
 from checked import quick_ones
 
-from harness.conformance import check_trainer, check_word_counter, parametrize_with_checks, trainer_checks
+from harness.conformance import check_trainer, check_word_counter, parametrize_with_checks
 from harness.proof import suite
-from harness.proof import trainer_checks as checks_of_trainers
-from harness.proof.checks import CheckFailed, CheckSkipped, Outcome
+from harness.proof.checks import CheckFailed, Outcome
 from variants import naive_extending
 from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 GREATEST = TieBreak.GREATEST_BYTES
-(SEARCHED,) = [check for check in trainer_checks() if check.name == "check_searched_words"]
 
 
 def plain(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -50,13 +48,13 @@ def count(corpus: Corpus) -> WordCounts:
 
 @pytest.fixture(autouse=True)
 def quick_checks_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the checks that take seconds nor the search; slow tests have them all."""
+    """Without the checks that take seconds; slow tests have them all."""
     if not request.node.get_closest_marker("slow"):
         for name in ("trainer_checks", "counter_checks"):
             checks = getattr(suite, name)
 
             def quick(*arguments: Any, checks: Callable[..., Any] = checks, **options: Any) -> Any:
-                return [check for check in quick_ones(checks(*arguments, **options)) if check.group != SEARCHED.group]
+                return quick_ones(checks(*arguments, **options))
 
             monkeypatch.setattr(suite, name, quick)
 
@@ -111,15 +109,6 @@ def test_word_counter_is_called_at_the_given_widths() -> None:
         check_word_counter(sabotaged_counters.cuts_anywhere, widths=[1, 2])
 
 
-def test_without_hypothesis_the_search_is_skipped_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
-    monkeypatch.setattr(checks_of_trainers, "searched_words", checks_of_trainers.searched_words.__wrapped__)
-    with pytest.raises(CheckSkipped, match="pip install hypothesis"):
-        SEARCHED(plain)
-
-
 def test_trainer_that_fails_only_once_has_failed() -> None:
     calls = []
 
@@ -128,7 +117,7 @@ def test_trainer_that_fails_only_once_has_failed() -> None:
         return [(b"x", b"y")] if len(calls) == 60 else sabotaged.honest(word_counts, num_merges)
 
     with pytest.raises(CheckFailed, match="first difference"):
-        SEARCHED(fails_once)
+        check_trainer(fails_once)
 
 
 def test_import_needs_neither_pytest_nor_hypothesis() -> None:

@@ -16,7 +16,7 @@ SEEDED = ("random words", "tie-breaks")
 """Groups of checks that differ in their seed alone."""
 ONE_IN = 10
 """Of so many seeds one is among the quick checks."""
-SHARED = ("large inputs", "searched words")
+SHARED = ("large inputs",)
 """Groups whose wanted merges take long to compute; one process of pytest runs all of their tests."""
 
 
