@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import socket
@@ -11,150 +12,113 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import psutil
 
 from harness.measure import guard
+from harness.measure.machine import content
+from harness.worker import CHANNEL
 
-SECONDS_BETWEEN_LOOKS = 0.1
-SECONDS_TO_SPEAK = 3.0
-SECONDS_TO_END = 3.0
-SECONDS_TO_CLEAR_UP = 10.0
+SECONDS_TO_END = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
 SHARE_OF_TIME_FOR_SHARES = 0.02
 """Asking for shares of memory may take this part of the time: while the kernel answers, a process cannot map memory."""
 
 
-class Cpu(NamedTuple):
-    """CPU seconds up to a moment: of the measured process with its children that ended, and of all that it started."""
-
-    leader: float
-    tree: float
-
-
-@dataclass
 class GuardedProcess:
-    """A guard, its measured process and all that this has started; a context that ends everything."""
+    """A guard, its process and all that this has started; a context that ends everything.
 
-    guard: subprocess.Popen[bytes]
-    heard: socket.socket
-    speaking: int
-    channel: int
-    stderr: BinaryIO
-    leader: int | None = None
-    failure: str | None = None
-    exit_code: int | None = None
-    cpu_seconds: float = 0.0
-    is_guard_gone: bool = False
-    """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
-    members: list[psutil.Process] = field(default_factory=list)
-    peak_bytes: int = 0
-    several: bool = False
-    _shares_again_at: float = 0.0
-    _rest: bytes = b""
+    `leader` is the number of the process; None if it could not be started, and `failure` says why.
+    """
 
-    @classmethod
-    def start(
-        cls,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        folder: Path,
-        stderr: BinaryIO,
-        passed: tuple[int, ...] = (),
-    ) -> GuardedProcess:
-        """Start a guard and its process, which also gets the descriptors `passed`; the guard may remove `folder`."""
-        ours, guards = socket.socketpair()
-        near, far = socket.socketpair()
-        hearing, speaking = os.pipe()
-        inherited = [hearing, near.fileno(), far.fileno()]
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, *map(str, inherited), str(folder), *command],
-                stdin=guards.fileno(),
-                stdout=stderr.fileno(),
-                stderr=stderr.fileno(),
-                pass_fds=[*inherited, *passed],
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], stderr: BinaryIO) -> None:
+        self.stderr = stderr
+        self.leader: int | None = None
+        self.failure = "its guard has ended"
+        self.exit_code: int | None = None
+        self.cpu_seconds = 0.0
+        self.is_guard_gone = False
+        """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
+        self.members: list[psutil.Process] = []
+        self.peak_bytes = self.private_bytes = 0
+        self.is_sampled = False
+        self.heard_at, self.late = time.perf_counter(), 0.0
+        """When the harness listened last, and for how long something may have waited to be heard."""
+        self._shares_again_at = 0.0
+        self.line, theirs = socket.socketpair()
+        with theirs:
+            channel = theirs.fileno()
+            self.guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, str(channel), *command],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                pass_fds=[channel],
                 start_new_session=True,
-                env=dict(environment),
+                env={**environment, CHANNEL: str(channel)},
             )
-        except BaseException:
-            ours.close()
-            os.close(speaking)
-            raise
-        finally:
-            channel = far.fileno()
-            for side in (guards, near, far):
-                side.close()
-            os.close(hearing)
-        os.set_blocking(speaking, False)
-        started = cls(process, ours, speaking, channel, stderr)
-        while started.leader is None and started.failure is None and started.exit_code is None:
-            for line in started.lines():
-                started.take(line)
-        return started
+        assert self.guard.stdin is not None
+        assert self.guard.stdout is not None
+        self.lifeline, self.reports = self.guard.stdin, self.guard.stdout
+        self.listening: list[Any] = [self.reports, self.line]
+        self.take_report()
 
     def __enter__(self) -> GuardedProcess:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wait until the guard has ended everything; it does so if the line to it is cut."""
-        self.heard.close()
-        os.close(self.speaking)
+        """End the process and all that it started, and take its last account."""
+        self.kill_members()
+        self.lifeline.close()
         self.guard.send_signal(signal.SIGCONT)
         try:
-            self.guard.wait(SECONDS_TO_CLEAR_UP)
+            self.guard.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             self.guard.kill()
             self.guard.wait()
+        if self.leader is not None and self.exit_code is None:
+            self.take_report()
+        self.line.close()
+        self.reports.close()
 
-    def wait(self, seconds: float) -> list[bytes]:
-        """Return what the measured process writes within so many seconds, each line after the guard's two numbers."""
-        lines = self.lines() if select.select([self.heard], [], [], max(0.0, seconds))[0] else []
-        for line in lines:
-            if not line[:1].isdigit():
-                self.take(line)
-        return [line for line in lines if line[:1].isdigit()]
-
-    def lines(self) -> list[bytes]:
-        """Return what the guard writes; nothing if it is gone: then its process is ended here."""
-        block = b""
-        with contextlib.suppress(ConnectionError):
-            block = self.heard.recv(65536)
-        if not block:
-            self.is_guard_gone = True
-            self.failure = self.failure or "its guard has ended"
-            self.kill_members()
-            self.exit_code = -signal.SIGKILL if self.exit_code is None else self.exit_code
-        *lines, self._rest = (self._rest + block).split(b"\n")
-        return lines
-
-    def take(self, line: bytes) -> None:
-        """Note how the process started or ended."""
-        what, *figures = line.split(b" ")
+    def take_report(self) -> None:
+        """Note how the process started or ended, or that its guard is gone: then the process is ended here."""
+        what, *figures = self.reports.readline().split() or [b""]
         if what == b"started":
             self.leader = int(figures[0])
         elif what == b"failed":
             self.failure = os.strerror(int(figures[0]))
         elif what == b"gone":
-            self.exit_code = os.waitstatus_to_exitcode(int(figures[0]))
-            self.cpu_seconds = float(figures[1])
+            self.exit_code, self.cpu_seconds = os.waitstatus_to_exitcode(int(figures[0])), float(figures[1])
+        else:
+            self.is_guard_gone = True
+            self.kill_members()
+            self.exit_code = -signal.SIGKILL
 
-    def say(self, line: bytes) -> None:
-        """Write a line to the guard."""
-        with contextlib.suppress(OSError):  # it is gone, which is noticed where it is listened to
-            self.heard.send(line + b"\n")
+    def listen(self, seconds: float) -> bytes:
+        """Return what the process writes within so many seconds; take what the guard reports."""
+        waited, before = waited_seconds("thread-self"), time.perf_counter()
+        ready = select.select(self.listening, [], [], max(0.0, seconds))[0]
+        now = time.perf_counter()
+        self.late = waited_seconds("thread-self") - waited + before - self.heard_at
+        self.heard_at = now
+        block = b""
+        if self.line in ready:
+            with contextlib.suppress(ConnectionError):
+                block = self.line.recv(1 << 16)
+            if not block:  # it is about to be gone, or a trainer meddled
+                self.listening.remove(self.line)
+        if self.reports in ready:
+            self.take_report()
+        return block
 
-    def speak(self, line: str) -> None:
-        """Write a line to the measured process; one that does not read gets as much as a pipe holds."""
-        rest, give_up = line.encode() + b"\n", time.perf_counter() + SECONDS_TO_SPEAK
-        with contextlib.suppress(BrokenPipeError):
-            while rest and time.perf_counter() < give_up:
-                if select.select([], [self.speaking], [], SECONDS_BETWEEN_LOOKS)[1]:
-                    rest = rest[os.write(self.speaking, rest) :]
+    def reply(self) -> None:
+        """Let a process go on that waits for it."""
+        with contextlib.suppress(OSError):  # it does not wait, or is gone
+            self.line.send(b".", socket.MSG_DONTWAIT)
 
     def look(self, memory_bytes: int | None = None) -> bool:
         """Look at all processes, and cut what they print; return whether they hold more memory than a limit."""
@@ -179,39 +143,35 @@ class GuardedProcess:
     def weigh(self, limit: int | None) -> bool:
         """Note the memory that the processes hold together; return whether that is over the limit.
 
-        Pages that several processes share are divided among them, which takes the kernel long to count. Counting them
-        for each process is quick and gives no less, so it will do within the limit if shares were counted of late.
+        The kernel knows the peak of one process. Pages that several share are divided among them, which takes it long
+        to count. Counting them for each process is quick and gives no less, so it will do within the limit if shares
+        were counted of late.
         """
-        sizes = [size for member in self.members if (size := resident_bytes(member))]
+        sizes = [size for member in self.members if (size := memory_of(member))]
         total = sum(sizes)
+        figures = dict(
+            re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", content(f"proc/{self.leader}/status"), re.MULTILINE)
+        )
+        self.private_bytes = max(self.private_bytes, 1024 * int(figures.get("RssAnon", 0)))
+        self.is_sampled = self.is_sampled or len(sizes) > 1 or "VmHWM" not in figures
         if len(sizes) > 1:
-            self.several = True
             now = time.perf_counter()
             if now < self._shares_again_at and (limit is None or total <= limit):
                 return False
-            total = sum(map(shared_out_bytes, self.members))
+            total = sum(memory_of(member, shared_out=True) for member in self.members)
             self._shares_again_at = now + (time.perf_counter() - now) / SHARE_OF_TIME_FOR_SHARES
-        self.peak_bytes = max(self.peak_bytes, total)
+        self.peak_bytes = max(self.peak_bytes, total, 1024 * int(figures.get("VmHWM", 0)))
         return limit is not None and total > limit
 
-    def cpu(self) -> Cpu:
-        """Return the kernel's account of all processes."""
+    def cpu(self) -> float:
+        """Return the CPU seconds of the process and of all that it started, by the kernel's account."""
         self.find_members()
-        leader = sum(cpu_seconds(self.leader))
         _, of_orphans = cpu_seconds(self.guard.pid)
-        return Cpu(
-            leader,
-            leader + of_orphans + sum(sum(cpu_seconds(each.pid)) for each in self.members if each.pid != self.leader),
-        )
+        return of_orphans + sum(sum(cpu_seconds(member.pid)) for member in self.members)
 
-    def kill(self) -> None:
-        """End the measured process and what it started, as far as the harness sees it; take its account."""
-        give_up = time.perf_counter() + SECONDS_TO_END
-        self.kill_members()
-        while self.exit_code is None and time.perf_counter() < give_up:
-            self.guard.send_signal(signal.SIGCONT)
-            self.wait(SECONDS_BETWEEN_LOOKS)
-        self.say(b"finish")
+    def waited(self) -> float:
+        """Return for how many seconds the process has waited for a processor."""
+        return waited_seconds(str(self.leader))
 
     def kill_members(self) -> None:
         """End the measured process's group, and all that was seen below the guard."""
@@ -235,28 +195,28 @@ def process_of(number: int) -> psutil.Process | None:
     return None
 
 
-def cpu_seconds(process: int | None) -> tuple[float, float]:
+def cpu_seconds(process: int) -> tuple[float, float]:
     """Return the CPU seconds of a process, to the nanosecond on Linux, and of its children that it waited for."""
     try:
         times = psutil.Process(process).cpu_times()
     except psutil.Error:
         return 0.0, 0.0
     own, of_children = times.user + times.system, times.children_user + times.children_system
-    if sys.platform == "linux" and process is not None:
+    if sys.platform == "linux":
         with contextlib.suppress(OSError):
             own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
     return own, of_children
 
 
-def resident_bytes(process: psutil.Process) -> int:
+def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
+    """Return the memory of a process; of pages that it shares only its part, if they are to be `shared_out`."""
     with contextlib.suppress(psutil.Error):
-        return int(process.memory_info().rss)
+        memory = process.memory_full_info() if shared_out else process.memory_info()
+        return int(getattr(memory, "pss", memory.uss) if shared_out else memory.rss)
     return 0
 
 
-def shared_out_bytes(process: psutil.Process) -> int:
-    """Return the memory of a process, of pages that it shares only its part."""
-    with contextlib.suppress(psutil.Error):
-        memory = process.memory_full_info()
-        return int(getattr(memory, "pss", memory.uss))
-    return 0
+def waited_seconds(task: str) -> float:
+    """Return for how long a task has been ready to run without running; 0 if the system does not say."""
+    figures = content(f"proc/{task}/schedstat").split()
+    return int(figures[1]) / 1e9 if len(figures) > 1 else 0.0

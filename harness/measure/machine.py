@@ -45,7 +45,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
 STOLEN_FIELD = 8
-COUNTED = ("involuntary_switches", "voluntary_switches", "minor_faults", "major_faults")
 PRESSURES = ("cpu", "memory", "io")
 SECONDS_OF_A_LOOK = 0.5
 QUIET_SHARE = 0.02
@@ -145,14 +144,14 @@ def container() -> dict[str, Any]:
 
     A limit holds for all groups inside the one that it is set on, so the tightest from ours upwards counts.
     """
-    quotas = [content(folder / "cpu.max").split() for folder in control_groups()]
-    limits = [content(folder / "memory.max") for folder in control_groups()]
+    quotas = [content(folder / "cpu.max").split() for folder in cgroups()]
+    limits = [content(folder / "memory.max") for folder in cgroups()]
     cores = [int(quota[0]) / int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0].isdigit()]
     memory = [int(limit) for limit in limits if limit.isdigit()]
     return {"cpu_quota_cores": min(cores, default=None), "memory_bytes": min(memory, default=None)}
 
 
-def control_groups() -> list[Path]:
+def cgroups() -> list[Path]:
     """Return the folders of our control group (version 2) and of those above it, innermost first."""
     match = re.search(r"^0::/(.*)$", content("proc/self/cgroup"), re.MULTILINE)
     inner = Path(match[1] if match else "")
@@ -239,18 +238,11 @@ Totals = dict[str, float | None]
 
 
 def interference() -> Totals:
-    """Return for how long something waited (PSI, `some`), here and in our control group, and what was stolen.
-
-    `throttled_seconds` is for how long the control group's processes were held back by its quota of CPU time.
-    """
-    group = control_group()
-    throttled = re.search(r"^throttled_usec (\d+)", content(group / "cpu.stat"), re.MULTILINE) if group else None
+    """Return for how long something on the machine waited (PSI, `some`), and what the hypervisor gave to others."""
     ticks = first_line("proc/stat").split()
     return {
-        **{f"psi_{kind}_seconds": pressure(f"proc/pressure/{kind}") for kind in PRESSURES},
+        **{f"psi_{kind}_seconds": pressure(kind) for kind in PRESSURES},
         "steal_seconds": int(ticks[STOLEN_FIELD]) / os.sysconf("SC_CLK_TCK") if len(ticks) > STOLEN_FIELD else None,
-        **{f"group_psi_{kind}_seconds": pressure(group / f"{kind}.pressure") if group else None for kind in PRESSURES},
-        "throttled_seconds": int(throttled[1]) / 1e6 if throttled else None,
     }
 
 
@@ -265,26 +257,20 @@ def difference(before: Totals, after: Totals) -> Totals:
     }
 
 
-def pressure(path: str | Path) -> float | None:
-    match = re.search(r"^some .*total=(\d+)", content(path), re.MULTILINE)
+def pressure(kind: str) -> float | None:
+    match = re.search(r"^some .*total=(\d+)", content(f"proc/pressure/{kind}"), re.MULTILINE)
     return int(match[1]) / 1e6 if match else None
-
-
-@functools.cache
-def control_group() -> Path | None:
-    """Return the folder of our control group; None for the root group, which reports what the machine does."""
-    return next((folder for folder in control_groups() if (folder / "cgroup.type").is_file()), None)
 
 
 def wait_until_quiet(longest: float) -> bool:
     """Return True as soon as next to nothing waits for a processor, False after `longest` seconds or if unknown."""
     until = time.monotonic() + longest
     while longest:  # without time to wait, the machine counts as quiet
-        before = pressure("proc/pressure/cpu")
+        before = pressure("cpu")
         if before is None:
             return False
         time.sleep(SECONDS_OF_A_LOOK)
-        if (pressure("proc/pressure/cpu") or 0.0) - before <= QUIET_SHARE * SECONDS_OF_A_LOOK:
+        if (pressure("cpu") or 0.0) - before <= QUIET_SHARE * SECONDS_OF_A_LOOK:
             return True
         if time.monotonic() >= until:
             return False

@@ -1,8 +1,8 @@
 """One measurement: a job goes to a fresh process, an answer comes back, whatever happens in between.
 
-The process is the child of a guard (guard.py), which reads the clock where the call starts and ends, and ends all that
-was started when the job is over or the harness is gone. The process gets its job when its code has been imported.
-Nothing that it reports of itself is believed if its account (witness.py) contradicts it.
+The process is the child of a guard (guard.py), which ends all that was started when the job is over or the harness is
+gone. The process gets its work when its code has been imported. Nothing that it reports of itself is believed if its
+account (witness.py) contradicts it.
 
 Two timed runs would measure each other, so a run locks `timing` while it measures times, and another one waits for it.
 A run with concurrent=true waits for nobody: it shares the lock `concurrent`, so that other runs wait for it or say so
@@ -23,7 +23,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -32,8 +32,8 @@ from typing import Any
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, asked_to_end
 from harness.common.units import BytesRead
-from harness.measure.guarded import SECONDS_BETWEEN_LOOKS, GuardedProcess
-from harness.measure.machine import COUNTED, content
+from harness.measure.guarded import GuardedProcess
+from harness.measure.machine import content
 from harness.measure.sandbox import COLD, PACKAGES, Sandbox, drop, touch_memory
 from harness.measure.witness import (
     MERGES_TOO_MANY,
@@ -43,13 +43,13 @@ from harness.measure.witness import (
     read_answer,
     without_answer,
 )
-from harness.worker import word_store
+from harness.worker import JOB, JOB_FOLDER, STOP, WORK, word_store
 
 __all__ = ["PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
+SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_STOP = 3.0
-JOB_FOLDER = "BPE_HARNESS_JOB"
-"""The variable that names the folder of a job's answer in the environment of its process."""
+MOST_IN_A_LINE = 200
 # The worker, as by -m, but nothing that lies in the current folder can replace what it imports.
 START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
@@ -60,8 +60,8 @@ SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 BEFORE_THE_IMPORT = {
-    *("kind", "target", "output", "channel", "memory_limit", "import_from", "folder", "affinity"),
-    *("counts_instructions", "tallies_by_phase"),
+    *("kind", "target", "memory_limit", "import_from", "folder", "affinity", "counts_instructions"),
+    "tallies_by_phase",
 }
 """What a process has to know before it imports the target; its work is not among it."""
 
@@ -126,27 +126,23 @@ def measure_once(
             sandbox.give_tables()
             if job.get("page_cache") == COLD:
                 drop(job["corpus"]["path"])
+        whole_job = {
+            **with_full_paths(job),
+            "memory_limit": limits.memory_bytes,
+            "import_from": import_from() if places is None else list(places),
+            "folder": str(sandbox.working),
+        }
+        (sandbox.job / JOB).write_text(json.dumps({name: whole_job.pop(name, None) for name in BEFORE_THE_IMPORT}))
         environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(sandbox.job)}
-        with GuardedProcess.start(command, environment, sandbox.path, stderr) as process:
+        with GuardedProcess(command, environment, stderr) as process:
             if process.leader is None:
                 return {"status": "error", "reason": f"cannot start {interpreter}: {process.failure}"}
-            whole_job = {
-                **job,
-                **with_full_paths(job),
-                "output": str(sandbox.job),
-                "channel": process.channel,
-                "memory_limit": limits.memory_bytes,
-                "import_from": import_from() if places is None else list(places),
-                "folder": str(sandbox.working),
-            }
-            supervision = Supervision(process, whole_job, limits)
-            try:
-                supervision.attend(on_progress)
-            finally:
-                supervision.end()
+            supervision = Supervision(process, whole_job, limits, sandbox.job)
+            supervision.attend(on_progress)
+        supervision.account.closed_at = time.perf_counter()
         if job.get("corpus") is not None:
             sandbox.keep_tables()
-        answer = supervision.answer(sandbox.job, killed_before)
+        answer = supervision.answer(killed_before)
         hand_over(answer, sandbox.job, output)
         answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"), page_cache=job.get("page_cache"))
     supervision.check(answer, timed=not under)
@@ -161,17 +157,13 @@ def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[s
 
 
 def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the files that a job names by a way up from the current folder, under names that hold in any folder.
-
-    A file in the current folder keeps its name, which people know: the process's own folder shows it.
-    """
-    paths: dict[str, Any] = {}
-    if str(job.get("words", "")).startswith(os.pardir):
-        paths["words"] = os.path.abspath(job["words"])  # noqa: PTH100
-    corpus = job.get("corpus")
-    if corpus is not None and corpus["path"].startswith(os.pardir):
-        paths["corpus"] = {**corpus, "path": os.path.abspath(corpus["path"])}  # noqa: PTH100
-    return paths
+    """Return a job whose files have names that hold in any folder."""
+    words, corpus = job.get("words"), job.get("corpus")
+    return {
+        **job,
+        "words": words and os.path.abspath(words),  # noqa: PTH100
+        "corpus": corpus and {**corpus, "path": os.path.abspath(corpus["path"])},  # noqa: PTH100
+    }
 
 
 def import_from() -> list[str]:
@@ -182,24 +174,24 @@ def import_from() -> list[str]:
 class Supervision:
     """A measured process while the harness waits for it; `stopped_by` is the limit that it exceeded."""
 
-    def __init__(self, process: GuardedProcess, job: dict[str, Any], limits: Limits) -> None:
+    def __init__(self, process: GuardedProcess, work: dict[str, Any], limits: Limits, folder: Path) -> None:
         self.process = process
-        self.job = job
+        self.work = work
         self.limits = limits
-        extending = job.get("extending")
+        self.folder = folder
+        extending = work.get("extending")
         inherited = 0 if extending is None else Path(extending["merges"]).stat().st_size
         self.account = ProcessAccount(process, inherited)
         self.stopped_by: str | None = None
         self.digest: bytes | None = None
+        self.rest = b""
 
     def attend(self, on_progress: OnProgress) -> None:
         """Wait until the process has ended, or return if it is over a limit and does not stop."""
-        self.send(BEFORE_THE_IMPORT & self.job.keys())
         started = looked = time.perf_counter()
         stop_at: float | None = None
         while self.process.exit_code is None:
-            for line in self.process.wait(looked + SECONDS_BETWEEN_LOOKS - time.perf_counter()):
-                self.hear(line, on_progress)
+            self.hear(self.process.listen(looked + SECONDS_BETWEEN_LOOKS - time.perf_counter()), on_progress)
             now = time.perf_counter()
             if now - looked < SECONDS_BETWEEN_LOOKS:
                 continue
@@ -212,48 +204,45 @@ class Supervision:
             wall = self.limits.wall_seconds
             if stop_at is None and wall is not None and now - started > wall:
                 self.stopped_by, stop_at = "wall", now + SECONDS_TO_STOP
-                if self.account.received is None:  # it has no figures yet, and does not listen
+                if self.account.received is None:  # it has no figures yet, and does not look
                     return
-                self.process.speak("stop")
+                self.put(STOP, "")
             if stop_at is not None and now > stop_at:
                 return
 
-    def send(self, names: Iterable[str]) -> None:
-        self.process.speak(json.dumps({name: self.job[name] for name in names}))
+    def hear(self, block: bytes, on_progress: OnProgress) -> None:
+        """Take what the process says, of a flood the last of each kind. A trainer may say the same, to no effect."""
+        *lines, rest = (self.rest + block).split(b"\n")
+        self.rest = rest[-MOST_IN_A_LINE:]
+        done, moments = None, {}
+        for line in lines:
+            word, _, more = line.partition(b" ")
+            if word.isdigit() and len(word) < 20:
+                done = BytesRead(int(word)) if more else int(word)
+            else:
+                moments[word] = more
+        if done is not None:
+            on_progress(done)
+        if b"imported" in moments and self.account.received is None:
+            self.account.received = self.process.cpu()
+            self.put(WORK, json.dumps(self.work))
+        if b"begin" in moments:
+            self.account.begin()
+        if b"end" in moments:
+            self.account.end()
+            self.digest = moments[b"end"]
+        if moments:
+            self.process.reply()
 
-    def hear(self, line: bytes, on_progress: OnProgress) -> None:
-        """Take a line of the process, and answer if it waits. A trainer may write the same, to no other effect."""
-        at, waited, word = line.split(b" ", 2)
-        moment, _, digest = word.partition(b" ")
-        if word.isdigit():
-            on_progress(int(word))
-        elif (done := word.removesuffix(b" bytes")).isdigit():
-            on_progress(int(done) if self.job["kind"] == "count" else BytesRead(int(done)))
-        elif moment == b"went":  # it was answered, and after it announced its call, that is the call's start
-            if self.account.begun is not None and self.account.call_started_at is None:
-                self.account.call_started_at = int(at) / 1e9
-        elif moment == b"begun":  # for so long it then waited for a processor
-            if self.account.call_started_at is not None and self.account.waited_to_begin is None:
-                self.account.waited_to_begin = int(waited) / 1e9
-        else:
-            if moment == b"imported" and self.account.received is None:
-                self.account.received = self.process.cpu()
-                self.send(self.job.keys() - BEFORE_THE_IMPORT)
-            elif moment == b"begin" and self.account.begun is None:
-                self.account.begun = self.account.moment()
-            elif moment == b"end":
-                self.account.end(int(at) / 1e9, int(waited) / 1e9)
-                self.digest = digest
-            self.process.say(b"go")
+    def put(self, name: str, content: str) -> None:
+        """Write a file for the process."""
+        with contextlib.suppress(OSError):  # a trainer has removed the folder
+            (self.folder / name).write_text(content)
 
-    def end(self) -> None:
-        self.process.kill()
-        self.account.closed_at = time.perf_counter()
-
-    def answer(self, folder: Path, killed_before: int) -> Answer:
+    def answer(self, killed_before: int) -> Answer:
         """Return what the end of the process means; the kernel had `killed_before` processes for want of memory."""
         try:
-            answer = read_answer(folder, (self.job.get("num_merges") or 0) + MERGES_TOO_MANY)
+            answer = read_answer(self.folder, (self.work.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
             return self.over() or {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
@@ -285,22 +274,18 @@ class Supervision:
         return {"status": "out_of_memory", "reason": reason}
 
     def check(self, answer: Answer, timed: bool) -> None:
-        """Add what the parent knows, and reject an answer that this contradicts; without a clock if not `timed`."""
+        """Add what the harness knows, and reject an answer that this contradicts; without a clock if not `timed`."""
         seen = self.account.record()
         contradicted = self.account.check(answer, seen["witness"]) if "total" in answer else None
         if timed and contradicted is not None and answer["status"] in ("ok", "timeout"):
             answer.update(status="rejected", reason=contradicted)
-        process = self.process
-        if process.several or "peak_rss_bytes" not in answer:
-            answer["peak_rss_bytes"] = max(process.peak_bytes, answer.get("peak_rss_bytes") or 0) or None
-            answer["memory_is_sampled"] = True
-        else:
-            answer["peak_rss_bytes"] = max(answer["peak_rss_bytes"], self.account.held_bytes)
-        counted = answer.pop("counted", None) or dict.fromkeys(COUNTED)
-        answer.update(seen)
-        if answer["disturbance"] is not None:
-            answer["disturbance"] |= counted
-        answer["limits"] = {"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes}
+        answer.update(
+            **seen,
+            peak_rss_bytes=self.process.peak_bytes or None,
+            peak_private_bytes=self.process.private_bytes or None,
+            memory_is_sampled=self.process.is_sampled or self.account.ended is None,
+            limits={"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes},
+        )
 
 
 def hand_over(answer: Answer, folder: Path, output: Path) -> None:

@@ -1,8 +1,8 @@
-"""Whether an answer is well formed, and whether the guard's clock and the kernel's account agree with it.
+"""Whether an answer is well formed, and whether the harness's clock and the kernel's account agree with it.
 
 Nothing that a measured process leaves is trusted. A file is opened only if it is a plain file of a possible size, and
 every number has bounds. The process announces both ends of its call and waits while they are noted. Its own clock must
-agree with the guard's, its phases must fit into its total, and between receiving its job and starting the call, and
+agree with the harness's, its phases must fit into its total, and between receiving its work and starting the call, and
 after the call, it may use next to no CPU time. CPU time is the kernel's word alone.
 """
 
@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import signal
 import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from harness.measure.guarded import Cpu, GuardedProcess
-from harness.measure.machine import Totals, content, difference, interference
-from harness.worker import word_store
+from harness.measure.machine import Totals, difference, interference
+from harness.worker import ANSWER, word_store
 from harness.worker.merges_bytes import unpacked
 from variants.contract import TieBreak
+
+if TYPE_CHECKING:
+    from harness.measure.guarded import GuardedProcess
 
 Answer = dict[str, Any]
 
@@ -35,10 +36,10 @@ GREATEST_NUMBER = 2**63 - 1
 MERGES_TOO_MANY = 1_000_000
 """Beyond the requested number: a trainer that returns more is wrong, and a record may say so."""
 CLOCK_TOLERANCE_SECONDS = 0.005
-"""The worker's clock is the guard's, and runs inside of what the guard sees."""
+"""The worker's clock is the harness's, and runs inside of what the harness sees."""
 SECONDS_TO_NOTICE, SHARE_TO_NOTICE = 0.25, 0.02
-"""The guard may see a call last so much longer, on a busy machine. It counts what it cannot explain, in any case."""
-SECONDS_TO_WAKE = 0.0005
+"""The harness may see a call last so much longer, on a busy machine. What it cannot explain is counted in any case."""
+SECONDS_TO_WAKE = 0.002
 SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
 """The CPU time allowed between receiving the job and starting the call, and for each byte of merges inherited."""
 SECONDS_TO_ANSWER, SECONDS_TO_FREE_A_BYTE, SECONDS_TO_WRITE_A_BYTE = 0.1, 1e-9, 4e-9
@@ -78,9 +79,6 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     tallies: Annotated[dict[Text, Count], Few]
     curve: Annotated[list[Point], Few]
     last_phase: Text
-    peak_rss_bytes: Count
-    peak_private_bytes: Count
-    counted: Annotated[dict[Text, Count], Few]
     interpreter: Text
     takes_threads: bool | None
     from_file: bool = False
@@ -101,7 +99,7 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
     there. Raises BrokenAnswer if the answer, or what it reports, is not whole.
     """
     try:
-        answer = json.loads(plain_content(folder / "answer.json", LONGEST_ANSWER_BYTES))
+        answer = json.loads(plain_content(folder / ANSWER, LONGEST_ANSWER_BYTES))
         has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
         msgspec.convert(answer, Measured if has_figures else Failed)
         if "merges_done" in answer:
@@ -109,10 +107,8 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
         if "words_done" in answer:
             answer["words"] = finish_words(folder / "words", answer["words_done"])
             answer["sha256"] = answer["words"]["seal"]
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise BrokenAnswer("not JSON") from error
-    except (OSError, ValueError, TypeError, word_store.BrokenWords) as error:  # msgspec's are ValueErrors
-        if isinstance(error, FileNotFoundError) and Path(error.filename).name == "answer.json":
+    except (OSError, ValueError, TypeError, RecursionError, word_store.BrokenWords) as error:  # msgspec's: ValueErrors
+        if isinstance(error, FileNotFoundError) and Path(error.filename).name == ANSWER:
             return None
         raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
     return answer  # type: ignore[no-any-return]
@@ -170,10 +166,11 @@ def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:
 
 
 class Moment(NamedTuple):
-    """The guard's clock, the kernel's account and the interference on the machine at one moment."""
+    """The harness's clock, how long the process had waited for a processor, its CPU time, and the interference."""
 
     at: float
-    cpu: Cpu
+    waited: float
+    cpu: float
     interference: Totals
 
 
@@ -184,48 +181,48 @@ class ProcessAccount:
     process: GuardedProcess
     inherited_bytes: int = 0
     started_at: float = field(default_factory=time.perf_counter)
-    received: Cpu | None = None
+    received: float | None = None
+    """The CPU time of the process when it was sent its work."""
     begun: Moment | None = None
-    call_started_at: float | None = None
-    waited_to_begin: float | None = None
     ended: Moment | None = None
-    waited_to_end: float = 0.0
-    held_bytes: int = 0
+    late: float = 0.0
     closed_at: float = 0.0
 
-    def moment(self, at: float | None = None) -> Moment:
-        return Moment(time.perf_counter() if at is None else at, self.process.cpu(), interference())
+    def begin(self) -> None:
+        """Note that the call starts as soon as the process is answered; the clock is read last."""
+        if self.begun is None:
+            cpu, interfered, waited = self.process.cpu(), interference(), self.process.waited()
+            self.begun = Moment(time.perf_counter(), waited, cpu, interfered)
 
-    def end(self, at: float, waited: float) -> None:
-        """Note that the call has ended; the guard had `waited` for a processor when it heard."""
-        self.ended, self.waited_to_end = self.moment(at), waited
+    def end(self) -> None:
+        """Note that the call has ended."""
+        self.late = self.process.late
+        self.ended = Moment(self.process.heard_at, self.process.waited(), self.process.cpu(), interference())
         self.process.weigh(None)
-        match = re.search(r"^VmHWM:\s+(\d+) kB$", content(f"proc/{self.process.leader}/status"), re.MULTILINE)
-        self.held_bytes = max(self.process.peak_bytes, int(match[1]) * 1024 if match else 0)
 
     def record(self) -> dict[str, Any]:
         """Return the keys `witness` and `disturbance` of an answer; the latter is None if the call was not seen."""
         process = self.process
-        import_cpu = process.cpu_seconds if self.received is None else self.received.tree
-        start = self.started_at if self.call_started_at is None else self.call_started_at
-        seen = self.begun is not None and self.ended is not None
+        import_cpu = process.cpu_seconds if self.received is None else self.received
+        start = self.started_at if self.begun is None else self.begun.at
         wall, cpu, interfered = self.closed_at - start, process.cpu_seconds, None
         if self.begun is not None and self.ended is not None:
-            wall, cpu = self.ended.at - start, self.ended.cpu.tree - self.begun.cpu.tree
+            wall, cpu = self.ended.at - start, self.ended.cpu - self.begun.cpu
             interfered = difference(self.begun.interference, self.ended.interference)
-        witness = {"wall_seconds": wall, "cpu_seconds": cpu, "whole_process": not seen}
+        witness = {"wall_seconds": wall, "cpu_seconds": cpu, "whole_process": interfered is None}
         return {"witness": {**witness, "import_cpu_seconds": import_cpu}, "disturbance": interfered}
 
     def check(self, answer: Answer, seen: dict[str, Any]) -> str | None:
         """Set an answer's CPU time and total right; return what its `witness` contradicts, None if nothing.
 
-        What the guard or the process had to wait for a processor at the ends of the call is no time of the call. A rest
-        that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
+        The time for which the process waited for a processor, or the harness to hear of the end, need not be in the
+        total. A rest that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
         """
         answer["cpu_seconds"] = seen["cpu_seconds"]
         if self.begun is None:
             return None if answer["status"] == "timeout" else "its parent has not heard that its call began"
-        least = seen["wall_seconds"] - (self.waited_to_begin or 0.0) - self.waited_to_end
+        waited = 0.0 if self.ended is None else self.ended.waited - self.begun.waited + self.late
+        least = seen["wall_seconds"] - waited
         reason = contradiction(answer, seen["wall_seconds"], least) or self.hidden_work(answer)
         if answer["total"] < least - SECONDS_TO_WAKE:
             answer["total"] = least
@@ -234,21 +231,21 @@ class ProcessAccount:
     def hidden_work(self, answer: Answer) -> str | None:
         """Return how much CPU time the process used outside its call, if that is more than is allowed."""
         assert self.begun is not None
-        before = 0.0 if self.received is None else self.begun.cpu.tree - self.received.tree
+        before = 0.0 if self.received is None else self.begun.cpu - self.received
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
         if before > allowed:
             return excess(before, "between receiving the job and starting the call", allowed)
         if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
             return None
-        after = self.process.cpu_seconds - self.ended.cpu.leader
+        after = self.process.cpu_seconds - self.ended.cpu
         words = sum((answer.get("words") or {}).get("sizes", {}).values())
-        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.held_bytes + SECONDS_TO_WRITE_A_BYTE * words
+        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes + SECONDS_TO_WRITE_A_BYTE * words
         allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
         return excess(after, "after its call", allowed) if after > allowed else None
 
 
 def contradiction(answer: Answer, wall: float, least: float) -> str | None:
-    """Return what is impossible in an answer whose call its guard saw last `wall` seconds, and `least` at least.
+    """Return what is impossible in an answer whose call its parent saw last `wall` seconds, and `least` at least.
 
     >>> contradiction({"total": 1.0, "seconds": {"init": 0.9}}, 1.001, 1.0)
     >>> contradiction({"total": 0.1, "seconds": {}}, 2.0, 1.9)

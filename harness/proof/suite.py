@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -50,6 +49,7 @@ from harness.proof.counterexamples import WrongFile, WrongWords, pasted
 from harness.proof.extension import extension_checks
 from harness.proof.trainer_checks import differential_checks, properties, random_words, worked_examples
 from harness.proof.true_counts import ALL_TIE_BREAKS
+from harness.worker import CHANNEL
 from harness.worker.calling import reads_corpus
 from variants.contract import TieBreak, Unavailable
 
@@ -123,7 +123,7 @@ class Request:
 
 def main() -> None:
     """Make the checks that the parent requested, and answer its fresh inputs."""
-    line, job = Connection(int(sys.argv[1])), json.loads(sys.argv[2])
+    line, job = Connection(int(os.environ[CHANNEL])), json.loads(sys.argv[1])
     os.dup2(2, 1)  # targets print
     os.chdir(job.pop("folder"))
     sys.path[:0] = [place for place in job.pop("import_from") if place not in sys.path]
@@ -207,8 +207,9 @@ class Child:
     Raises Refusal if the target cannot be checked.
     """
 
-    def __init__(self, request: Request, process: GuardedProcess, line: Connection) -> None:
-        self.request, self.process, self.line = request, process, line
+    def __init__(self, request: Request, process: GuardedProcess) -> None:
+        self.request, self.process = request, process
+        self.line = Connection(os.dup(process.line.fileno()))
         self.test: tuple[str, str] | None = None
         """A check that failed, and a test that shows it."""
         try:
@@ -271,7 +272,7 @@ class Child:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
         seconds = SECONDS_FOR_A_CHECK if seconds is None else seconds
         give_up = time.monotonic() + seconds
-        while not (ready := wait([self.line, self.process.heard], 0.1)):
+        while not (ready := wait([self.line, self.process.reports.fileno()], 0.1)):
             if self.process.look(MEMORY_BYTES):
                 raise ChildFailed(f"its processes held over {MEMORY_BYTES >> 30} GiB of memory")
             if time.monotonic() > give_up:
@@ -284,7 +285,7 @@ class Child:
     def exit_reason(self) -> str:
         give_up = time.monotonic() + SECONDS_TO_END
         while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
-            self.process.wait(left)
+            self.process.listen(left)
         if self.process.exit_code is None:
             return "it cut the line to its judge"
         return str(without_answer(self.process.exit_code, memory_ran_out=False)["reason"])
@@ -293,23 +294,15 @@ class Child:
 @contextlib.contextmanager
 def child_of(request: Request) -> Iterator[Child]:
     """Start the child process. Raises Refusal if the target cannot be checked."""
-    line, theirs = Pipe()
-    with line, tempfile.TemporaryFile(buffering=0) as stderr, Sandbox() as sandbox:
+    with tempfile.TemporaryFile(buffering=0) as stderr, Sandbox() as sandbox:
         sandbox.give_tables()
         job = {**asdict(request), "tie_breaks": [tie_break.value for tie_break in request.tie_breaks]}
         job.update(import_from=import_from(), folder=str(sandbox.working))
-        with theirs:
-            os.set_inheritable(theirs.fileno(), True)
-            command = [sys.executable, "-c", CHILD, str(theirs.fileno()), json.dumps(job)]
-            environment = worker_environment(sandbox, None)
-            started = GuardedProcess.start(command, environment, sandbox.path, stderr, (theirs.fileno(),))
-        with started as process:
+        command = [sys.executable, "-c", CHILD, json.dumps(job)]
+        with GuardedProcess(command, worker_environment(sandbox, None), stderr) as process:
             if process.leader is None:
                 raise Refusal(f"the child process cannot be started: {process.failure}", errors.UNMEASURED)
-            try:
-                yield Child(request, process, line)
-            finally:
-                process.kill()
+            yield Child(request, process)
 
 
 # The report

@@ -109,15 +109,7 @@ class Disturbance(TypedDict, total=False):
     psi_cpu_seconds: Annotated[Number, doc("for how long something on the machine waited for a processor")]
     psi_memory_seconds: Annotated[Number, doc("for how long something waited for memory")]
     psi_io_seconds: Annotated[Number, doc("for how long something waited for a disk")]
-    group_psi_cpu_seconds: Annotated[Number, doc("the same in the control group, for a processor")]
-    group_psi_memory_seconds: Annotated[Number, doc("the same in the control group, for memory")]
-    group_psi_io_seconds: Annotated[Number, doc("the same in the control group, for a disk")]
     steal_seconds: Annotated[Number, doc("what the hypervisor gave to other machines")]
-    throttled_seconds: Annotated[Number, doc("for how long its quota held the control group back")]
-    voluntary_switches: Annotated[Whole, doc("context switches in which the process waited for something")]
-    involuntary_switches: Annotated[Whole, doc("context switches in which it was preempted")]
-    minor_faults: Annotated[Whole, doc("page faults without a disk")]
-    major_faults: Annotated[Whole, doc("page faults that read from a disk")]
 
 
 class Instructions(TypedDict):

@@ -1,5 +1,11 @@
 """The measured process: it reads one job, calls one counter or trainer, and writes one answer.
 
-In: a job as JSON on standard input, words as three mapped columns. Out: an answer as JSON, merges as bytes, progress on
-a pipe. Standard library only, and Python 3.9's, so that it starts small and runs under any interpreter.
+In: a job as JSON, words as three mapped columns. Out: an answer as JSON, merges as bytes, progress on a socket.
+Standard library only, and Python 3.9's, so that it starts small and runs under any interpreter.
 """
+
+JOB_FOLDER = "BPE_HARNESS_JOB"
+CHANNEL = "BPE_HARNESS_CHANNEL"
+"""The variables that name the folder of the job and its answer, and the descriptor of a socket to the harness."""
+JOB, WORK, STOP, ANSWER = "job.json", "work.json", "stop", "answer.json"
+"""Files in that folder: what is known before the import, what is told after it, a request to stop, and the answer."""

@@ -1,6 +1,6 @@
 """The measured process: imports a target, reads the job, calls one counter or trainer, writes one answer.
 
-Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any interpreter. The job
+Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any interpreter. The work
 is read after the import, so an import cannot know it. A thread looks up ten times a second: it reports progress, keeps
 the curve, obeys a request to stop, and ends the whole process group if the parent is gone.
 """
@@ -24,7 +24,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from harness.worker import word_store
+from harness.worker import ANSWER, CHANNEL, JOB, JOB_FOLDER, STOP, WORK, word_store
 from harness.worker.calling import (
     OWN,
     PhasedMeter,
@@ -43,8 +43,8 @@ from harness.worker.merges_bytes import packed, unpacked
 from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
 
-IMPORTED, BEGIN, BEGUN, END = b"imported", b"begin", b"begun", b"end"
-"""What the process announces to its parent, which answers all of them but BEGUN."""
+IMPORTED, BEGIN, END = b"imported", b"begin", b"end"
+"""What the process announces to the harness, which answers with a byte."""
 SECONDS_FOR_A_REPLY = 5.0
 SECONDS_TO_STOP = 1.0
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -53,12 +53,6 @@ CLOCK_ERROR = 1e-4
 LARGEST_TALLY = 2**63
 LONGEST_REASON = 2000
 BACKSTOP_BYTES = 256 << 20
-COUNTED = {
-    "involuntary_switches": "ru_nivcsw",
-    "voluntary_switches": "ru_nvcsw",
-    "minor_faults": "ru_minflt",
-    "major_faults": "ru_majflt",
-}
 # Taken before the job's code is imported, so nothing it replaces can reach the total.
 clock = time.perf_counter
 HERE = __file__.rpartition(os.sep)[0]
@@ -66,17 +60,17 @@ IMPORTING = importlib.__file__.rpartition(os.sep)[0]
 
 
 def main() -> None:
-    """Import the target, read the rest of the job, call the target, answer."""
-    job = json.loads(read_line(0))
-    control = take_standard_streams()
-    channel = Channel(job["channel"])
+    """Import the target, read the work, call the target, answer."""
+    folder = Path(os.environ[JOB_FOLDER])
+    job = json.loads((folder / JOB).read_text())
+    channel = Channel(int(os.environ[CHANNEL]))
     sys.path[:0] = job["import_from"]
     os.chdir(job["folder"])
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
     if job.get("affinity") is not None:
         os.sched_setaffinity(0, job["affinity"])
-    measured = Measured(job, control, channel)
+    measured = Measured(job, folder, channel)
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):  # a trainer may have closed or replaced it
@@ -84,32 +78,11 @@ def main() -> None:
     os._exit(0)  # a thread that a trainer left must not keep the process alive
 
 
-def take_standard_streams() -> int:
-    """Return a new descriptor of the parent's pipe; the trainer reads nothing, and prints to standard error."""
-    control = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return control
-
-
 def set_backstop(limit: int) -> None:
-    """Limit what grows faster than the parent looks; RLIMIT_AS would refuse large mappings of files."""
+    """Limit what grows faster than the harness looks; RLIMIT_AS would refuse large mappings of files."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def read_line(descriptor: int) -> bytes:
-    """Return one line, read byte by byte: the next one may be for another reader."""
-    line = b""
-    while not line.endswith(b"\n"):
-        block = os.read(descriptor, 1)
-        if not block:
-            raise EOFError("the job ended early")
-        line += block
-    return line
 
 
 class Channel:
@@ -122,46 +95,43 @@ class Channel:
         self.file = os.fstat(descriptor)
 
     def say(self, word: bytes) -> bool:
-        """Write a line to the parent; return False if that is impossible."""
-        with contextlib.suppress(OSError):  # closed, or full because the parent is halted
+        """Write a line to the harness; return False if that is impossible."""
+        with contextlib.suppress(OSError):  # closed, or full because the harness is halted
             if os.path.samestat(os.fstat(self.descriptor), self.file):
                 return os.write(self.descriptor, word + b"\n") > 0
         return False
 
-    def announce(self, moment: bytes) -> None:
-        """Announce a moment to the parent, and wait until it has read its clock and its accounts."""
+    def announce(self, moment: bytes, seconds: float | None = SECONDS_FOR_A_REPLY) -> None:
+        """Announce a moment to the harness, and wait until it has read its clock and its accounts."""
         if self.say(moment):
             with contextlib.suppress(OSError):
-                select.select([self.descriptor], [], [], SECONDS_FOR_A_REPLY)
+                select.select([self.descriptor], [], [], seconds)
                 os.read(self.descriptor, 1)
 
 
 class Measured:
     """One call of a counter or trainer, and its state at any moment."""
 
-    def __init__(self, job: dict[str, Any], control: int, channel: Channel) -> None:
+    def __init__(self, job: dict[str, Any], output: Path, channel: Channel) -> None:
         self.job = job
-        self.control = control
+        self.output = output
         self.channel = channel
         self.process, self.parent = os.getpid(), os.getppid()
-        self.output = Path(job["output"])
         self.meter = PhasedMeter() if job.get("tallies_by_phase") else StoppableMeter()
         self.curve: list[dict[str, Any]] = []
-        self.peak_private = 0
         self.from_file = False
         self.tie_break: str | None = None
         self.writing = threading.Lock()
         self.begun = False
         self.started = clock()
-        self.before = counted()
 
     def run(self) -> dict[str, Any]:
         """Import and call the target; every way in which that ends is an answer."""
         try:
             target = resolve(self.job["target"])
             prepare(target)
-            self.channel.announce(IMPORTED)
-            self.job.update(json.loads(read_line(self.control)))
+            self.channel.announce(IMPORTED, None)
+            self.job.update(json.loads((self.output / WORK).read_text()))
             if not self.job.get("counts_instructions"):  # another thread's would be counted too
                 threading.Thread(target=self.watch, daemon=True).start()
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
@@ -246,10 +216,8 @@ class Measured:
 
     def begin(self) -> None:
         """Start the clock; importing and mapping are not the trainer's work."""
-        self.before = counted()
         self.channel.announce(BEGIN)
         self.started = clock()
-        self.channel.say(BEGUN)
         self.meter._mark = time.perf_counter()
         self.begun = True
         self.mark()
@@ -262,17 +230,14 @@ class Measured:
     def figures(self, takes_threads: bool | None = None, digest: str | None = None) -> dict[str, Any]:
         """Return what has been measured up to now. Raises ValueError for seconds or tallies that are not numbers.
 
-        The parent gets the digest of the merges or words with the end of the call, so they cannot change later.
+        The harness gets the digest of the merges or words with the end of the call, so they cannot change later.
         """
         self.meter.settle()
         spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on
         self.end_a_copy()
         end = END if digest is None else b"%b %b" % (END, digest.encode())
-        disturbance = {name: number - self.before[name] for name, number in counted().items()}
         total = clock() - self.started
         self.channel.announce(end)
-        memory = memory_status()
-        self.peak_private = max(self.peak_private, memory["RssAnon"])
         replaced = time.perf_counter is not clock
         return {
             "status": "rejected" if replaced else "ok",
@@ -282,10 +247,7 @@ class Measured:
             "tallies": {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()},
             "curve": [*self.curve, self.point()],
             "last_phase": self.meter.last_phase,
-            "peak_rss_bytes": memory["VmHWM"],
-            "peak_private_bytes": self.peak_private,
             "laps": self.meter.laps,
-            "counted": disturbance,
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
             "from_file": self.from_file,
@@ -306,7 +268,7 @@ class Measured:
             (self.output / "merges").write_bytes(merges)
         partial = self.output / "answer.partial"
         partial.write_text(json.dumps(answer))
-        partial.rename(self.output / "answer.json")
+        partial.rename(self.output / ANSWER)
 
     def point(self) -> dict[str, Any]:
         merges = len(self.meter.followed)
@@ -315,18 +277,13 @@ class Measured:
         return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
 
     def watch(self) -> None:
-        """Report and sample until the process ends, or the parent asks to stop or is gone."""
+        """Report and sample until the process ends, or the harness asks to stop, or the parent is gone."""
         stop_by = None
-        listening = [self.control]
         while True:
-            try:
-                if select.select(listening, [], [], SECONDS_BETWEEN_LOOKS)[0]:
-                    if not os.read(self.control, 4096):
-                        os.killpg(0, signal.SIGKILL)
-                    self.meter.stopping = True
-                    stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
-            except OSError:  # a trainer has closed it
-                listening = []
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            if stop_by is None and os.path.exists(self.output / STOP):  # noqa: PTH110 - this runs beside the call
+                self.meter.stopping = True
+                stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
             if os.getppid() != self.parent:
                 os.killpg(0, signal.SIGKILL)
             if stop_by is not None and clock() >= stop_by:
@@ -354,31 +311,10 @@ class Measured:
         point = self.point()
         is_reading = self.from_file and not point["merges"]
         self.channel.say(b"%d bytes" % self.meter.done if is_reading else b"%d" % point["merges"])
-        self.peak_private = max(self.peak_private, memory_status()["RssAnon"])
         if not self.curve or point["merges"] > self.curve[-1]["merges"]:
             self.curve.append(point)
         if len(self.curve) >= CURVE_POINTS:
             del self.curve[1::2]
-
-
-def counted() -> dict[str, int]:
-    """Return context switches and page faults of this process and of its children that have ended."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return {name: sum(getattr(usage, field) for usage in usages) for name, field in COUNTED.items()}
-
-
-def memory_status() -> dict[str, int]:
-    """Return VmHWM, the peak of this process in bytes, and RssAnon, its memory that is not mapped from files."""
-    figures = {"VmHWM": 0, "RssAnon": 0}
-    try:
-        with open("/proc/self/status") as status:  # noqa: PTH123
-            for line in status:
-                name, _, rest = line.partition(":")
-                if name in figures:
-                    figures[name] = int(rest.split()[0]) * 1024
-    except FileNotFoundError:  # not Linux
-        figures["VmHWM"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return figures
 
 
 def seconds_of(phase: str, spent: float) -> float:

@@ -28,10 +28,7 @@ run_key status reason variant params counting threads data pattern special_token
 merges_sha256 identity seconds curve cpu_seconds tallies instructions peak_rss_bytes peak_private_bytes
 limits merges_done last_phase stderr_tail extrapolated interpreter block repeat started host
 environment cell witness disturbance laps clock_cost_seconds affinity page_cache"""
-DISTURBANCES = {
-    *("psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"),
-    *("involuntary_switches", "voluntary_switches", "minor_faults", "major_faults"),
-}
+DISTURBANCES = {"psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"}
 KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 
 

@@ -206,10 +206,9 @@ returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xf
 
 def answer_text(**changes: Any) -> str:
     """An answer as good as a real one, but for its time."""
-    figures = dict.fromkeys(["laps", "peak_rss_bytes", "peak_private_bytes"], 1)
-    empty: dict[str, Any] = {"seconds": {}, "tallies": {}, "counted": {}, "curve": [], "last_phase": ""}
+    empty: dict[str, Any] = {"seconds": {}, "tallies": {}, "laps": 1, "curve": [], "last_phase": ""}
     others = {"status": "ok", "reason": None, "interpreter": "CPython 3.99", "takes_threads": None}
-    return json.dumps({**figures, **empty, **others, "total": 0.001, "merges_done": 8, **changes})
+    return json.dumps({**empty, **others, "total": 0.001, "merges_done": 8, **changes})
 
 
 def answering(text: str | bytes, reason: str, slow: bool = False) -> Trainer:
@@ -227,8 +226,8 @@ def in_place_of_merges(put: Callable[[Path], Any], reason: str, slow: bool = Fal
     )
 
 
-leaves_garbage = answering(b"\xff\x00 garbage", "not JSON")
-leaves_nested_brackets = answering("[" * 100_000, "not JSON", slow=True)
+leaves_garbage = answering(b"\xff\x00 garbage", "Expecting value.*")
+leaves_nested_brackets = answering("[" * 100_000, "maximum recursion depth exceeded.*", slow=True)
 leaves_a_list = answering("[]", "Expected `object`, got `array`", slow=True)
 leaves_a_bare_ok = answering('{"status": "ok", "reason": null}', ".*missing required field.*")
 leaves_no_number = answering(answer_text(total=math.nan), "Expected `float`.*total`", slow=True)
@@ -467,12 +466,11 @@ def lets_a_child_work() -> None:
 @trick(ok(peak_rss_bytes=100 << 20, slow=True))
 @first
 def hides_its_memory() -> None:
-    """Has the kernel forget the most that it held, and reports less than that."""
+    """Has the kernel forget the most that it held."""
     held = b"x" * (110 << 20)
     time.sleep(0.4)
     del held
     Path("/proc/self/clear_refs").write_text("5")
-    sys.modules["__main__"].memory_status = lambda: {"VmHWM": 1, "RssAnon": 1}  # type: ignore[attr-defined]
 
 
 def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
@@ -643,7 +641,6 @@ def leaves_a_daemon() -> None:
 # Slow, stopped, or special in another way
 
 
-naps_often = first(lambda: list(map(time.sleep, [0.001] * 60)))
 empties_the_cache = first(lambda: shutil.rmtree(os.environ["UNRULY_CACHE"]))
 
 
