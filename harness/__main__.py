@@ -63,9 +63,14 @@ def command(arguments: Sequence[str]) -> int:
     console = PatientConsole()
 
     def show(records: Sequence[Record], notes: Sequence[str]) -> None:
-        from harness.table import render
+        from harness.common.sheet import print_sheet
+        from harness.results.rows import rows
+        from harness.results.tables import tables
 
-        render(records, console)
+        for number, sheet in enumerate(tables(rows(records))):
+            if number:
+                console.print()
+            print_sheet(sheet, console)
         for note in notes:
             console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 

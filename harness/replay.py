@@ -106,7 +106,7 @@ def print_json(value: Any) -> None:
 
 
 def replay_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
-    extending = words.cell.extension.keywords()
+    extending = words.cell.extending()
     with bar(f"replaying {name}", len(merges), "merges") as on_progress:
         return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=on_progress, **extending)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from workbench import CHECKOUT
 
-from harness.records.load import read_records
+from harness.records.file import read_records
 
 PACKAGE = Path(__file__).parent / "fixtures" / "example_package"
 

@@ -10,7 +10,7 @@ import pytest
 from stored_tables import BLOCK, charts, main
 from workbench import first_fast
 
-from harness.records.load import read_records
+from harness.records.file import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"

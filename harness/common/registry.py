@@ -43,6 +43,10 @@ class CounterCard:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
+GIVEN = CounterCard("given", "", "the words came with their counts")
+"""Stands for the counter where the corpus is a table of words."""
+
+
 @dataclass(frozen=True)
 class VariantCard(CounterCard):
     """A trainer, with a counter of its own if it needs one.
@@ -289,14 +293,6 @@ def at_least(name: str, value: int, least: int = 1) -> None:
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise Refusal(unknown(name, value, allowed))
-
-
-def check_type(name: str, value: Any, default: Any) -> None:
-    """Refuse a value of another type than the default's; an int will do for a float."""
-    wanted = type(default)
-    if default is None or type(value) is wanted or (wanted is float and type(value) is int):
-        return
-    raise Refusal(f"{name}={value!r} is {type(value).__name__}; it takes {wanted.__name__}, by default {default!r}")
 
 
 # One of several: in quotes of either kind, or without a comma and not starting with a quote.

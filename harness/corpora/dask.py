@@ -92,7 +92,7 @@ def counted_table(
     label = f"{size}, {counted_text(len(parts), 'part')}"
     key = hashlib.sha256(" ".join([str(word_store.FORMAT), *sorted(part.shard for part in parts)]).encode()).hexdigest()
     place = files.cache_folder("tables") / key
-    if plan and not word_store.is_whole(place):
+    if plan and word_store.whole(place) is None:
         raise Refusal(f"the words of {name} are not counted yet ({label}), and a plan counts nothing; omit plan=true")
     cached_table(place, Counting(f"{name}: {label}", parts, settings, f"{settings.scratch}/{key[:32]}").run)
     word_counts, manifest = word_store.read(place)

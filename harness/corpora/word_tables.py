@@ -68,7 +68,7 @@ def table_of(card: Card) -> CorpusFile:
 
 def cached_table(place: Path, make: Callable[[Path], None]) -> Path:
     """The word store at `place`, made if it is missing or damaged."""
-    if not word_store.is_whole(place):
+    if word_store.whole(place) is None:
         with files.placing(place) as temporary:
             make(temporary)
     return place

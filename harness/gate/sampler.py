@@ -158,7 +158,7 @@ class Sampler:
             if result.digest is not None and result.merges is not None
         ]
         words = word_store.read(task.words)[0]
-        identities = iter(prove(words, lists, cell.min_count, **cell.extension.keywords()))
+        identities = iter(prove(words, lists, cell.min_count, **cell.extending()))
         return [None if result.digest is None else next(identities) for result in results.values()]
 
 

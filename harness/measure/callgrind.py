@@ -15,7 +15,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +138,3 @@ def tool(valgrind: str) -> str:
     """
     lines = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
     return f"callgrind of {lines[0] if lines else 'an unknown valgrind'}"
-
-
-RunJob = Callable[[dict[str, Any], Path, Limits, OnProgress], Answer]
-
-RUN_TRAINER: dict[str, RunJob] = {"time": measure, "proof": measure, "instructions": measure_instructions}
-"""How a trainer's job is run, by `measure.kind`; only the seconds of "time" go into records."""

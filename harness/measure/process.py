@@ -24,7 +24,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -34,7 +33,7 @@ from harness.common.errors import UNMEASURED, Refusal, asked_to_end
 from harness.common.units import BytesRead
 from harness.measure.guarded import GuardedProcess
 from harness.measure.machine import content
-from harness.measure.sandbox import COLD, PACKAGES, Sandbox, drop, touch_memory
+from harness.measure.sandbox import COLD, PACKAGES, Limits, Sandbox, drop, touch_memory
 from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
@@ -64,14 +63,6 @@ BEFORE_THE_IMPORT = {
     "tallies_by_phase",
 }
 """What a process has to know before it imports the target; its work is not among it."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one measured process may take: seconds of wall time, bytes of memory of its whole group. None: no limit."""
-
-    wall_seconds: float | None = None
-    memory_bytes: int | None = None
 
 
 OnProgress = Callable[[int], None]

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
@@ -43,6 +43,13 @@ WARM, COLD = "warm", "cold"
 TRIES, SECONDS_BETWEEN_TRIES = 20, 0.05
 LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
 SHARE_OF_ROOM = 0.25
+
+
+class Limits(NamedTuple):
+    """What one measured process may take: seconds of wall time, bytes of memory of its whole group. None: no limit."""
+
+    wall_seconds: float | None = None
+    memory_bytes: int | None = None
 
 
 class Sandbox:

@@ -27,8 +27,17 @@ from harness.common.console import Parser, csv_text, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import counted_text
-from harness.records.file import FILE_NAME, PACKED, Record, RecordFile, files_in, read_lines
-from harness.records.load import Joined, read_records, unfinished_note
+from harness.records.file import (
+    FILE_NAME,
+    PACKED,
+    Joined,
+    Record,
+    RecordFile,
+    files_in,
+    read_lines,
+    read_records,
+    unfinished_note,
+)
 from harness.records.schema import KINDS, Line, Measurement
 
 DEFAULT_RESULTS = "results/local"

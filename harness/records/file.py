@@ -1,7 +1,7 @@
-"""`records.jsonl`: lines appended under a lock, each append whole and on disk; lines read one by one.
+"""`records.jsonl`: lines appended under a lock, each append whole and on disk; lines read one by one and joined.
 
 Several commands may append to one file, and nothing is ever rewritten. A line that a kill cut short stays a line, which
-readers report and skip.
+readers report and skip. A record is a measurement joined with its run, its cell and its proof.
 """
 
 from __future__ import annotations
@@ -14,17 +14,35 @@ import itertools
 import json
 import os
 import re
+import shlex
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from harness.common.console import well_formed
+from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import make_results_folder, readable
-from harness.records.schema import DECODER, SCHEMA, Cell, Digest, Line, Measurement, Moment, Proof, Run, Token
+from harness.common.units import counted_text
+from harness.records.schema import (
+    DECODER,
+    PHASES,
+    SCHEMA,
+    Block,
+    Cell,
+    Digest,
+    End,
+    Identity,
+    Line,
+    Measurement,
+    Moment,
+    Proof,
+    Run,
+    Token,
+)
+from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"
@@ -37,6 +55,7 @@ _FORMS = {Digest: "64 hexadecimal digits", Moment: "a time in ISO 8601 with its 
 _AS_GIVEN = ("params", "environment")
 """Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
 _DECIMALS = 12
+asdict = msgspec.structs.asdict
 
 
 class RecordFile:
@@ -45,7 +64,6 @@ class RecordFile:
     def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
         """Create the folder if it is missing, and check that the file can be written."""
         self.path = folder / name
-        self.splitter = Splitter()
         try:
             make_results_folder(folder)
             if self.path.is_fifo():
@@ -55,21 +73,8 @@ class RecordFile:
         except OSError as error:
             raise unwritable(folder, error) from error
 
-    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records as lines, all or none. Raises Refusal if the disk is full or the folder cannot be created."""
-        for run in {record["run_id"] for record in records} - self.splitter.runs.keys():
-            for line in self.lines_of(run):
-                self.splitter.note(line)
-        self.append_lines([line for record in records for line in self.splitter.lines(record)])
-
-    def lines_of(self, run: str) -> list[Line]:
-        """The lines of a run that are in the file."""
-        if not self.path.is_file():
-            return []
-        return [line for _, line in read_lines(self.path) if isinstance(line, Line) and line.run == run]
-
     def append_lines(self, lines: Sequence[Line]) -> None:
-        """Append lines in one write, all or none. Raises Refusal as `append` does."""
+        """Append lines in one write, all or none. Raises Refusal if the disk is full or the folder cannot be made."""
         self.append_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def append_bytes(self, content: bytes) -> None:
@@ -109,7 +114,7 @@ class Splitter:
 
     def __init__(self) -> None:
         self.runs: dict[str, Run] = {}
-        self.cells: dict[tuple[str, bytes], int] = {}
+        self.cells: dict[tuple[str, str], int] = {}
         self.proofs: dict[tuple[str, int, str], Proof] = {}
 
     def lines(self, record: Mapping[str, Any]) -> list[Line]:
@@ -122,10 +127,11 @@ class Splitter:
         if (run := _line(Run, fields)) != self.runs.get(run.run):
             lines.append(run)
         cell = _line(Cell, fields)
-        key = run.run, msgspec.json.encode(cell)
-        number = fields["cell"] = self.cells.get(key, sum(other == run.run for other, _ in self.cells))
+        key = _key_of(cell)
+        number = fields["cell"] = self.cells.get(key, sum(run_id == run.run for run_id, _ in self.cells))
+        msgspec.structs.force_setattr(cell, "cell", number)
         if key not in self.cells:
-            lines.append(msgspec.structs.replace(cell, cell=number))
+            lines.append(cell)
         if record.get("merges_sha256") is not None and record.get("identity") is not None:
             proof = _line(Proof, fields)
             if self.proofs.get((proof.run, proof.cell, proof.merges_sha256)) != proof:
@@ -139,9 +145,14 @@ class Splitter:
         if isinstance(line, Run):
             self.runs[line.run] = line
         elif isinstance(line, Cell):
-            self.cells[line.run, msgspec.json.encode(msgspec.structs.replace(line, cell=0))] = line.cell
+            self.cells[_key_of(line)] = line.cell
         elif isinstance(line, Proof):
             self.proofs[line.run, line.cell, line.merges_sha256] = line
+
+
+def _key_of(cell: Cell) -> tuple[str, str]:
+    """What two lines of one cell have in common: all but its number."""
+    return cell.run, repr({**asdict(cell), "cell": 0})
 
 
 def _line(kind: type[KindOfLine], fields: Mapping[str, Any]) -> KindOfLine:
@@ -236,3 +247,161 @@ def _complaint(error: str) -> str:
 def files_in(folder: Path) -> list[Path]:
     """The files of records in a folder, the packed one first; the name of the plain one if there are none."""
     return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
+
+
+# Lines joined into records
+
+
+def read_records(paths: Iterable[Path | str]) -> list[Record]:
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped.
+
+    Raises Refusal for a file that cannot be read.
+    """
+    records: list[Record] = []
+    for path in map(Path, paths):
+        for file in files_in(path) if path.is_dir() else [path]:
+            joined, old = Joined(), 0
+            for number, line in read_lines(file):
+                complaint = line if isinstance(line, str) else joined.add(line)
+                if complaint == OLD:
+                    old += 1
+                elif complaint is not None:
+                    say(f"{file}, line {number}: skipped, {complaint}")
+            if old:
+                say(f"{file}: skipped {counted_text(old, 'line')}; each is {OLD}")
+            records += [
+                record if record["run_id"] in joined.ended else {**record, "unfinished": True}
+                for record in joined.whole()
+            ]
+    return records
+
+
+def unfinished_note(run: str) -> str:
+    """What to do about a run without an end, in a sentence."""
+    return f"run {run[:16]} was interrupted: run the same command to finish it"
+
+
+def command_of(record: Mapping[str, Any]) -> str:
+    """The command that measured a record, as it was typed; of a path its last name alone.
+
+    >>> command_of({"overrides": ["variants=naive,heap", "data.path=a book.txt"]})
+    "python -m harness variants=naive,heap 'data.path=a book.txt'"
+    """
+    return shlex.join(["python", "-m", "harness", *record.get("overrides", ())])
+
+
+class Joined:
+    """Joins lines in their order; what measurements share is the same object in each of their records."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.runs: dict[str, Record] = {}
+        self.cells: dict[tuple[str, int], Record] = {}
+        self.proofs: dict[tuple[str, int, str | None], Record] = {}
+        self.closed: set[tuple[Any, ...]] = set()
+        """The blocks that one attempt measured whole."""
+        self.ended: set[str] = set()
+
+    def add(self, line: Line) -> str | None:
+        """Join a line; returns what is wrong with it, if it needs a line that is missing."""
+        if isinstance(line, Run):
+            self.runs[line.run] = _without(line, "run")
+        elif isinstance(line, Cell):
+            self.cells[line.run, line.cell] = {**_without(line, "run", "cell", "role"), "cell": line.role}
+        elif isinstance(line, Proof):
+            identity = {**dict.fromkeys(Identity.__annotations__), **line.identity}
+            self.proofs[line.run, line.cell, line.merges_sha256] = {"identity": identity, "tokens": line.tokens}
+        elif isinstance(line, Block):
+            self.closed.add((line.run, line.task, line.warm_up, line.block, line.attempt))
+        elif isinstance(line, End):
+            self.ended.add(line.run)
+        elif isinstance(line, Measurement):
+            return self.measurement(line)
+        return None
+
+    def measurement(self, line: Measurement) -> str | None:
+        run, cell = self.runs.get(line.run), self.cells.get((line.run, line.cell))
+        if run is None or cell is None:
+            missing = "run" if run is None else f"cell {line.cell}"
+            return f"its {missing} has no line before it"
+        proof = self.proofs.get((line.run, line.cell, line.merges_sha256), _UNPROVED)
+        record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell")}
+        record["seconds"] = {**_SECONDS[cell["cell"]], **line.seconds}
+        self.records.append(record)
+        return None
+
+    def whole(self, task: int | None = None) -> list[Record]:
+        """The records, or those of one task, in order; each says whether its block was measured whole."""
+        chosen = [record for record in self.records if task in (None, record["task"])]
+        for record in chosen:
+            record["block_whole"] = _block(record) in self.closed
+        runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))}
+        return sorted(chosen, key=lambda record: (runs[record["run_id"]], *_order(record)))
+
+
+_UNPROVED: Record = {"identity": None, "tokens": None}
+_SECONDS: dict[str, dict[str, float | None]] = {
+    "count": dict.fromkeys((*COUNTING_PHASES, "other", "total")),
+    "train": dict.fromkeys(name for name in (*PHASES, "total") if name != "copy"),
+}
+"""What the seconds of a record hold at least; null was not measured."""
+
+
+def _without(line: Line, *names: str) -> Record:
+    values = asdict(line)
+    for name in names:
+        del values[name]
+    return values
+
+
+def _order(record: Record) -> tuple[Any, ...]:
+    """The counters of a task first, then its trainers block by block."""
+    if record["cell"] == "count":
+        return record["task"], False
+    return record["task"], True, not record["warm_up"], record["block"], record["place"]
+
+
+def _block(record: Record) -> tuple[Any, ...]:
+    return record["run_id"], record["task"], record["warm_up"], record["block"], record["attempt"]
+
+
+class RunLog:
+    """The lines of one run, appended as soon as they are made; without a file they are only remembered."""
+
+    def __init__(
+        self,
+        store: RecordFile | None,
+        run_id: str,
+        plan: str = "",
+        overrides: Sequence[str] = (),
+        lines: Iterable[Line] = (),
+    ) -> None:
+        """Start a run, or resume the one that has these lines."""
+        self.store = store
+        self.about: dict[str, Any] = {"run_id": run_id, "plan": plan, "overrides": list(overrides)}
+        self.splitter, self.joined = Splitter(), Joined()
+        for line in lines:
+            self.splitter.note(line)
+            self.joined.add(line)
+        self.about["attempt"] = self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
+
+    def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
+        """Put a measurement on disk with its proof; it may close its block, of which it is the last."""
+        lines = self.splitter.lines({**record, **self.about})
+        if closes is not None:
+            number, warm_up = closes
+            block = {"task": record["task"], "block": number, "warm_up": warm_up, "attempt": self.attempt}
+            lines.append(Block(run=lines[-1].run, **block))
+        for line in lines:  # first, so that a full disk does not keep it from being shown
+            self.joined.add(line)
+        if self.store is not None:
+            self.store.append_lines(lines)
+
+    def records(self, task: int | None = None) -> list[Record]:
+        """The records of the run, or of one of its tasks: counters first, then trainers in the order of their cells."""
+        return self.joined.whole(task)
+
+    def finish(self) -> None:
+        """Write that the run is complete."""
+        if self.store is not None:
+            self.store.append_lines([End(run=self.about["run_id"])])

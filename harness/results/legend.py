@@ -11,7 +11,7 @@ from harness.common.comparison import Sample, compare
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text, token_text
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
 from harness.records.fields import COLUMNS, FIELD, WORK, Field
-from harness.records.load import unfinished_note
+from harness.records.file import unfinished_note
 from harness.results.fields import MOST_UNSURE
 from harness.results.rows import Row
 from variants.contract import GREATEST_BYTES

@@ -16,7 +16,7 @@ from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, Sheet, html_document, html_table
 from harness.common.units import bytes_text, count_text, seconds_text
-from harness.records.load import command_of
+from harness.records.file import command_of
 from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, dots, phases, ratios_panel
 from harness.results.drawing import svg_of

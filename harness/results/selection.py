@@ -12,7 +12,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
 from harness.records.fields import COMPARED, DECISIVE, FIELD, FIELDS, Key, Record, cell_of, key_of
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.results.legend import join_names
 from harness.results.rows import Row, rows
 

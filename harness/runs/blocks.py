@@ -12,7 +12,7 @@ import functools
 import os
 import random
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,24 +21,11 @@ from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
-from harness.measure.callgrind import RUN_TRAINER
 from harness.measure.machine import environment, host, interpreter, machine, source_sha256, timed_on, wait_until_quiet
 from harness.measure.process import Answer, measure, timing
-from harness.proof import BY_DESIGN, WRONG
-from harness.records.file import Record
-from harness.runs.cells import (
-    Block,
-    CountCell,
-    Plan,
-    Reading,
-    Settings,
-    Task,
-    TrainCell,
-    Words,
-    counters_of,
-    folder_names,
-)
-from harness.runs.estimate import estimate_total
+from harness.proof import BY_DESIGN
+from harness.records.file import Record, RunLog
+from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, Task, TrainCell, Words, counters_of
 from harness.runs.jobs import (
     Counted,
     Trained,
@@ -50,7 +37,7 @@ from harness.runs.jobs import (
     train_job,
     train_record,
 )
-from harness.runs.resume import STOPPED, RunLog, open_log, pending, precision_of
+from harness.runs.resume import STOPPED, open_log, pending, precision_of
 from harness.worker import word_store
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
@@ -83,11 +70,14 @@ class Session:
     judged: dict[tuple[Any, ...], Identity] = field(default_factory=dict)
     left: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.timed = self.settings.measure.kind == "time"
+        self.blocks = self.settings.blocks()
+
     @functools.cached_property
     def facts(self) -> Record:
         """What all records of the run share; read for the first, because looking at every module takes a while."""
         return {
-            "run_id": self.log.run_id,
             "repeat": self.settings.repeat,
             "measure": self.settings.measure.name,
             "host": host(machine()),
@@ -103,37 +93,28 @@ class Session:
 def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """The machine for this run alone, and its log. Raises Refusal if its results cannot be written."""
     settings = plan.settings
-    with (
-        timing(settings.concurrent) if settings.measure.timed else contextlib.nullcontext(),
-        open_log(plan, timed_on(machine()), now()) as log,
-    ):
-        yield Session(settings, log, folder, output_folders(plan, resumed=log.attempt > 1))
+    with contextlib.ExitStack() as opened:
+        if settings.measure.kind == "time":
+            opened.enter_context(timing(settings.concurrent))
+        session = Session(settings, open_log(plan, timed_on(machine()), now(), opened), folder)
+        if settings.save is not None:
+            from harness.runs.saving import output_folders  # late, as few runs save
 
-
-def output_folders(plan: Plan, *, resumed: bool) -> dict[str, Path]:
-    """Where each tokenizer goes. Raises Refusal if that cannot be written, or holds what this run has not saved."""
-    settings = plan.settings
-    if settings.save is None:
-        return {}
-    from harness.tokenizers import folder as tokenizer_folder  # late, as few runs save
-
-    folders = {plan.cells[0].key: settings.save}
-    if len(plan.cells) > 1:
-        folders = {key: settings.save / name for key, name in folder_names(plan.cells).items()}
-    for folder in folders.values():
-        if not (resumed and (folder / tokenizer_folder.MANIFEST).is_file()):
-            tokenizer_folder.check_free(folder, settings.overwrite)
-    tokenizer_folder.check_writable(settings.save)
-    return folders
+            session.outputs = output_folders(plan.cells, settings, resumed=session.log.attempt > 1)
+        yield session
 
 
 def measure_task(task: Task, session: Session) -> None:
     """Measure block by block what is pending; each measurement is on disk before the next starts."""
-    settings, log = session.settings, session.log
-    session.display = Display((len(task.cells) + len(counters_of(task.cells))) * len(settings.blocks))
+    log, rule = session.log, session.settings.measure.precision
+    session.display = Display((len(task.cells) + len(counters_of(task.cells))) * len(session.blocks))
     while True:
-        records = log.records(task.number)
-        due = pending(task.cells, settings, records, missing_tokenizers(records, session))
+        records, missing = log.records(task.number), set()
+        if session.outputs:
+            from harness.runs.saving import missing_tokenizers
+
+            missing = missing_tokenizers(records, session.outputs)
+        due = pending(task.cells, session.blocks, rule, records, missing)
         if due is None:
             return
         measure_block(task, *due, records, session)
@@ -145,23 +126,28 @@ def measure_block(
 ) -> None:
     """Measure the counters that the cells need, then the cells, in the order of the seed."""
     order = random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
-    several = len(session.settings.blocks) > 1
+    several = len(session.blocks) > 1
+    counters = counters_of(due)
     counted = {
         cell.key: recorded_count(cell, records, several) or count(cell, block, task, session)
-        for cell in shuffled(counters_of(due), order)
+        for cell in shuffled(counters, order)
     }
-    for counter in counters_of(due):
+    for counter in counters:
         note_count(counter, counted[counter.key], session)
     cells = shuffled(due, order)
     resumed = any(record["cell"] == "train" and (record["block"], record["warm_up"]) == block for record in records)
     for cell in cells:
         trained = train(cell, block, counted, task, session)
         prove_merges(trained, task, session)
-        if block == Block(0):
-            save_tokenizer(trained, session)
+        if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
+            from harness.runs.saving import save_tokenizer
+
+            overwrite = session.settings.overwrite or session.log.attempt > 1
+            session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite=overwrite)
         record = train_record(trained, common_facts(cell.variant, task, session))
         record["place"] = task.cells.index(cell)
-        record["precision"] = precision_of(cell, task.cells, session.settings.measure.precision)
+        if session.settings.measure.precision is not None:
+            record["precision"] = precision_of(cell, task.cells, session.settings.measure.precision)
         closes = cell is cells[-1] and (several or not resumed)
         session.log.add(without_times(record, session), block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
@@ -199,7 +185,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     """Measure a counter; if no times are wanted, cached words are taken."""
     if cell.reading.file.table:
         return given_words(cell, session)
-    if not session.settings.measure.timed and (words := cell.reading.words()) is not None:
+    if not session.timed and (words := cell.reading.words()) is not None:
         session.display.pass_over()
         if wrong := wrong_facts(cell.reading, words, None):
             return Counted({"status": "error", "reason": wrong})
@@ -207,9 +193,8 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     settle_down(session)
     started = now()
     counted = run_counter(f"counting {cell.reading.file.name} ({cell.counter.name})", cell, session)
-    common = common_facts(cell.counter, task, session)
-    record = count_record(cell, counted, block, started, common, concurrent=is_concurrent(counted.answer, session))
-    session.log.add(without_times(record, session))
+    common = {**common_facts(cell.counter, task, session), "concurrent": is_concurrent(counted.answer, session)}
+    session.log.add(without_times(count_record(cell, counted, block, started, common), session))
     return counted
 
 
@@ -244,7 +229,7 @@ def checked_words(cell: CountCell, answer: Answer, counted: Path, session: Sessi
         wrong = wrong_facts(cell.reading, words, documents)
     if wrong is not None:
         answer.update(status="error", reason=wrong)
-    elif are_right(cell, words.sha256, answer, session):
+    elif are_right(cell, words.manifest["sha256"], answer, session):
         answer["documents"] = documents
         return cell.reading.keep(words)
     return None
@@ -265,12 +250,12 @@ def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) ->
         return True
     if cell.counter.target in registry.counter_targets():
         cached = cell.reading.words()
-        if cached is None or cached.sha256 == sha256:
+        if cached is None or cached.manifest["sha256"] == sha256:
             return True
     if key not in session.right_words:
         lent = replace(cell, counter=checker, threads=os.cpu_count() or 1)
         words = run_counter(f"checking the words of {name} ({checker.name})", lent, session).words
-        session.right_words[key] = None if words is None else words.sha256
+        session.right_words[key] = None if words is None else words.manifest["sha256"]
     if session.right_words[key] is None:
         answer.update(status="error", reason=f"its words could not be checked, for counting={checker.name} failed")
     elif session.right_words[key] != sha256:
@@ -288,7 +273,7 @@ def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) ->
 def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: Task, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
     started, counted = now(), counted_by[cell.count.key]
-    if counted.words is not None and not word_store.is_whole(counted.words.folder):  # the cache was emptied
+    if counted.words is not None and word_store.whole(counted.words.folder) is None:  # the cache was emptied
         counted = counted_by[cell.count.key] = count(cell.count, block, task, session)
     runs_under = interpreter(cell.interpreter)
     if counted.words is None:
@@ -303,17 +288,22 @@ def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: T
     started = now()
     job = train_job(cell, cell.variant, counted.words.folder, cell.interpreter)
     answer, merges = run_trainer(cell, job, session)
-    if session.settings.measure.timed and answer["status"] == "timeout":
+    if session.timed and answer["status"] == "timeout":
         estimate(cell, answer, job, session)
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    return Trained(cell, block, started, answer, counted, merges, concurrent=is_concurrent(answer, session))
+    sha256 = None if merges is None else merges_sha256(merges)
+    return Trained(cell, block, started, answer, counted, merges, sha256, is_concurrent(answer, session))
 
 
 def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple[Answer, Sequence[Merge] | None]:
-    """Run a trainer's job under the cell's limits; its answer and its merges."""
+    """Run a trainer's job under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
-    run_job = RUN_TRAINER[session.settings.measure.kind]
+    run_job: Callable[..., Answer] = measure
+    if session.settings.measure.kind == "instructions":
+        from harness.measure.callgrind import measure_instructions  # late, as few runs count them
+
+        run_job = measure_instructions
     label = f"{cell.variant.name} on {file.name}"
     with session.display.showing(label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.limits, on_progress)
@@ -324,13 +314,15 @@ def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple
 
 def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: Session) -> None:
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its input."""
+    from harness.runs.estimate import estimate_total  # late, as few runs are stopped
+
     wall, reads_text = cell.limits.wall_seconds, reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
         corpus = {**job["corpus"], "path": str(part)} if reads_text else None
         job_of_part = {**job, "words": job["words"] if reads_text else str(part), "corpus": corpus}
-        output, limits = session.next_folder(), replace(cell.limits, wall_seconds=seconds)
+        output, limits = session.next_folder(), cell.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
             part_answer = measure({**job_of_part, "num_merges": num_merges}, output, limits, on_progress)
         shutil.rmtree(output)
@@ -360,10 +352,10 @@ def prove_merges(trained: Trained, task: Task, session: Session) -> None:
         return
     from harness.proof.prove import prove, tokens_left  # late: NumPy comes with it, and is slow to import
 
-    merges, sha256 = merge_list(trained), merges_sha256(trained.merges)
-    key = (task.number, sha256, merges.needed, merges.tie_break, merges.by_design)
+    merges = merge_list(trained)
+    key = (task.number, trained.merges_sha256, merges.num_merges, merges.whole, merges.tie_break, merges.by_design)
     if key not in session.judged:
-        extending = trained.cell.extension.keywords()
+        extending = trained.cell.extending()
         (identity,) = prove(word_store.read(words.folder)[0], [merges], trained.cell.min_count, **extending)
         if identity.kind == BY_DESIGN:
             identity = replace(identity, of_own_words=kind_on_own_words(trained, session))
@@ -394,7 +386,7 @@ def kind_on_own_words(trained: Trained, session: Session) -> str | None:
     from harness.proof.prove import prove
 
     cell, pattern = trained.cell, (trained.answer.get("feeding") or {}).get("own_words")
-    if pattern is None or cell.extension.is_asked:
+    if pattern is None or cell.extension is not None:
         return None
     reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
     words = reading.words() or words_untimed(replace(cell.count, reading=reading), session)
@@ -413,46 +405,6 @@ def words_untimed(cell: CountCell, session: Session) -> Words | None:
     return run_counter(f"words of {cell.reading.file.name} in its own way ({counter.name})", lent, session).words
 
 
-# Tokenizers.
-
-
-def save_tokenizer(trained: Trained, session: Session) -> None:
-    """Write a tokenizer, whole or not at all; never merges that are wrong."""
-    cell, reading, folder = trained.cell, trained.cell.reading, session.outputs.get(trained.cell.key)
-    wrong = trained.identity is not None and trained.identity.kind == WRONG
-    if folder is None or trained.answer["status"] != "ok" or wrong:
-        return
-    assert trained.merges is not None
-    from harness.tokenizers import folder as tokenizer_folder
-    from harness.tokenizers import learned
-
-    extended, corpus = cell.extension.learned, reading.corpus
-    origin = {
-        "vocab_size_asked": cell.vocab_size,
-        "tie_break": trained.tie_break or cell.tie_break,
-        "min_count": cell.min_count,
-        "variant": cell.variant.name,
-        "data": {"name": reading.file.name, "sha256": reading.file.sha256},
-        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
-    }
-    tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
-    overwrite = session.settings.overwrite or session.log.attempt > 1
-    notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
-    written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
-    session.notes += [f"saved {folder}: {written}", *notes]
-
-
-def missing_tokenizers(records: Sequence[Record], session: Session) -> set[str]:
-    """The keys of cells that were measured, and whose tokenizer is gone."""
-    if not session.outputs:
-        return set()
-    from harness.tokenizers.folder import MANIFEST
-
-    measured = {record["run_key"] for record in records if record["status"] == "ok"}
-    folders = [(key, folder) for key, folder in session.outputs.items() if key in measured]
-    return {key for key, folder in folders if not (folder / MANIFEST).is_file()}
-
-
 # What records share.
 
 
@@ -466,7 +418,7 @@ def common_facts(card: CounterCard | VariantCard, task: Task, session: Session) 
 
 def without_times(record: Record, session: Session) -> Record:
     """The record without its times if times were not what was measured."""
-    if session.settings.measure.timed:
+    if session.timed:
         return record
     untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None}
     return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
@@ -474,13 +426,13 @@ def without_times(record: Record, session: Session) -> Record:
 
 def settle_down(session: Session) -> None:
     """Wait for a quiet machine as long as the preset says, and count the measurements that started without one."""
-    session.busy_starts += not wait_until_quiet(session.settings.measure.quiet_seconds)
+    quiet_seconds = session.settings.measure.quiet_seconds
+    session.busy_starts += quiet_seconds > 0 and not wait_until_quiet(quiet_seconds)
 
 
 def is_concurrent(answer: Answer, session: Session) -> bool:
     """Whether other timed runs went on at the same time."""
-    settings = session.settings
-    return settings.concurrent or (settings.measure.timed and bool(answer.get("concurrent")))
+    return session.settings.concurrent or (session.timed and bool(answer.get("concurrent")))
 
 
 def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:

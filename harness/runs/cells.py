@@ -8,12 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
 
@@ -21,11 +20,16 @@ from harness.common import files
 from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Limits
-from harness.measure.sandbox import WARM
-from harness.runs.extension import NOTHING, Extension
+from harness.measure.sandbox import WARM, Limits
 from harness.worker import word_store
 from variants.contract import Corpus
+
+if TYPE_CHECKING:
+    from harness.runs.extension import Extension
+
+
+KINDS = ("time", "proof", "instructions")
+"""What can be measured of a trainer."""
 
 
 def digest(parts: Any, length: int = 16) -> str:
@@ -58,17 +62,13 @@ class Reading:
 
     def words(self) -> Words | None:
         """The words in that folder; None if there are none. Broken ones are removed, to be counted again."""
-        if not word_store.is_whole(self.folder):
-            return None
-        try:
-            return Words(self.folder, word_store.read(self.folder)[1])
-        except word_store.BrokenWords:
-            return None
+        manifest = word_store.whole(self.folder)
+        return None if manifest is None else Words(self.folder, manifest)
 
     def keep(self, counted: Words) -> Words:
         """Copy freshly counted words into the cache, unless it has the same; returns those in the cache."""
         cached = self.words()
-        if cached is None or cached.sha256 != counted.sha256:
+        if cached is None or cached.manifest["sha256"] != counted.manifest["sha256"]:
             files.remove_tree(self.folder)
             files.cache_folder("counts", self.key)  # made again, should the cache have been emptied
             with files.placing(self.folder) as temporary:
@@ -81,10 +81,6 @@ class Words(NamedTuple):
 
     folder: Path
     manifest: dict[str, Any]
-
-    @property
-    def sha256(self) -> str:
-        return str(self.manifest["sha256"])
 
 
 @dataclass(frozen=True)
@@ -119,34 +115,34 @@ class TrainCell:
     interpreter: str | None = None
     memory_limit: str | None = None
     """limits.memory as it was given; otherwise the limit follows from what is free, and is not part of the plan."""
-    extension: Extension = NOTHING
+    extension: Extension | None = None
+    """The merges that it continues from, and those that it may not make; None for training from bytes alone."""
+    reading: Reading = field(init=False)
+    limits: Limits = field(init=False)
+    num_merges: int = field(init=False)
+    key: str = field(init=False)
+    """Names the measurement, so that two records of the same work can be found."""
+    task_key: str = field(init=False)
+    """Names the task: cells of one task must make the same merges."""
 
-    @property
-    def reading(self) -> Reading:
-        return self.count.reading
+    def __post_init__(self) -> None:
+        count, variant, extension = self.count, self.variant, self.extension
+        reading, limits = count.reading, count.limits
+        size, tie_break, min_count = self.vocab_size, self.tie_break, self.min_count
+        extending = [] if extension is None else extension.key()
+        work = [size, tie_break, min_count, self.interpreter, *extending]
+        trainer = [variant.name, variant.target, dict(variant.params)]
+        vars(self).update(
+            reading=reading,
+            limits=limits,
+            num_merges=size - 256 - len(reading.corpus.special_tokens),
+            key=digest([trainer, reading.key, count.key, work, [limits.wall_seconds]]),
+            task_key=digest([reading.key, size, tie_break, min_count, *extending]),
+        )
 
-    @property
-    def limits(self) -> Limits:
-        return self.count.limits
-
-    @property
-    def threads(self) -> int:
-        return self.count.threads
-
-    @functools.cached_property
-    def num_merges(self) -> int:
-        return self.vocab_size - 256 - len(self.count.reading.corpus.special_tokens)
-
-    @functools.cached_property
-    def key(self) -> str:
-        """Names the measurement, so that two records of the same work can be found."""
-        work = [self.vocab_size, self.tie_break, self.min_count, self.interpreter, *self.extension.key()]
-        variant = [self.variant.name, self.variant.target, dict(self.variant.params)]
-        return digest([variant, self.reading.key, self.count.key, work, [self.limits.wall_seconds]])
-
-
-def unique(cells: Iterable[TrainCell]) -> list[TrainCell]:
-    return list({cell.key: cell for cell in cells}.values())
+    def extending(self) -> dict[str, Any]:
+        """The keyword arguments that a replay of its merges needs."""
+        return {} if self.extension is None else self.extension.keywords()
 
 
 def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
@@ -154,34 +150,7 @@ def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
     return list({cell.count.key: cell.count for cell in cells}.values())
 
 
-def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
-    """A folder's name for each cell: the variant and what distinguishes it from the others, or else its key."""
-    facts: tuple[Callable[[TrainCell], str], ...] = (
-        lambda cell: cell.reading.file.name,
-        lambda cell: str(cell.vocab_size),
-        lambda cell: f"threads{cell.threads}",
-        lambda cell: cell.tie_break,
-    )
-    differing = [fact for fact in facts if len(set(map(fact, cells))) > 1]
-    names = {
-        cell.key: folder_name("-".join([cell.variant.name, *(fact(cell) for fact in differing)])) for cell in cells
-    }
-    taken = list(names.values())
-    return {key: name if taken.count(name) == 1 else f"{name}-{key[:8]}" for key, name in names.items()}
-
-
-def folder_name(text: str) -> str:
-    """The name of one folder: names of variants and corpora may hold anything.
-
-    >>> folder_name("my.package:train-owt"), folder_name("../../etc"), folder_name("..")
-    ('my.package.train-owt', '.._.._etc', '_')
-    """
-    name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
-    return name if name.strip(".") else "_"
-
-
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """The wanted precision of ratios, as a share of them, and the minimum and maximum number of blocks."""
 
     within: float
@@ -189,8 +158,7 @@ class Rule:
     most: int = 20
 
 
-@dataclass(frozen=True)
-class Preset:
+class Preset(NamedTuple):
     """A way to measure, conf/measure/NAME.yaml: what is measured, and how carefully."""
 
     name: str
@@ -201,13 +169,8 @@ class Preset:
     precision: Rule | None = None
     """None: a fixed number of blocks."""
 
-    @property
-    def timed(self) -> bool:
-        return self.kind == "time"
 
-
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings that all cells of a command share."""
 
     results: Path
@@ -225,7 +188,6 @@ class Settings:
     overrides: tuple[str, ...] = ()
     """The command's overrides as typed; of a path only the last name."""
 
-    @functools.cached_property
     def blocks(self) -> list[Block]:
         """The blocks of a task in their order, warm-up first; with a precision as many as there may be."""
         rule = self.measure.precision
@@ -247,18 +209,20 @@ class Task(NamedTuple):
     cells: list[TrainCell]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What one command measures: its cells, each once, and the settings that they share."""
+class Plan(NamedTuple):
+    """What one command measures: its cells, each once and by task, and the settings that they share."""
 
-    cells: list[TrainCell]
+    tasks: list[Task]
     settings: Settings
 
-    @functools.cached_property
-    def tasks(self) -> list[Task]:
-        """The tasks in the order of their first cells: cells of one task have to come to the same merges."""
-        tasks: dict[str, list[TrainCell]] = {}
-        for cell in self.cells:
-            work = [cell.vocab_size, cell.tie_break, cell.min_count, *cell.extension.key()]
-            tasks.setdefault(digest([cell.reading.key, *work]), []).append(cell)
-        return [Task(number, cells) for number, cells in enumerate(tasks.values())]
+    @property
+    def cells(self) -> list[TrainCell]:
+        return [cell for task in self.tasks for cell in task.cells]
+
+
+def make_tasks(cells: Iterable[TrainCell]) -> list[Task]:
+    """The cells, each once, as tasks in the order of their first cells."""
+    tasks: dict[str, dict[str, TrainCell]] = {}
+    for cell in cells:
+        tasks.setdefault(cell.task_key, {})[cell.key] = cell
+    return [Task(number, list(cells.values())) for number, cells in enumerate(tasks.values())]

@@ -1,4 +1,4 @@
-"""What a trainer goes on from, and what it may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`, `protected=`."""
+"""What a trainer continues from and may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`, `protected=`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXTENDS = "extends"
 
 @dataclass(frozen=True)
 class Extension:
-    """The merges that are inherited, in their order, how, and the veto by its name; nothing of all that by default."""
+    """The merges that are inherited, in their order, how, and the veto by its name."""
 
     name: str | None = None
     merges: tuple[Merge, ...] = ()
@@ -40,26 +40,20 @@ class Extension:
     """The tokens that the merges are made of, as a list or a file's name."""
 
     @property
-    def is_asked(self) -> bool:
-        return self.name is not None or self.veto != "none"
-
-    @property
     def sha256(self) -> str | None:
         return None if self.name is None else merges_sha256(self.merges)
 
     def key(self) -> list[Any]:
-        """What decides the merges; nothing by default."""
-        return [self.sha256, self.inheriting, self.veto] if self.is_asked else []
+        """What decides the merges."""
+        return [self.sha256, self.inheriting, self.veto]
 
     def keywords(self) -> dict[str, Any]:
         """What a replay is told."""
         veto: Veto | None = vetoes.named(self.veto)
-        return {"inherited": self.merges, "inheriting": self.inheriting, "veto": veto} if self.is_asked else {}
+        return {"inherited": self.merges, "inheriting": self.inheriting, "veto": veto}
 
-    def job(self) -> dict[str, Any] | None:
-        """What a measured process is told: where the merges are, and the rest by name; None if nothing is asked."""
-        if not self.is_asked:
-            return None
+    def job(self) -> dict[str, Any]:
+        """What a measured process gets: where the merges are, and the rest by name."""
         path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
         if not path.exists():
             with files.placing(path) as temporary:
@@ -79,14 +73,10 @@ class Extension:
         }
 
 
-NOTHING = Extension()
-"""Training as ever: from bytes, and any pair may be merged."""
-
-
 def extension_of(
     config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None
-) -> Extension:
-    """What a configuration asks for. Raises Refusal for what cannot be inherited."""
+) -> Extension | None:
+    """What a configuration wants, None if nothing. Raises Refusal for what cannot be inherited."""
     one_of("inherited", config["inherited"], list(INHERITING))
     veto = veto_of(config)
     if config["seeds"] != "none":
@@ -94,7 +84,7 @@ def extension_of(
             raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
         return seeded(config, num_merges, special_tokens, pattern, veto)
     if config["extend"] is None:
-        return Extension(veto=veto)
+        return None if veto == "none" else Extension(veto=veto)
     from harness.tokenizers.merges_file import read_merges_file  # late, as few runs extend
 
     path, inheriting = Path(config["extend"]), config["inherited"]
@@ -195,9 +185,9 @@ def tokenizer_at(path: Path) -> Learned | None:
     return read_tokenizer(path).learned if whole or path.suffix == ".json" else None
 
 
-def require_extending(variants: Sequence[VariantCard], extension: Extension) -> None:
+def require_extending(variants: Sequence[VariantCard], extension: Extension | None) -> None:
     """Refuse variants of the registry that cannot extend; a trainer named by its target reports that itself."""
-    if not extension.is_asked:
+    if extension is None:
         return
     cards = registry.variants()
     unable = [card.name for card in variants if card.name in cards and EXTENDS not in card.tags]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.measure.machine import clock_cost_seconds, interpreter, python
@@ -20,8 +20,9 @@ from harness.proof import WRONG
 from harness.records.file import Record
 from harness.records.schema import BY_ITSELF
 from harness.runs.cells import Block, CountCell, Reading, TrainCell, Words
+from harness.runs.plan import redact_paths
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_sha256, unpacked
+from harness.worker.merges_bytes import unpacked
 from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # Only where a trainer has it.
 OPTIONAL_PHASE = "copy"
-PATH = re.compile(r"[^][{}(),'\"=\s]+")
 
 
 def count_job(cell: CountCell) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def train_job(cell: TrainCell, variant: VariantCard, words: Path, interpreter: s
         "num_merges": cell.num_merges,
         "tie_break": cell.tie_break,
         "min_count": cell.min_count,
-        "extending": cell.extension.job(),
+        "extending": None if cell.extension is None else cell.extension.job(),
     }
 
 
@@ -68,8 +68,7 @@ def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
     return unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None
 
 
-@dataclass
-class Counted:
+class Counted(NamedTuple):
     """A counter's answer, and its words if it counted any."""
 
     answer: Answer
@@ -86,6 +85,7 @@ class Trained:
     answer: Answer
     counted: Counted
     merges: Sequence[Merge] | None = None
+    merges_sha256: str | None = None
     concurrent: bool = False
     tokens: int | None = None
     """How many tokens are left of the text; None unless tokens=true."""
@@ -116,10 +116,10 @@ def train_record(trained: Trained, common: Record) -> Record:
         "tie_break": trained.tie_break or OWN,
         "min_count": cell.min_count,
         "vocab_size": cell.vocab_size,
-        **cell.extension.record(),
+        **({} if cell.extension is None else cell.extension.record()),
         "tokens": trained.tokens,
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
-        "merges_sha256": merges_sha256(trained.merges) if trained.merges is not None else None,
+        "merges_sha256": trained.merges_sha256,
         "identity": None if trained.identity is None else asdict(trained.identity),
         **{key: answer.get(key) for key in ("feeding", "curve", "instructions", "merges_done")},
         "seconds": train_seconds(answer, counting, reads_text),
@@ -133,9 +133,7 @@ def train_record(trained: Trained, common: Record) -> Record:
     return {**record, "status": "mismatch", "reason": trained.identity.reason} if mismatch else record  # type: ignore[union-attr]
 
 
-def count_record(
-    cell: CountCell, counted: Counted, block: Block, started: str, common: Record, *, concurrent: bool
-) -> Record:
+def count_record(cell: CountCell, counted: Counted, block: Block, started: str, common: Record) -> Record:
     """The record of a word counter in one block."""
     answer = counted.answer
     own, total = answer.get("seconds") or {}, answer.get("total")
@@ -149,12 +147,11 @@ def count_record(
         "variant": None,
         "params": dict(cell.counter.params),
         "counting": cell.counter.name,
-        "words_sha256": None if counted.words is None else counted.words.sha256,
+        "words_sha256": None if counted.words is None else counted.words.manifest["sha256"],
         "seconds": seconds,
         "cpu_seconds": answer.get("cpu_seconds"),
         "interpreter": answer.get("interpreter") or python(),
         "started": started,
-        "concurrent": concurrent,
         **common,
     }
 
@@ -243,8 +240,8 @@ def total_of(*parts: float | None) -> float | None:
 
 def without_paths(text: str | None, reading: Reading) -> str | None:
     """The text with short names for the places of this machine, and of any other path the last name."""
-    if text is None:
-        return None
+    if not text:
+        return text
     places = {
         str(reading.file.path): reading.file.name,
         PACKAGES: ".",
@@ -258,20 +255,3 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
             whole = re.escape(place) + r"(?![\w-]|\.\w)"  # another folder's name may begin with the place's
             text = places[place].join(re.split(whole, text))
     return redact_paths(text)
-
-
-def redact_paths(text: str, *, relative: bool = False) -> str:
-    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs stay.
-
-    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
-    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
-    """
-
-    def last_name(match: re.Match[str]) -> str:
-        path = match[0]
-        absolute = path.startswith("/") and path.rfind("/") > 0
-        if "://" in path or not (relative or absolute):
-            return path
-        return path.rstrip("/").rpartition("/")[2]
-
-    return PATH.sub(last_name, text)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import regex
 from rich.console import Console
 
 from harness import corpora
@@ -20,18 +20,24 @@ from harness.common import registry
 from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.console import terminal_text
 from harness.common.errors import Refusal
-from harness.common.registry import CounterCard, VariantCard, at_least, check_type, one_of
+from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.common.units import counted_text, duration_text, parse_bytes
 from harness.corpora import CorpusFile
-from harness.corpora.cards import is_table
-from harness.measure.callgrind import RUN_TRAINER
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.process import Limits
-from harness.measure.sandbox import COLD, WARM
-from harness.runs.cells import CountCell, Plan, Preset, Reading, Rule, Settings, TrainCell, counters_of, unique
+from harness.measure.sandbox import COLD, WARM, Limits
+from harness.runs.cells import (
+    KINDS,
+    CountCell,
+    Plan,
+    Preset,
+    Reading,
+    Rule,
+    Settings,
+    TrainCell,
+    counters_of,
+    make_tasks,
+)
 from harness.runs.compose import Config, compose
-from harness.runs.extension import extension_of, require_extending
-from harness.runs.jobs import redact_paths
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -39,8 +45,8 @@ WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite, c
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
-# Stands for the counter where the corpus is a table of words.
-GIVEN = CounterCard("given", "", "the words came with their counts")
+TO_EXTEND = {"extend": None, "inherited": "kept", "seeds": "none", "veto": "none", "protected": "none"}
+"""The settings of what a trainer continues from and may not merge, as they are where nothing of that is wanted."""
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
@@ -48,8 +54,8 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
     settings = {settings_of(config.values) for config in configs}
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
-    cells = unique(cell for config in configs for cell in cells_of(config.values, config.keys))
-    return Plan(cells, replace(settings.pop(), overrides=tuple(map(redacted_override, overrides))))
+    cells = [cell for config in configs for cell in cells_of(config.values, config.keys)]
+    return Plan(make_tasks(cells), settings.pop()._replace(overrides=tuple(map(redacted_override, overrides))))
 
 
 def planned(overrides: Sequence[str]) -> Plan:
@@ -78,37 +84,63 @@ def redacted_override(override: str) -> str:
     return f"{key}{equals}{redact_paths(value, relative=True)}"
 
 
+PATH = re.compile(r"[^][{}(),'\"=\s]+")
+
+
+def redact_paths(text: str, *, relative: bool = False) -> str:
+    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs stay.
+
+    >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
+    ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
+    """
+
+    def last_name(match: re.Match[str]) -> str:
+        path = match[0]
+        absolute = path.startswith("/") and path.rfind("/") > 0
+        if "://" in path or not (relative or absolute):
+            return path
+        return path.rstrip("/").rpartition("/")[2]
+
+    return PATH.sub(last_name, text)
+
+
 # Settings of the whole command.
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
-    preset = preset_of(config["measure"])
-    repeat = config["repeat"] if config["repeat"] is not None else config["measure"]["repeat"]
-    at_least("repeat", repeat)
-    rule = rule_of(config["measure"]["precision"], repeat, config["measure"]["most"], timed=preset.timed)
-    if rule is not None:
-        preset, repeat = replace(preset, precision=rule), rule.fewest
+    measure = config["measure"]
+    repeat = config["repeat"] if config["repeat"] is not None else measure["repeat"]
+    check_choices({"measure.kind": (measure["kind"], KINDS)})
+    check_least({"repeat": repeat})
+    check_least({"measure.warm_up": measure["warm_up"]}, 0)
+    if not 0 <= measure["quiet"] < math.inf:
+        raise Refusal(f"measure.quiet={measure['quiet']:g} must be a number of seconds, 0 or more")
+    rule = rule_of(measure["precision"], repeat, measure["most"], timed=measure["kind"] == "time")
     for name in ("results", "save"):
         if config[name] == "":
             raise Refusal(f"{name} is empty; set {name}=FOLDER")
     return Settings(
         results=Path(config["results"]),
         save=Path(config["save"]) if config["save"] is not None else None,
-        repeat=repeat,
+        repeat=repeat if rule is None else rule.fewest,
         plan_only=config["plan"],
-        measure=preset,
+        measure=Preset(measure["name"], measure["kind"], measure["warm_up"], measure["quiet"], rule),
         affinity=affinity_of(config["affinity"]),
         **{name: config[name] for name in ("seed", "rerun", "overwrite", "concurrent", "tokens")},
     )
 
 
-def preset_of(measure: Mapping[str, Any]) -> Preset:
-    one_of("measure.kind", measure["kind"], list(RUN_TRAINER))
-    at_least("measure.warm_up", measure["warm_up"], 0)
-    if not 0 <= measure["quiet"] < math.inf:
-        raise Refusal(f"measure.quiet={measure['quiet']:g} must be a number of seconds, 0 or more")
-    return Preset(measure["name"], measure["kind"], measure["warm_up"], measure["quiet"])
+def check_least(values: Mapping[str, int], least: int = 1) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise Refusal(f"{name}={value} is not possible; it is a number of {least} or more")
+
+
+def check_choices(values: Mapping[str, tuple[str, Sequence[str]]]) -> None:
+    for name, (value, allowed) in values.items():
+        if value not in allowed:
+            raise Refusal(registry.unknown(name, value, allowed))
 
 
 def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> Rule | None:
@@ -152,11 +184,10 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     threads = usable_cores() if config["threads"] == "all" else config["threads"]
     if type(threads) is not int:
         raise Refusal(f"threads={threads} must be a whole number, or all")
-    for name, value in (("threads", threads), ("min_count", config["min_count"])):
-        at_least(name, value)
+    check_least({"threads": threads, "min_count": config["min_count"]})
     choices = {"tie_break": [*(tie_break.value for tie_break in TieBreak), OWN], "errors": ["strict", "replace"]}
-    for name, allowed in {**choices, "page_cache": [WARM, COLD]}.items():
-        one_of(name, config[name], allowed)
+    choices["page_cache"] = [WARM, COLD]
+    check_choices({name: (config[name], allowed) for name, allowed in choices.items()})
     special_tokens = checked_special_tokens(card_default(config, "special_tokens"))
     vocab_size = card_default(config, "vocab_size")
     vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
@@ -167,8 +198,12 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
-    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
-    require_extending(variants, extension)
+    extension = None
+    if any(config[name] != usual for name, usual in TO_EXTEND.items()):
+        from harness.runs.extension import extension_of, require_extending  # late, as few runs extend
+
+        extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
+        require_extending(variants, extension)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
         raise Refusal(runs_under.reason)
@@ -217,9 +252,9 @@ def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
 def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
     """The pattern's name and expression; one of the user's own is its own name."""
     name, expression = pattern["name"], pattern["regex"]
-    if expression is not None:
-        check_expression(expression)
     cards = registry.cards("pattern")
+    if expression is not None and all(card["regex"] != expression for card in cards.values()):
+        check_expression(expression)
     if name in cards and cards[name]["regex"] != expression:
         name = next((name for name, card in cards.items() if card["regex"] == expression), expression)
     return name, expression
@@ -228,6 +263,8 @@ def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
 def check_expression(expression: str) -> None:
     if expression == "":
         raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
+    import regex  # late: it is slow to import, and the patterns of cards are known to compile
+
     try:
         expression.encode()
         regex.compile(expression)
@@ -263,13 +300,12 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus, 
 
 def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is measured."""
+    from harness.corpora.cards import is_table
     from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
     names = registry.cards("counting")[counting["name"]]["params"]
-    for name in counting["params"]:
-        if name not in names:
-            raise Refusal(f"counting={counting['name']} takes no parameter {name!r}; there are: {', '.join(names)}")
+    check_parameters(f"counting={counting['name']}", counting["params"], names)
     memory = None if counting["memory"] is None else table_bytes(counting["memory"])
     settings = settings_of(counting["params"], memory)
     sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
@@ -277,20 +313,18 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_nam
     if card["path"] is None or sliced or is_table(card):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
-            raise Refusal(f"data={file.name} is a table of words, so nothing is counted; leave out counting")
+            refuse_counting_settings(file.name, config, ["counting"])
     return counted_table(card, reading, pattern_name, settings, file, config["plan"])
 
 
 def refuse_counting_settings(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
     """A word table is counted already: settings of counting would be ignored without a word."""
-    counter_named = config["counting"]["_target_"] is not None
-    of_counting = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
-    if not counter_named and "counting" in of_counting:
-        of_counting.remove("counting")  # counting=own takes back what an experiment chose
-    if counter_named or of_counting:
-        raise Refusal(
-            f"data={name} is a table of words, so nothing is counted; leave out {(*of_counting, 'counting')[0]}"
-        )
+    counter_named = config["counting"]["_target_"] is not None or config["counting"].get("engine") is not None
+    ignored = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
+    if not counter_named:  # counting=own takes back what an experiment chose
+        ignored = [key for key in ignored if key != "counting"]
+    if counter_named or ignored:
+        raise Refusal(f"data={name} is a table of words, so nothing is counted; leave out {[*ignored, 'counting'][0]}")
     of_pattern = [key for key in keys if key.partition(".")[0] == "pattern"]
     if of_pattern and config["save"] is None:
         raise Refusal(
@@ -317,22 +351,32 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
     if composed["_target_"] != card.target and names is None:
         return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
     selected = [card] if names is None else registry.select(names_in(names))
+    if given and not any("external" in other.tags for other in selected):
+        taken = {name: default for other in selected for name, default in other.params.items()}
+        check_parameters(f"variant {card.name}" if names is None else "none of these variants", given, sorted(taken))
+    cards = []
+    for other in selected:
+        own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
+        check_types("variant.params", own, other)
+        cards.append(replace(other, params={**other.params, **own}) if own else other)
+    return cards
+
+
+def check_parameters(taker: str, given: Mapping[str, Any], existing: Iterable[str]) -> None:
+    """Refuse parameters that the counter or variant does not take."""
+    names = list(existing)
+    if unknown := [name for name in given if name not in names]:
+        raise Refusal(f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
+
+
+def check_types(key: str, given: Mapping[str, Any], card: CounterCard) -> None:
+    """Refuse values of other types than the defaults'; an int will do for a float."""
     for name, value in given.items():
-        takers = [taker for taker in selected if name in taker.params]
-        if not takers and not any("external" in other.tags for other in selected):
-            existing = sorted({parameter for other in selected for parameter in other.params})
-            raise Refusal(
-                f"{'variant ' + card.name if names is None else 'none of these variants'} takes no parameter "
-                f"{name!r}; there are: {', '.join(existing) or 'none'}"
-            )
-        for taker in takers:
-            check_type(f"variant.params.{name}", value, taker.params[name])
-    return [
-        replace(card, params={**card.params, **{name: given[name] for name in given if name in card.params}})
-        if "external" not in card.tags
-        else replace(card, params=given)
-        for card in selected
-    ]
+        default = card.params.get(name)
+        wanted = type(default)
+        if default is not None and type(value) is not wanted and (wanted, type(value)) != (float, int):
+            what = f"{key}.{name}={value!r} is {type(value).__name__}"
+            raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
 
 
 def names_in(variants: Any) -> list[str]:
@@ -359,12 +403,9 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
         given["memory"] = table_bytes(given["memory"])
     if card is None or (own is None and card.target != composed["_target_"]):
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
-    for name, value in given.items():
-        if name not in card.params:
-            existing = ", ".join(card.params) or "none"
-            raise Refusal(f"counting={card.name} takes no parameter {name!r}; there are: {existing}")
-        check_type(f"counting.params.{name}", value, card.params[name])
-    return replace(card, params={**card.params, **given})
+    check_parameters(f"counting={card.name}", given, card.params)
+    check_types("counting.params", given, card)
+    return replace(card, params={**card.params, **given}) if given else card
 
 
 def table_bytes(size: str | int) -> int:
@@ -386,7 +427,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     ]
     lines += [
         f"{cell.variant.name} on {cell.reading.file.name} ({cell.reading.file.bytes:,} bytes), "
-        f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.threads}"
+        f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.count.threads}"
         for cell in plan.cells
     ]
     for line in [*lines, plan_summary(plan)]:
@@ -404,6 +445,6 @@ def plan_summary(plan: Plan) -> str:
     walls = [cell.limits.wall_seconds for cell in plan.cells]
     if None not in walls:
         # A cell is stopped once, and may take as long again for the estimate of its total.
-        times = max(2, len(settings.blocks))
+        times = max(2, len(settings.blocks()))
         text += f", trainers at most {duration_text(times * sum(filter(None, walls)))} by limits.wall"
     return f"{text}; nothing was run (plan=true)"

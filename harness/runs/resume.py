@@ -16,10 +16,8 @@ import contextlib
 import fcntl
 import hashlib
 import math
-import os
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +25,9 @@ from harness import worker
 from harness.common.comparison import Sample, clock_of, compare, interval, sample_of
 from harness.common.console import say
 from harness.measure.machine import source_sha256
-from harness.records.file import Record, RecordFile, Splitter, read_lines, unwritable
-from harness.records.load import Joined
-from harness.records.schema import Block as BlockLine
+from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import Block, Plan, Rule, Settings, TrainCell, digest
+from harness.runs.cells import Block, Plan, Rule, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")
 """The statuses of cells that were stopped at limits.wall."""
@@ -41,68 +37,24 @@ RUNNING = ".running-"
 FAR, BLOCKS_OF_THE_FAR = 20, 3
 
 
-class RunLog:
-    """The lines of one run; without a file they are only remembered."""
+def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -> RunLog:
+    """The log of the unfinished run of this plan that no process is working on, or of a new one; held while `opened`.
 
-    def __init__(self, store: RecordFile | None, run_id: str, plan: str = "", overrides: Sequence[str] = ()) -> None:
-        self.store = store
-        self.run_id = run_id
-        self.about = {"run_id": run_id, "plan": plan, "overrides": list(overrides)}
-        self.splitter = Splitter()
-        self.joined = Joined()
-        self.attempt = 1
-
-    def resume(self, lines: Iterable[Line]) -> None:
-        """Continue from the lines of an unfinished run."""
-        for line in lines:
-            self.splitter.note(line)
-            self.joined.add(line)
-        self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
-
-    def add(self, record: Mapping[str, Any], closes: Block | None = None) -> None:
-        """Put a measurement on disk with its proof; it may close its block."""
-        lines = self.splitter.lines({**record, **self.about, "attempt": self.attempt})
-        if closes is not None:
-            number, warm_up = closes
-            task, attempt = record["task"], self.attempt
-            lines.append(BlockLine(run=self.run_id, task=task, block=number, warm_up=warm_up, attempt=attempt))
-        for line in lines:  # first, so that a full disk does not keep it from being shown
-            self.joined.add(line)
-        if self.store is not None:
-            self.store.append_lines(lines)
-
-    def records(self, task: int | None = None) -> list[Record]:
-        """The records of the run, or of one of its tasks: counters first, then trainers in the order of their cells."""
-        return self.joined.whole(task)
-
-    def finish(self) -> None:
-        """Write that the run is complete."""
-        if self.store is not None:
-            self.store.append_lines([End(run=self.run_id)])
-
-
-@contextlib.contextmanager
-def open_log(plan: Plan, machine: str, now: str) -> Iterator[RunLog]:
-    """The log of the unfinished run of this plan that no process is working on, or of a new one; held meanwhile."""
+    Raises Refusal if the results cannot be written.
+    """
     key, overrides = plan_key(plan, machine), plan.settings.overrides
     store = RecordFile(plan.settings.results)
     folder = store.path.parent
     clear_abandoned(folder)
-    with contextlib.ExitStack() as stack:
-        for lines in [] if plan.settings.rerun else unfinished(store.path, key):
-            run_id = lines[0].run
-            if stack.enter_context(held(folder, run_id)):
-                log = RunLog(store, run_id, key, overrides)
-                log.resume(lines)
-                trained = sum(record["cell"] == "train" for record in log.joined.records)
-                say(
-                    f"continuing the run of {run_id[:16]}, {trained} trainer runs were measured; rerun=true starts anew"
-                )
-                break
-        else:
-            stack.enter_context(held(folder, now))
-            log = RunLog(store, now, key, overrides)
-        yield log
+    for lines in [] if plan.settings.rerun else unfinished(store.path, key):
+        run_id = lines[0].run
+        if hold(folder, run_id, opened):
+            log = RunLog(store, run_id, key, overrides, lines)
+            trained = sum(record["cell"] == "train" for record in log.joined.records)
+            say(f"continuing the run of {run_id[:16]}, {trained} trainer runs were measured; rerun=true starts anew")
+            return log
+    hold(folder, now, opened)
+    return RunLog(store, now, key, overrides)
 
 
 def unfinished(path: Path, plan: str) -> list[list[Line]]:
@@ -120,25 +72,19 @@ def unfinished(path: Path, plan: str) -> list[list[Line]]:
     return [runs[run] for run in sorted(runs, reverse=True) if run > finished]
 
 
-@contextlib.contextmanager
-def held(folder: Path, run_id: str) -> Iterator[bool]:
+def hold(folder: Path, run_id: str, opened: contextlib.ExitStack) -> bool:
     """Hold a run while this process works on it; False if another process does."""
     path = folder / f"{RUNNING}{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = opened.enter_context(path.open("a"))
     except OSError as error:
         raise unwritable(folder, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
+        return False
+    opened.callback(path.unlink, missing_ok=True)
+    return True
 
 
 def clear_abandoned(folder: Path) -> None:
@@ -163,7 +109,7 @@ def plan_key(plan: Plan, machine: str) -> str:
     )
     how: list[Any] = [settings.repeat, settings.seed, settings.affinity, settings.concurrent, settings.tokens]
     how += [preset.name, preset.kind, preset.warm_up, preset.quiet_seconds]
-    how += [] if preset.precision is None else [asdict(preset.precision)]
+    how += [] if preset.precision is None else [preset.precision._asdict()]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
     return digest([work, how, machine, worker_files])
 
@@ -172,13 +118,16 @@ def plan_key(plan: Plan, machine: str) -> str:
 
 
 def pending(
-    cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record], missing: Collection[str] = ()
+    cells: Sequence[TrainCell],
+    blocks: Sequence[Block],
+    rule: Rule | None,
+    records: Sequence[Record],
+    missing: Collection[str] = (),
 ) -> tuple[Block, list[TrainCell]] | None:
     """The next block of a task and the cells that it still has to measure; None if the task is done.
 
     `records` are those of this task; `missing` are the keys of cells whose saved tokenizer is gone.
     """
-    blocks, rule = settings.blocks, settings.measure.precision
     trained = [record for record in records if record["cell"] == "train"]
     stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
     for block in blocks:
@@ -230,7 +179,7 @@ def is_far(ratios: Sequence[float]) -> bool:
 
 def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
     """The cell that a cell is compared with: the first of its task that has as many threads."""
-    return next(other for other in cells if other.threads == cell.threads)
+    return next(other for other in cells if other.count.threads == cell.count.threads)
 
 
 def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
@@ -252,8 +201,6 @@ def samples_before(block: int, trained: Sequence[Record]) -> dict[str, list[Samp
     return samples
 
 
-def precision_of(cell: TrainCell, cells: Sequence[TrainCell], rule: Rule | None) -> dict[str, Any] | None:
+def precision_of(cell: TrainCell, cells: Sequence[TrainCell], rule: Rule) -> dict[str, Any]:
     """The wanted precision, as records hold it."""
-    if rule is None:
-        return None
     return {"asked": rule.within, "most": rule.most, "reference": reference_of(cell, cells).variant.name}

@@ -16,11 +16,11 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.units import bytes_text, count_text
+from harness.records.file import RunLog
 from harness.runs.blocks import Session, count, now, train
 from harness.runs.cells import Block, Settings, Task, TrainCell
 from harness.runs.extension import EXTENDS
 from harness.runs.plan import planned
-from harness.runs.resume import RunLog
 from harness.tokenizers.merges_file import MergesFile
 from harness.worker import word_store
 from harness.worker.calling import OWN

@@ -86,26 +86,28 @@ def read(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
         raise BrokenWords(f"{folder}: {error}") from error
 
 
-def is_whole(folder: Path) -> bool:
-    """Return whether a folder holds words as they were written, down to the last byte; remove a broken one.
+def whole(folder: Path) -> dict[str, Any] | None:
+    """Return the facts of words that are as they were written, down to the last byte; None if not.
+
+    Broken ones are removed.
 
     Every byte is read once a command, and again if the files were touched since, so no flipped byte is measured.
     """
     try:
         states = [(folder / name).stat() for name in (MANIFEST, *dict(COLUMNS))]
-        verify(folder, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in states))
+        return verify(folder, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in states))
     except (FileNotFoundError, NotADirectoryError, BrokenWords):
         shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
-        return False
-    return True
+        return None
 
 
 @functools.lru_cache
-def verify(folder: Path, state: tuple[Any, ...]) -> None:  # noqa: ARG001 - what makes it another case
-    """Read every byte of a folder's columns. Raises BrokenWords if one is not as it was written."""
-    words, _ = read(folder)
+def verify(folder: Path, state: tuple[Any, ...]) -> dict[str, Any]:  # noqa: ARG001 - what makes it another case
+    """Read every byte of a folder's columns; return their facts. Raises BrokenWords if one is not as written."""
+    words, manifest = read(folder)
     if seal(words) != manifest_of(folder).get("seal"):
         raise BrokenWords(f"{folder}: the words are not as they were written")
+    return manifest
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:

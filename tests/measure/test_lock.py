@@ -16,7 +16,7 @@ from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, reading_of, 
 from harness.common.errors import Refusal
 from harness.measure import process as lock
 from harness.runs.blocks import measure_task, session_of
-from harness.runs.cells import Plan, Preset, Task
+from harness.runs.cells import Plan, Preset, Task, make_tasks
 
 pytestmark = pytest.mark.xdist_group("one after the other")
 
@@ -61,7 +61,7 @@ def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
         run = recorded_run(tmp_path, cells[:1], concurrent=True)
     assert {record["concurrent"] for record in run.records()} == {True}
     (tmp_path / "other").mkdir()
-    with session_of(Plan(cells, settings_for(tmp_path / "other")), tmp_path / "jobs") as session:
+    with session_of(Plan(make_tasks(cells), settings_for(tmp_path / "other")), tmp_path / "jobs") as session:
         measure_task(Task(0, cells[:1]), session)
         with lock.timing(concurrent=True):
             measure_task(Task(0, cells), session)

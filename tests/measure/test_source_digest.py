@@ -12,7 +12,7 @@ from workbench import CHECKOUT, TEXT
 from harness import run
 from harness.common import registry
 from harness.measure.machine import closure, source_sha256
-from harness.records.load import read_records
+from harness.records.file import read_records
 
 FILES = {
     "__init__.py": "raise RuntimeError('it was run')\n",

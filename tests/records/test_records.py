@@ -22,14 +22,13 @@ import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from measured import measured, stored, wrong
+from measured import append, measured, stored, wrong
 from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, run_of, unruly
 
 from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.records import __main__ as records
-from harness.records.file import FILE_NAME, LONGEST_LINE, PACKED, RecordFile, Splitter, read_lines
-from harness.records.load import read_records
+from harness.records.file import FILE_NAME, LONGEST_LINE, PACKED, RecordFile, Splitter, read_lines, read_records
 from harness.records.schema import KINDS, Block
 from harness.results.legend import Legend
 from harness.results.rows import rows
@@ -80,9 +79,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_path: Path) -> None:
     store = RecordFile(tmp_path / "results")
     texts = measured("heap", 2.0, block=1, stderr_tail="中文 \n\u2028")
-    store.append([measured("heap", 1.0), texts])
-    store.append([])
-    store.append([measured("naive", 3.0, block=2)])
+    append(store, [measured("heap", 1.0), texts])
+    append(store, [])
+    append(store, [measured("naive", 3.0, block=2)])
     found = read_records([tmp_path / "results"])
     assert [(record["variant"], record["block"], record["stderr_tail"]) for record in found] == [
         ("heap", 0, ""),
@@ -138,10 +137,10 @@ def test_a_line_that_is_broken_costs_only_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, complaint: str
 ) -> None:
     store = RecordFile(tmp_path)
-    store.append([measured("heap", 1.0)])
+    append(store, [measured("heap", 1.0)])
     with store.path.open("ab") as file:
         file.write(line + b"\n\n")
-    store.append([measured("naive", 2.0)])
+    append(store, [measured("naive", 2.0)])
     assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
     told = capsys.readouterr().err
     assert told.count("\n") == 1
@@ -153,8 +152,8 @@ def test_a_line_that_is_broken_costs_only_itself(
 def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
     store.path.write_bytes(b'{"kind": "run", "ru')
-    store.append([measured("heap", 1.0)])
-    store.append([measured("heap", 2.0)])
+    append(store, [measured("heap", 1.0)])
+    append(store, [measured("heap", 2.0)])
     assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 2.0]
 
 
@@ -227,28 +226,28 @@ def small_files_only() -> Iterator[None]:
 
 def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
-    store.append([measured("heap", 1.0)])
+    append(store, [measured("heap", 1.0)])
     with (
         small_files_only(),
         pytest.raises(Refusal, match=r"^cannot write records to .* \(File too large\); choose another") as refused,
     ):
-        store.append([measured("heap", 2.0), measured("heap", 3.0, stderr_tail="x" * 8000)])
+        append(store, [measured("heap", 2.0), measured("heap", 3.0, stderr_tail="x" * 8000)])
     assert refused.value.exit_code == UNMEASURED
-    store.append([measured("heap", 4.0)])
+    append(store, [measured("heap", 4.0)])
     assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 4.0]
 
 
 def test_a_device_that_is_full_is_a_sentence_too(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).symlink_to("/dev/full")
     with pytest.raises(Refusal, match=r"\(No space left on device\)"):
-        RecordFile(tmp_path).append([measured("heap", 1.0)])
+        RecordFile(tmp_path).append_lines([Block(run=RUN)])
 
 
 def test_a_results_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
     store = RecordFile(tmp_path / "results")
     store.path.unlink()
     store.path.parent.rmdir()
-    store.append([measured("heap", 1.0)])
+    append(store, [measured("heap", 1.0)])
     assert len(read_records([tmp_path / "results"])) == 1
 
 
@@ -265,10 +264,9 @@ def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_is_m
 
 def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = (
-        "import json, sys; from pathlib import Path; from harness.records.file import RecordFile\n"
-        "store, whole = RecordFile(Path(sys.argv[1])), json.loads(sys.argv[3])\n"
-        "for number in range(50): store.append([{**whole, 'run_id': sys.argv[2], 'block': number,"
-        " 'stderr_tail': 'x' * 20_000}] * 2)"
+        "import json, sys; from pathlib import Path; from harness.records.file import RecordFile, RunLog\n"
+        "log, whole = RunLog(RecordFile(Path(sys.argv[1])), sys.argv[2]), json.loads(sys.argv[3])\n"
+        "for number in range(100): log.add({**whole, 'block': number // 2, 'stderr_tail': 'x' * 20_000})"
     )
     runs = [f"2026-11-21T11:20:0{number}+00:00" for number in range(4)]
     arguments = [sys.executable, "-c", program, str(tmp_path)]
@@ -464,7 +462,7 @@ def test_packed_records_are_read_like_plain_ones(
     packed.parent.mkdir()
     packed.write_bytes(gzip.compress("\n".join(texts_of(made[:3])).encode(), mtime=0))
     assert same(read_records([packed]), made[:3])
-    RecordFile(packed.parent).append(made[3:])
+    append(RecordFile(packed.parent), made[3:])
     assert same(read_records([packed.parent]), made)
     assert records.main(["check", str(tmp_path)]) == 0
     assert "in 2 files, none broken" in capsys.readouterr().out
@@ -477,7 +475,7 @@ def test_packed_records_are_read_like_plain_ones(
 def test_merge_adds_nothing_to_a_file_of_something_else(
     made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    RecordFile(tmp_path).append(made[:1])
+    append(RecordFile(tmp_path), made[:1])
     page = tmp_path / "page.md"
     page.write_text("# A page\n")
     assert records.main(["merge", str(tmp_path), "--output", str(page)]) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import Record, measured, stopped, stored, wrong
+from measured import Record, append, measured, stopped, stored, wrong
 
 from harness.board import headline, main, ratios_sheet, sections, sheet_of
 from harness.common.errors import MISMATCH, OK, USAGE
@@ -106,7 +106,7 @@ def test_the_page_and_its_charts_are_made_of_records_and_seen_to_be_stale(
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
     assert main([str(tmp_path), "--check"]) == OK
-    RecordFile(tmp_path).append(timed("new", 0.1))
+    append(RecordFile(tmp_path), timed("new", 0.1))
     assert main([str(tmp_path), "--check"]) == MISMATCH
     assert "README.md" in capsys.readouterr().err
 

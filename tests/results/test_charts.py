@@ -13,7 +13,7 @@ from measured import Record, measured, stopped, wrong
 
 from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
 from harness.plot import main
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.results.chart import CARD, DARK, PHASES, Bar, Chart, Dots, Label, Line, Point, Text
 from harness.results.charts import ChartOptions, is_ours
 from harness.results.drawing import save, svg_of

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from harness.common.errors import Refusal
 from harness.records.fields import value_text
-from harness.records.file import Record
-from harness.records.load import read_records
+from harness.records.file import Record, read_records
 from harness.results.fields import fields_of, figures_of
 from harness.results.rows import rows
 from harness.results.views import pivot_sheet

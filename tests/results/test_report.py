@@ -13,7 +13,7 @@ import pytest
 from measured import Record, measured, stopped, wrong
 
 from harness.common.errors import USAGE
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.report import main
 from harness.results.page import headline, page
 from harness.results.rows import rows

@@ -11,7 +11,7 @@ from shown import to_html
 
 from harness.common.errors import MISMATCH, USAGE
 from harness.common.sheet import Column, Sheet, sheets_to_html
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.results.rows import rows
 from harness.results.tables import tables
 from harness.table import main

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from measured import stored
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
-from harness.records.file import Record
-from harness.records.load import read_records
+from harness.records.file import Record, read_records
 from harness.results.rows import rows
 from harness.results.selection import UNLIKE
 from harness.results.views import SideBySide, matched, require_alike

@@ -19,7 +19,7 @@ from rich.console import Console
 from shown import cells, explanations, to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.legend import Legend
 from harness.results.rows import frame_of, rows

@@ -35,17 +35,15 @@ from workbench import (
 from harness import conformance
 from harness.common import registry
 from harness.common.errors import OK, USAGE, Refusal
-from harness.common.registry import CounterCard, VariantCard
+from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
-from harness.records.file import Record
-from harness.records.load import read_records
+from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import rows
 from harness.runs import blocks, run
-from harness.runs.cells import Block, Plan, Preset, Reading, TrainCell, Words
+from harness.runs.cells import Block, Plan, Preset, Reading, TrainCell, Words, make_tasks
 from harness.runs.jobs import Counted, Trained, read_merges, train_job
-from harness.runs.plan import GIVEN
 from harness.worker import word_store
 from harness.worker.calling import reads_corpus
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -129,7 +127,8 @@ def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: 
     reading = reading_of(tmp_path)
     sizes = itertools.product((HEAP, NAIVE), (270, 280))
     plan = Plan(
-        [replace(cell_of(reading, variant), vocab_size=size) for variant, size in sizes], settings_for(tmp_path)
+        make_tasks(replace(cell_of(reading, variant), vocab_size=size) for variant, size in sizes),
+        settings_for(tmp_path),
     )
 
     def shown(stop_after: int = -1) -> list[Record]:
@@ -166,10 +165,10 @@ def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: 
 
 def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    plan = Plan([cell_of(reading, threads=1), cell_of(reading, threads=2), cell_of(reading, num_merges=20)], None)  # type: ignore[arg-type]
-    assert [[cell.threads for cell in task.cells] for task in plan.tasks] == [[1, 2], [1]]
-    assert run.task_text(plan.tasks[0]) == "text.txt, vocabulary 267, 2 trainers"
-    records = run_of(tmp_path, plan.tasks[0].cells).records()
+    tasks = make_tasks([cell_of(reading, threads=1), cell_of(reading, threads=2), cell_of(reading, num_merges=20)])
+    assert [[cell.count.threads for cell in task.cells] for task in tasks] == [[1, 2], [1]]
+    assert run.task_text(tasks[0]) == "text.txt, vocabulary 267, 2 trainers"
+    records = run_of(tmp_path, tasks[0].cells).records()
     assert sorted(record["threads"] for record in records if record["cell"] == "count") == [1, 2]
 
 
@@ -304,7 +303,7 @@ def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, conte
     words = reading.keep(Words(tmp_path / "written", manifest))
     found = reading.words()
     assert found is not None
-    assert (found.folder, found.sha256) == (words.folder, manifest["sha256"])
+    assert (found.folder, found.manifest["sha256"]) == (words.folder, manifest["sha256"])
     (words.folder / name).write_bytes(content)
     assert reading.words() is None
     assert not words.folder.exists()

@@ -13,7 +13,7 @@ from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
 from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.runs.run import first_arguments
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import trained

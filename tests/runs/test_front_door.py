@@ -16,7 +16,7 @@ import pytest
 from workbench import CHECKOUT, SUPPORT, TEXT, heed_signals, is_running, processes_that_mention, wait_until
 
 from harness.common import errors
-from harness.records.load import read_records
+from harness.records.file import read_records
 
 SMALL = "vocab_size=270"
 

@@ -19,9 +19,10 @@ from harness.common.registry import VariantCard
 from harness.common.units import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.cells import Plan, Preset, Rule, Settings, TrainCell, folder_names
+from harness.runs.cells import Plan, Preset, Rule, Settings, TrainCell, make_tasks
 from harness.runs.compose import compose
 from harness.runs.plan import affinity_of, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
+from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
 LISTED = {
@@ -427,7 +428,7 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
 
 def shown(cells: Sequence[TrainCell], folder: Path, **settings: Any) -> list[str]:
     console = Console(file=io.StringIO(), width=300)
-    plan.show_plan(Plan(list(cells), settings_for(folder, **settings)), console)
+    plan.show_plan(Plan(make_tasks(cells), settings_for(folder, **settings)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 

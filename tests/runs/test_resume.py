@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -35,13 +36,12 @@ from harness.common.comparison import interval
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
-from harness.records.file import FILE_NAME, Record, RecordFile
-from harness.records.load import read_records
+from harness.records.file import FILE_NAME, Record, RecordFile, read_records
 from harness.runs import blocks, resume, run
-from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell
+from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Counted, Trained
 from harness.runs.plan import redacted_override, rule_of
-from harness.runs.resume import RUNNING, blocks_needed, held, pending, plan_key
+from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
 OTHER = VariantCard("heap_again", "variants.heap:train", family="another")
@@ -132,8 +132,8 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     recorded_run(tmp_path, cells)
     assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
     assert len(runs()) == 2
-    with held(tmp_path / "results", runs()[1]) as free:
-        assert free
+    with contextlib.ExitStack() as opened:
+        assert hold(tmp_path / "results", runs()[1], opened)
         recorded_run(tmp_path, cells)
     assert len(runs()) == 3
     assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
@@ -168,7 +168,7 @@ def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = tmp_path / "saved"
-    plan = Plan(three(tmp_path), settings_for(tmp_path, save=saved))
+    plan = Plan(make_tasks(three(tmp_path)), settings_for(tmp_path, save=saved))
     assert killed_at(monkeypatch, 2, 1.0, lambda: run.records_of(plan, tmp_path / "jobs"))
     names = sorted(path.name for path in saved.iterdir())
     assert len(names) == 2
@@ -238,7 +238,7 @@ def test_pending_cells_follow_from_the_records(
     cells = three(tmp_path)
     settings = settings_for(tmp_path, repeat=repeat, measure=Preset("quick", warm_up=warm_up))
     lost = {cell.key for cell, name in zip(cells, "abc", strict=True) if name in missing}
-    block_and_cells = pending(cells, settings, history(cells, there), lost)
+    block_and_cells = pending(cells, settings.blocks(), None, history(cells, there), lost)
     text = ""
     if block_and_cells is not None:
         block, found = block_and_cells
@@ -367,7 +367,9 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
     mine = VariantCard("mine", "mine:train")
 
     def key(*cells: TrainCell, machine: str = "m", **settings: Any) -> str:
-        return plan_key(Plan(list(cells or [cell_of(reading, mine)]), settings_for(tmp_path, **settings)), machine)
+        return plan_key(
+            Plan(make_tasks(cells or [cell_of(reading, mine)]), settings_for(tmp_path, **settings)), machine
+        )
 
     first = key()
     assert first == key() == key(save=tmp_path / "s")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.records.file import RecordFile
+from harness.records.file import RecordFile, Splitter, read_lines
 from harness.records.schema import End
 
 Record = dict[str, Any]
@@ -85,10 +85,19 @@ def wrong(variant: str, **changes: Any) -> Record:
     return measured(variant, 0.1, **{"status": "mismatch", "reason": "differs", "identity": identity} | changes)
 
 
+def append(store: RecordFile, records: Iterable[Record]) -> None:
+    """Append records as lines; what the file says already is not said again."""
+    splitter = Splitter()
+    for _, line in read_lines(store.path) if store.path.is_file() else ():
+        if not isinstance(line, str):
+            splitter.note(line)
+    store.append_lines([line for record in records for line in splitter.lines(record)])
+
+
 def stored(path: Path, records: Iterable[Record]) -> Path:
     """The file with these records in it and no others."""
     path.unlink(missing_ok=True)
     store, records = RecordFile(path.parent, path.name), list(records)
-    store.append(records)
+    append(store, records)
     store.append_lines([End(run=run) for run in dict.fromkeys(record["run_id"] for record in records)])
     return path

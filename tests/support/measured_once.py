@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from harness.measure import callgrind
 from harness.measure.process import Answer, Limits, OnProgress, measure
 from harness.runs import blocks
 from harness.worker import word_store
@@ -63,5 +62,3 @@ def asked(job: dict[str, Any], limits: Limits) -> str:
 def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:
     """Let runs in this process have their measurements from there."""
     patch.setattr(blocks, "measure", measured)
-    for kind in ("time", "proof"):
-        patch.setitem(callgrind.RUN_TRAINER, kind, measured)

@@ -84,7 +84,7 @@ FAULTS = (
     # A run.
     Fault(
         "words of an earlier run are taken where their time is wanted",
-        "if not session.settings.measure.timed and (words := cell.reading.words()) is not None:",
+        "if not session.timed and (words := cell.reading.words()) is not None:",
         "if (words := cell.reading.words()) is not None:",
     ),
     Fault("an estimate from far away is as certain as any", "LEVEL_DOUBT * share**-EXPONENT_DOUBT", "LEVEL_DOUBT"),

@@ -16,12 +16,11 @@ import pytest
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Limits, OnProgress, Supervision
-from harness.records.file import Record
+from harness.records.file import Record, RunLog
 from harness.runs.blocks import Session, measure_task, now, session_of
-from harness.runs.cells import CountCell, Plan, Preset, Reading, Settings, TrainCell, unique
+from harness.runs.cells import CountCell, Plan, Preset, Reading, Settings, TrainCell, make_tasks
 from harness.runs.compose import compose
 from harness.runs.plan import cells_of
-from harness.runs.resume import RunLog
 from variants.contract import Corpus
 
 SUPPORT = Path(__file__).resolve().parent
@@ -108,7 +107,7 @@ class Measured(NamedTuple):
 
 def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
     """One task, measured and proved, and nowhere recorded."""
-    plan = Plan(unique(cells), settings_for(folder, **settings))
+    plan = Plan(make_tasks(cells), settings_for(folder, **settings))
     measured = Measured(plan, Session(plan.settings, RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))))
     measure_task(plan.tasks[0], measured.session)
     return measured
@@ -116,7 +115,7 @@ def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measure
 
 def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
     """One task, measured, proved and recorded as a command does it."""
-    plan = Plan(unique(cells), settings_for(folder, **settings))
+    plan = Plan(make_tasks(cells), settings_for(folder, **settings))
     with session_of(plan, Path(tempfile.mkdtemp(dir=folder))) as session:
         measure_task(plan.tasks[0], session)
         session.log.finish()

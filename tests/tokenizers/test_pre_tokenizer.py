@@ -13,7 +13,7 @@ import regex
 
 from harness.__main__ import main
 from harness.common import registry
-from harness.records.load import read_records
+from harness.records.file import read_records
 from harness.tokenizers.pre_tokenizer import joined, pattern_of
 from variants.contract import GPT2_PATTERN
 

@@ -25,7 +25,7 @@ import regex
 from workbench import first_fast
 
 from harness.__main__ import main
-from harness.records.load import read_records
+from harness.records.file import read_records
 from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
 from variants.counting import character_classes, native
 from variants.counting.patterns import FAMILY, GPT2, SUPERBPE, slots_of
