@@ -7,15 +7,17 @@ machine lasts longer than a block. The control compares base with itself; if tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct
+from omegaconf import OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from yaml import YAMLError
 
 from harness.common import registry
 from harness.common.comparison import Comparison, compare
@@ -24,7 +26,8 @@ from harness.common.units import one_line
 from harness.gate.evidence import Block
 from harness.measure.callgrind import MOST_LAYOUTS
 
-TIERS = ("identity", "work", "time")
+Tier = Literal["identity", "work", "time"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
 DEFAULT_CARD = "usual"
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Number = Annotated[int, Meta(ge=1)]
@@ -34,7 +37,7 @@ Seconds = Annotated[float, Meta(gt=0)]
 # The card: conf/gate/usual.yaml explains each key
 
 
-class CorpusRule(Struct, frozen=True):
+class CorpusRule(Struct, frozen=True, forbid_unknown_fields=True):
     say: tuple[str, ...] = ()
     variants: tuple[str, ...] | None = None
 
@@ -81,7 +84,6 @@ class TimeRule(Struct, frozen=True):
     grow: str = "data.source.bytes"
     sizes: tuple[int, ...] = ()
     sample: SampleSeconds = SampleSeconds()
-    threads: tuple[Number, ...] = (1,)
     triage: Stage = Stage()
     confirm: Stage = Stage(90, 0.025)
     control: Control = Control()
@@ -100,7 +102,7 @@ class Card(Struct, frozen=True):
     name: str = ""
     about: str = ""
     like: str | None = None
-    tiers: tuple[str, ...] = TIERS
+    tiers: tuple[Tier, ...] = TIERS
     variants: tuple[str, ...] = ()
     limits: ProcessLimits = ProcessLimits()
     corpora: dict[str, CorpusRule] = {}
@@ -111,86 +113,51 @@ class Card(Struct, frozen=True):
 
 
 def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
-    """Return the card of a name or file, with `key=value` overrides. Raises Refusal if it is invalid."""
-    return card_of(f"gate card {name}", with_overrides(_merged_card(name), overrides))
+    """Return the card of a name or file over the cards it is like, with `key=value` overrides. Raises Refusal."""
+    names: list[str] = []
+    layers: list[dict[str, Any]] = []
+    like = name
+    while like:
+        if like in names:
+            raise Refusal(f"gate card {like} is like itself; set `like` to another card, or remove it")
+        names.append(like)
+        layers.insert(0, card_content(like))
+        like = str(layers[0].get("like") or "")
+    return card_of(f"gate card {name}", layers, overrides)
+
+
+def card_content(name: str) -> dict[str, Any]:
+    cards = registry.cards("gate")
+    if name not in cards and not Path(name).is_file():
+        raise Refusal(f"{registry.unknown('gate card', name, cards)}; or pass the name of a file")
+    return cards[name] if name in cards else registry.read_card(Path(name))
 
 
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
     """Return the card that evidence was measured by, with overrides; keys that another version had are ignored."""
     try:
-        stored = msgspec.to_builtins(msgspec.convert(card, Card))
+        stored = msgspec.convert(card, Card)
     except msgspec.ValidationError as error:
         raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error
-    return card_of("--set", with_overrides(stored, overrides))
+    return card_of("--set", [msgspec.to_builtins(stored)], overrides)
 
 
-def card_of(source: str, content: dict[str, Any]) -> Card:
+def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequence[str]) -> Card:
+    """The card of mappings laid over each other: mappings are merged, other values replaced."""
+    schema = OmegaConf.create(msgspec.to_builtins(Card()))
+    OmegaConf.set_struct(schema, True)
+    for free in (schema.corpora, schema.known_wrong):
+        OmegaConf.set_struct(free, False)
     try:
-        card = msgspec.convert(content, Card, strict=False)
+        content = OmegaConf.merge(schema, *layers, OmegaConf.from_dotlist(list(overrides)))
+        return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
+    except ConfigKeyError as error:
+        problem = f"unknown key {error.full_key!r}"
     except msgspec.ValidationError as error:
-        message, _, key = str(error).removesuffix("`").partition(" - at `$.")
-        raise Refusal(f"{source}: {_value_text(content, key)}{message[:1].lower()}{message[1:]}") from error
-    for key, siblings in _unknown_keys(content, msgspec.to_builtins(card)):
-        raise Refusal(f"{source}: {registry.unknown('key', key, siblings)}")
-    for tier in card.tiers:
-        registry.one_of("tier", tier, TIERS)
-    return card
-
-
-def _value_text(content: Any, key: str) -> str:
-    """What was given for a key, and how a share is written."""
-    for name in key.partition("[")[0].split("."):
-        content = content.get(name) if isinstance(content, dict) else None
-    hint = "write 2.5 % as 0.025; " if key.endswith((".most", ".must_see")) else ""
-    return f"{key}={content}: {hint}" if key else ""
-
-
-def _unknown_keys(content: Mapping[str, Any], card: Any, above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """The keys that a card does not have, each with those beside it."""
-    for key, value in content.items():
-        if key not in card:
-            yield f"{above}{key}", [f"{above}{each}" for each in card]
-        elif isinstance(value, Mapping) and isinstance(card[key], Mapping):
-            yield from _unknown_keys(value, card[key], f"{above}{key}.")
-
-
-def with_overrides(content: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    for override in overrides:
-        key, _, text = override.partition("=")
-        value = parse_value(text, override)
-        for part in reversed(key.split(".")):
-            value = {part: value}
-        content = _merged(content, value)
-    return content
-
-
-def parse_value(text: str, override: str) -> Any:
-    """The YAML after the = of an override. Raises Refusal if it is not YAML."""
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Refusal(f"--set {override} is not YAML: {one_line(str(error))}") from error
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two mappings, in which mappings are merged and other values are replaced."""
-    merged = {**below, **above}
-    for key in below.keys() & above.keys():
-        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
-            merged[key] = _merged(below[key], above[key])
-    return merged
-
-
-def _merged_card(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A card over the cards it is like."""
-    if name in above:
-        raise Refusal(f"gate card {name} is like itself; set `like` to another card, or remove it")
-    cards = registry.cards("gate")
-    if name not in cards and not Path(name).is_file():
-        raise Refusal(f"{registry.unknown('gate card', name, cards)}; or pass the name of a file")
-    content = cards[name] if name in cards else registry.read_card(Path(name))
-    like = content.get("like")
-    return _merged(_merged_card(str(like), (*above, name)), content) if like else content
+        problem = str(error).replace(" - at `$.", " for `")
+    except (OmegaConfBaseException, YAMLError) as error:
+        problem = one_line(str(error))
+    raise Refusal(f"{source}: {problem}; conf/gate/usual.yaml explains every key")
 
 
 # The decision about time

@@ -210,22 +210,26 @@ def test_cards_of_the_project() -> None:
 
 def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("like: usual\ntime: {threads: [1, 2]}\n")
+    path.write_text("like: quick\ntime: {sizes: [1, 2]}\n")
     card = read_card(str(path), ["time.confirm.most=0.04"])
-    assert (card.time.threads, card.time.confirm.most, card.time.confirm.blocks) == ((1, 2), 0.04, 90)
+    assert (card.time.sizes, card.time.confirm.most, card.time.confirm.blocks) == ((1, 2), 0.04, 30)
+    assert card.corpora == read_card("usual").corpora
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("time.triage.blocks=0", "time.triage.blocks=0: expected `int` >= 1"),
-        ("time.triage.most=3", "time.triage.most=3: write 2.5 % as 0.025"),
-        ("tiers=[speed]", "unknown tier 'speed'"),
+        (
+            "time.triage.blocks=0",
+            "Expected `int` >= 1 for `time.triage.blocks`; conf/gate/usual.yaml explains every key",
+        ),
+        ("time.triage.most=3", "Expected `float` < 1.0 for `time.triage.most`"),
+        ("tiers=[speed]", r"Invalid enum value 'speed' for `tiers\[0\]`"),
         ("time.blocks=3", "unknown key 'time.blocks'"),
-        ("time.triage.blocks=many", "many"),
-        ("time.threads=[0]", "time.threads"),
+        ("time.triage.blocks=many", "Expected `int`, got `str`"),
+        ("corpora.letters.sai=[]", "unknown field `sai`"),
         ("work.instructions.layouts=11", "<= 10"),
-        ("work.counters=[", "is not YAML"),
+        ("work.counters=[", "while parsing a flow node"),
     ],
 )
 def test_impossible_card_is_refused(override: str, message: str) -> None:
