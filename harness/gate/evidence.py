@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from harness.common.comparison import Sample as Times
+from harness.common.console import well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import ELSEWHERE, make_results_folder, read_whole, write_whole
 from harness.common.units import count_text
@@ -37,9 +38,7 @@ class Question(msgspec.Struct, tag_field="kind", tag="gate"):
     schema: Literal[1] = 1
     started: str = ""
     variants: list[str] = []
-    overrides: list[str] = []
     head: str = ""
-    no_base: bool = False
     environment: dict[str, Any] = {}
 
 
@@ -106,7 +105,6 @@ class Timed(Observation, tag="comparison"):
     threads: int
     merges_sha256: str
     data: dict[str, Any] = {}
-    sample_seconds: float | None = None
 
 
 class Sample(Observation, tag="sample"):
@@ -183,8 +181,7 @@ def new_evidence(path: Path, question: Question) -> Evidence:
 
 
 def _line(value: Any) -> str:
-    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
-    return text.encode(errors="backslashreplace").decode() + "\n"
+    return well_formed(json.dumps(msgspec.to_builtins(value), ensure_ascii=False)) + "\n"
 
 
 def read_evidence(path: Path) -> Evidence:
@@ -226,19 +223,9 @@ def read_snapshot(path: Path) -> Snapshot | None:
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write the whole file or nothing, a line for each variant and corpus, so that a change is a line of a diff."""
-    variants = [
-        f"  {json.dumps(name)}: {{\n{_entries(entries, '   ')}\n  }}"
-        for name, entries in sorted(snapshot.counters.items())
-    ]
-    lines = ["{", ' "schema": 1,', ' "corpora": {', _entries(snapshot.corpora, "  "), " },", ' "counters": {']
-    content = "\n".join([*lines, ",\n".join(variants), " }", "}"]) + "\n"
+    """Write the whole file or nothing, sorted, a line for each count: a change of one is a line of a diff."""
+    content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
     write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", UNMEASURED)
-
-
-def _entries(entries: Mapping[str, Mapping[str, Any]], indent: str) -> str:
-    rows = sorted(entries.items())
-    return ",\n".join(f"{indent}{json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in rows)
 
 
 def accept(before: Snapshot, corpora: Mapping[str, dict[str, Any]], evidence: Evidence) -> Snapshot:
@@ -249,19 +236,11 @@ def accept(before: Snapshot, corpora: Mapping[str, dict[str, Any]], evidence: Ev
     for each in evidence.of(Tallies):
         if each.corpus is None:  # there is no such variant any more
             del counters[each.variant]
-        elif (each.variant, each.corpus) not in wrong:
-            counters.setdefault(each.variant, {})[each.corpus] = each.tallies or {}
-    counters = {name: {corpus: of for corpus, of in entries.items() if of} for name, entries in counters.items()}
-    counters = {name: entries for name, entries in counters.items() if entries}
-    used = {corpus for entries in counters.values() for corpus in entries}
-    facts = {name: facts for name, facts in {**before.corpora, **corpora}.items() if name in used}
-    return Snapshot(corpora=facts, counters=counters)
-
-
-def differences(before: Counts, after: Counts) -> dict[str, tuple[int | None, int | None]]:
-    """The counts that differ, by tally: before and after, None where there is none."""
-    pairs = {tally: (before.get(tally), after.get(tally)) for tally in sorted({*before, *after})}
-    return {tally: pair for tally, pair in pairs.items() if pair[0] != pair[1]}
+        elif each.tallies and (each.variant, each.corpus) not in wrong:
+            counters.setdefault(each.variant, {})[each.corpus] = each.tallies
+        elif not each.tallies and each.variant in counters:  # it counts nothing any more
+            counters[each.variant].pop(each.corpus, None)
+    return Snapshot(corpora={**before.corpora, **corpora}, counters=counters)
 
 
 def change_text(before: int | None, after: int | None) -> str:
