@@ -17,7 +17,7 @@ from harness.common.comparison import Comparison
 from harness.common.console import markdown_text, workflow_command
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate import evidence as lines_of
-from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Block, Evidence, Sample, blocks_of, change_text, differences
+from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Block, Evidence, Sample, blocks_of, change_text
 from harness.gate.rule import ESCALATE, TIERS, Card, Decision, decide, slower_phase, stored_card
 from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
 
@@ -49,19 +49,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked: of which variant, corpus and phase, and by how much it changed."""
+    """One thing that was checked, of a variant and perhaps of a corpus."""
 
     tier: str
     state: str
     variant: str
     message: str
     corpus: str | None = None
-    phase: str | None = None
-    metric: str | None = None
-    before: float | None = None
-    after: float | None = None
-    share: float | None = None
     details: Mapping[str, Any] | None = None
+    """The numbers, with the phase and metric that they are of."""
 
     @property
     def is_bad(self) -> bool:
@@ -117,24 +113,20 @@ def judge(evidence: Evidence) -> GateVerdict:
         *(time_finding(card, each, samples.get(each.comparison, [])) for each in evidence.of(lines_of.Timed)),
         *(Finding(each.tier, each.state, each.variant, each.reason) for each in evidence.of(lines_of.Note)),
     ]
-    excused = (WORK, TIME) if evidence.question.no_base else ()
-    missing = [tier for tier in card.tiers if tier not in excused and not is_measured(tier, findings)]
-    findings += [tier_not_measured(tier, findings) for tier in missing]
+    findings += [finding for tier in card.tiers for finding in tier_not_measured(tier, findings)]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
 
-def is_measured(tier: str, findings: Sequence[Finding]) -> bool:
-    """Whether a requested tier has a result; the same code in base and head is one if anything else was measured."""
+def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """A finding of a requested tier without a result; the same code is one if anything else was measured."""
     own = [finding for finding in findings if finding.tier == tier]
+    if any(finding.state != ABSENT or finding.variant == ALL for finding in own):
+        return
     same_code = any(finding.message.endswith(SAME_CODE) for finding in own)
-    return any(finding.state != ABSENT for finding in (findings if same_code else own))
-
-
-def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Finding:
-    reasons = [finding.message for finding in findings if finding.tier == tier]
-    more = f" (and {count_text(len(reasons) - 1)} more)" if len(reasons) > 1 else ""
-    why = f"{reasons[0]}{more}" if reasons else "the card has no corpus for these variants"
-    return Finding(tier, UNMEASURED, ALL, f"{tier} was not measured: {why}")
+    state = ABSENT if same_code and any(finding.state != ABSENT for finding in findings) else UNMEASURED
+    more = f" (and {count_text(len(own) - 1)} more)" if len(own) > 1 else ""
+    why = f"{own[0].message}{more}" if own else "the card has no corpus for these variants"
+    yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 
 def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> Finding:
@@ -154,7 +146,7 @@ def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> F
     else:
         state, message = PASS, f"{count_text(merges.merges or 0)} merges are right"
     subject = f"{merges.variant} on {merges.corpus}"
-    return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus, details=details)
+    return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus, details)
 
 
 def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
@@ -173,8 +165,9 @@ def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
     elif counted == expected:
         state, message = PASS, f"{counted_text(len(counted), 'count')} of work as in the snapshot"
     else:
-        for tally, pair in differences(expected, counted).items():
-            yield drift(name, corpus, tally, *pair)
+        for tally in sorted({*expected, *counted}):
+            if expected.get(tally) != counted.get(tally):
+                yield drift(name, corpus, tally, expected.get(tally), counted.get(tally))
         return
     yield Finding(WORK, state, name, f"{name}{f' on {corpus}' if corpus else ''}: {message}", corpus)
 
@@ -183,24 +176,25 @@ def drift(name: str, corpus: str | None, tally: str, before: int | None, after: 
     """One tally that differs from the snapshot."""
     phase, _, metric = tally.rpartition("/")
     phase = phase or WHOLE_CALL
-    share = after / before - 1 if before and after is not None else None
-    change = change_text(before, after)
-    message = f"{name} on {corpus}, phase {phase}, tally {metric}: {change}; --accept accepts it"
-    return Finding(WORK, DRIFT, name, message, corpus, phase, metric, before, after, share)
+    message = f"{name} on {corpus}, phase {phase}, tally {metric}: {change_text(before, after)}; --accept accepts it"
+    details = {"phase": phase, "metric": metric, "before": before, "after": after}
+    return Finding(WORK, DRIFT, name, message, corpus, details)
 
 
 def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
-    name, metric = counted.variant, "instructions"
+    name = counted.variant
     if not counted.base or not counted.head:
-        return Finding(WORK, counted.state, name, f"{name}, instructions: {counted.reason}", metric=metric)
+        return Finding(
+            WORK, counted.state, name, f"{name}, instructions: {counted.reason}", details={"metric": "instructions"}
+        )
     before, after, layouts = max(counted.base), min(counted.head), len(counted.head)
     share, most = relative_increase(counted.base, counted.head), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = f", the maximum of base and the minimum of head in {layouts} layouts of memory" if layouts > 1 else ""
     message = f"{name}, {WHOLE_CALL}, instructions: {change}{ranges}; at most {signed(most)}"
     state = REGRESSION if share > most else PASS
-    return Finding(WORK, state, name, message, None, WHOLE_CALL, metric, before, after, share)
+    return Finding(WORK, state, name, message, details={"metric": "instructions", "before": before, "after": after})
 
 
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
@@ -233,7 +227,6 @@ def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str, bl
     """A decision in words; a regression names the phase that grew most."""
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
     effect, phase = decision.effect, None
-    share = effect.ratio - 1 if effect else None
     metric = "seconds" if effect is None else f"{effect.clock} time"
     measured = f" ({effect_text(effect)})" if effect and effect.blocks else ""
     message = f"{subject}, {metric}: {decision.why}{measured}"
@@ -247,12 +240,8 @@ def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str, bl
         where = f"phase {phase}" if phase else "no single phase"
         grown = f"; {where} {1000 * slower[1]:.1f} -> {1000 * slower[2]:.1f} ms" if slower else ""
         message = f"{subject}, {where}, {metric}: {effect_text(effect)}{grown}"
-    details = {"effect": effect, "control": decision.control, "memory": decision.memory}
-    return Finding(TIME, state, timed.variant, message, timed.corpus, phase, metric, share=share, details=details)
-
-
-def slower_in(effect: Comparison) -> float:
-    return sum(ratio > 1 for ratio in effect.ratios) / len(effect.ratios)
+    details = {"phase": phase, "metric": metric, "effect": effect, "control": decision.control}
+    return Finding(TIME, state, timed.variant, message, timed.corpus, {**details, "memory": decision.memory})
 
 
 def effect_text(effect: Comparison) -> str:
@@ -261,8 +250,8 @@ def effect_text(effect: Comparison) -> str:
     if effect.low is not None and effect.high is not None:
         interval = f", between {signed(effect.low - 1)} and {signed(effect.high - 1)}"
     of = f" of {effect.blocks + effect.left_out}" if effect.left_out else ""
-    slower = f"slower in {share_text(slower_in(effect))} of {effect.blocks}{of} blocks"
-    return f"{signed(effect.ratio - 1)}{interval}, {slower}"
+    slower = share_text(sum(ratio > 1 for ratio in effect.ratios) / len(effect.ratios))
+    return f"{signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks"
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -277,28 +266,14 @@ def signed(share: float, decimals: int = 1) -> str:
 
 
 def headline(verdict: GateVerdict) -> str:
-    """The verdict in a few words, with how much was checked and what was not."""
+    """The verdict in a few words, with how much was checked and which tiers were not measured."""
     passed = sum(finding.state == PASS for finding in verdict.findings)
     bad = sum(finding.is_bad for finding in verdict.findings)
     checks = (
         f"{count_text(passed)} of {count_text(passed + bad)} checks passed" if bad else counted_text(passed, "check")
     )
-    missing = tiers_without_results(verdict)
-    whole = [finding for finding in verdict.findings if finding.variant == ALL and finding.tier not in missing]
-    notes = {reason_of(finding): finding.message for finding in whole}  # one for all tiers that share a reason
-    absent = [f"{tier} was not measured: {reason}" for tier, reason in missing.items()]
-    return "; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *notes.values(), *absent])
-
-
-def tiers_without_results(verdict: GateVerdict) -> dict[str, str]:
-    """The tiers of which nothing was measured, each with up to two reasons."""
-    missing = {}
-    for tier in verdict.tiers():
-        findings = [finding for finding in verdict.findings if finding.tier == tier]
-        if all(finding.state == ABSENT for finding in findings):
-            first, *others = dict.fromkeys(reason_of(finding) for finding in findings)
-            missing[tier] = "; ".join([first, *others[:1]]) + ("; and more" if others[1:] else "")
-    return missing
+    whole = {reason_of(finding): finding.message for finding in verdict.findings if finding.variant == ALL}
+    return "; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])
 
 
 def reason_of(finding: Finding) -> str:
@@ -328,10 +303,10 @@ def absent_lines(verdict: GateVerdict) -> list[str]:
     measured = {(finding.tier, finding.variant) for finding in verdict.findings if finding.state != ABSENT}
     variants: dict[str, dict[str, None]] = {}
     for finding in verdict.findings:
-        elsewhere = (finding.tier, finding.variant) in measured and not (finding.details or finding.metric)
-        if finding.state == ABSENT and not elsewhere:
+        elsewhere = (finding.tier, finding.variant) in measured and finding.details is None
+        if finding.state == ABSENT and finding.variant != ALL and not elsewhere:
             variants.setdefault(reason_of(finding), {})[finding.variant] = None
-    return [reason if [*names] == [ALL] else f"{', '.join(names)}: {reason}" for reason, names in variants.items()]
+    return [f"{', '.join(names)}: {reason}" for reason, names in variants.items()]
 
 
 def markdown(verdict: GateVerdict, evidence: Evidence) -> str:

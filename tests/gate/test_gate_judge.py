@@ -131,7 +131,7 @@ def test_verdict(evidence: Evidence, observations: list[Line], result: str, mess
 def test_finding_has_its_numbers(evidence: Evidence) -> None:
     add(evidence, tallies({"update/pairs": 1100}, {"update/pairs": 1000}), *times(1.1, 1.08))
     drift, slower = judge(evidence).findings
-    assert (drift.phase, drift.metric, drift.before, drift.after) == ("update", "pairs", 1000, 1100)
+    assert drift.details == {"phase": "update", "metric": "pairs", "before": 1000, "after": 1100}
     assert slower.message.endswith("; phase update 900.0 -> 972.0 ms")
 
 
@@ -189,11 +189,11 @@ def test_absent_variants_share_a_line(evidence: Evidence) -> None:
 
 def test_headline_names_tiers_without_results() -> None:
     proved = Finding("identity", "pass", "mine", "mine on letters: 9 merges are right")
-    work = Finding("work", "absent", "mine", "mine on letters: the trainer counts nothing")
-    time = Finding("time", "absent", "all", "times were not compared: there is no base")
+    work = Finding("work", "absent", "all", "instructions were not compared: there is no base")
+    time = Finding("time", "absent", "all", "times were not compared: there is no commit")
     assert lines(GateVerdict([proved, work, time]))[0] == (
-        "gate: passed; 1 check; work was not measured: the trainer counts nothing; "
-        "time was not measured: there is no base"
+        "gate: passed; 1 check; instructions were not compared: there is no base; "
+        "times were not compared: there is no commit"
     )
 
 
