@@ -4,7 +4,7 @@ python -m harness.gate                                  this checkout against it
 python -m harness.gate heap flat --tiers identity,work  some of it
 python -m harness.gate my_module:train                  your trainer, in your checkout
 python -m harness.gate my_module:train --card quick     the same within two minutes
-python -m harness.gate my_module:train --workflow       the CI job for pull requests
+python -m harness.gate my_module:train --workflow bpe-harness    the CI job for pull requests
 python -m harness.gate my_module:train --base old/bin/python --head new/bin/python
 python -m harness.gate heap_opt --against-variant heap  one variant against another
 python -m harness.gate --accept                         accept changed counts of work
@@ -16,17 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
 
 from harness.common.console import Parser, json_text, tell
-from harness.common.errors import CHECKOUT, OK, UNMEASURED, Refusal, guarded, reason
+from harness.common.errors import OK, UNMEASURED, Refusal, guarded, reason
 from harness.common.files import write_whole
 from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence
 from harness.gate.judge import (
@@ -60,8 +57,6 @@ HEEDED = {
     "accept": ("targets", "card", "overrides", "concurrent", *REPORT),
 }
 """The options that have an effect with the option of a mode."""
-PACKAGE = "bpe-harness"
-REMOTE = re.compile(r"(?:(?:https|ssh|git)://(?:[^@/]*@)?(?P<host1>[^/]+)/|[^@/:]+@(?P<host2>[^/:]+):)(?P<path>.+)")
 JOB = Path(__file__).with_name("workflow.yaml")
 INTERRUPTED = "what was observed until then is in the output folder"
 
@@ -78,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.summary is not None:
         append(options.summary, "")  # a file that cannot be written is refused before anything is measured
     if options.workflow is not None:
-        print(workflow(options.targets, options.workflow or None), end="")  # noqa: T201
+        print(workflow(options.targets, options.workflow), end="")  # noqa: T201
         return OK
     if options.replay is not None:
         evidence = read_evidence(options.replay)
@@ -124,7 +119,7 @@ def append(path: Path, text: str) -> None:
 def refuse_contradictions(options: argparse.Namespace) -> None:
     if options.head is not None and options.base is None:
         raise Refusal("--head is the Python of one environment; use --base for the one to compare it with")
-    if options.no_base and "time" in options.tiers:
+    if options.no_base and "time" in (options.tiers or ""):
         raise Refusal("--no-base leaves nothing to compare times with; remove it, or time from --tiers")
     defaults = vars(_parser().parse_args([]))
     for mode, heeded in HEEDED.items():
@@ -136,57 +131,11 @@ def refuse_contradictions(options: argparse.Namespace) -> None:
                 raise Refusal(f"{option} has no effect with --{mode}; remove it")
 
 
-# The CI job that gates a repository of yours, and what it installs
-
-
-def workflow(targets: Sequence[str], requirement: str | None = None) -> str:
-    """Return a GitHub Actions workflow that gates one trainer, which is written package.module:function.
-
-    `requirement` is what pip installs; without it, what this installation was made from. Raises Refusal if other
-    machines cannot reach that.
-    """
+def workflow(targets: Sequence[str], requirement: str) -> str:
+    """Return a GitHub Actions workflow that gates one trainer, package.module:function, and what pip installs in it."""
     if len(targets) != 1 or ":" not in targets[0]:
         raise Refusal("--workflow is for one trainer of yours; pass package.module:function")
-    return JOB.read_text().replace("TARGET", targets[0]).replace("REQUIREMENT", requirement or installed_from())
-
-
-def installed_from(folder: Path = CHECKOUT) -> str:
-    """The requirement that installs the same as here: a release, or a commit of a repository."""
-    if (folder / ".git").exists():
-        url, commit = public(git_output(folder, "remote", "get-url", "origin")), git_output(folder, "rev-parse", "HEAD")
-    else:  # as pip describes it (PEP 610)
-        origin = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "null")
-        if origin is None:
-            return f"{PACKAGE}=={metadata.version(PACKAGE)}"
-        url, commit = public(str(origin["url"])), str(origin.get("vcs_info", {}).get("commit_id", ""))
-    if url and commit:
-        return f"{PACKAGE} @ git+{url}@{commit}"
-    raise Refusal(
-        f"this {PACKAGE} was installed from a place that other machines cannot reach; pass what CI should install: "
-        f"--workflow '{PACKAGE} @ git+https://HOST/OWNER/{PACKAGE}'"
-    )
-
-
-def git_output(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def public(remote: str) -> str | None:
-    """A remote's public address, without user or password; None if it is on this machine.
-
-    >>> public("git@a.example:b/c.git"), public("https://me:secret@a.example/b/c"), public("/srv/c.git")
-    ('https://a.example/b/c.git', 'https://a.example/b/c', None)
-    """
-    match = REMOTE.fullmatch(remote)
-    return f"https://{match['host1'] or match['host2']}/{match['path']}" if match else None
-
-
-# Usage
-
-
-def tiers_of(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(",")))
+    return JOB.read_text().replace("TARGET", targets[0]).replace("REQUIREMENT", requirement)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -198,8 +147,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("targets", nargs="*", metavar="target", help="variant, tag or package.module:function (default: the card's)")
     add("--card", default=DEFAULT_CARD, metavar="NAME|FILE", help="of conf/gate, or a file (default: %(default)s)")
-    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of the card or the runs")
-    add("--tiers", type=tiers_of, default=(), metavar="A,B", help=f"only these of {','.join(TIERS)}")
+    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of the card")
+    add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
     base = parser.add_mutually_exclusive_group().add_argument
     base("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
     base("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
@@ -211,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
     add("--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring")
     add("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="of evidence (default: %(default)s)")
-    add("--workflow", nargs="?", const="", metavar="REQUIREMENT", help="print a CI job that gates a trainer of yours")
+    add("--workflow", metavar="REQUIREMENT", help="print a CI job that installs this and gates a trainer of yours")
     add("--json", action="store_true", help="print the verdict as one JSON object")
     add("--summary", type=Path, metavar="FILE", help="append a Markdown summary, as for $GITHUB_STEP_SUMMARY")
     add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")

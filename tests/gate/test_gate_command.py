@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_tha
 from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
 from harness.records.file import RecordFile
+
+WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.fixture
@@ -176,7 +179,7 @@ def test_headline_says_that_times_were_not_compared(
     assert run(card, "mine:train", "--tiers", "identity,time") == 22
     assert "; times were not compared: HEAD is the first commit here; pass --no-base " in headline(capsys)
     assert run(card, "mine:train", "--no-base") == 0
-    assert "time was not measured: there is no base, by --no-base" in headline(capsys)
+    assert "times were not compared: there is no base, by --no-base" in headline(capsys)
 
 
 # Usage
@@ -187,16 +190,17 @@ def test_headline_says_that_times_were_not_compared(
     [
         (["haep"], "did you mean heap?"),
         (["my_modul:train"], "cannot import 'my_modul:train'"),
-        (["--tiers", "speed"], "unknown tier 'speed'"),
+        (["--tiers", "speed"], "Invalid enum value 'speed'"),
         (["--head", "python3"], "use --base"),
         (["--no-base", "--tiers", "identity,time"], "--no-base leaves nothing to compare times with"),
         (["--accept", "--tiers", "time"], "--tiers has no effect with --accept"),
         (["--accept", "--advisory"], "--advisory has no effect with --accept"),
         (["heap", "--base", "no-such-python"], "cannot start no-such-python"),
         (["--set", "time.blocks=3"], "unknown key 'time.blocks'; "),
-        (["--set", "work.instructions.layouts=0"], "layouts=0: expected `int` >= 1"),
+        (["--set", "work.instructions.layouts=0"], "Expected `int` >= 1 for `work.instructions.layouts`"),
         (["heap", "--summary", "nowhere/summary.md"], "cannot write nowhere/summary.md"),
         (["--replay", "nowhere"], "--card has no effect with --replay"),
+        (["heap", "--workflow", "x"], "--card has no effect with --workflow"),
     ],
 )
 def test_impossible_request_is_refused_in_one_sentence(
@@ -272,6 +276,38 @@ def ignored(folder: str, names: list[str]) -> set[str]:
     local = {"local"} if Path(folder).name == "results" else set()
     sources = {name for name in names if name.endswith(".c") and not name.endswith(tuple(EXTENSION_SUFFIXES))}
     return made | local | sources
+
+
+def test_job_gates_the_trainer_and_stores_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    requirement = "bpe-harness @ git+https://a.example/b"
+    assert gate.main(["mine.trainer:train", "--workflow", requirement]) == 0
+    job = yaml.safe_load(capsys.readouterr().out)["jobs"]["gate"]
+    assert job["steps"][0]["with"] == {"fetch-depth": 0, "persist-credentials": False}
+    install, command = [step["run"] for step in job["steps"] if "run" in step]
+    assert install == f"python -m pip install '{requirement}'"
+    assert command.startswith("python -P -m harness.gate ")  # nothing of the tree replaces the gate
+    options = gate._parser().parse_args(shlex.split(command.partition("harness.gate ")[2]))
+    assert options.targets == ["mine.trainer:train"]
+    stored = next(step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert Path(stored) == gate.OUTPUT
+
+
+def test_actions_are_those_of_this_project_and_pinned() -> None:
+    jobs = [job for path in WORKFLOWS for job in yaml.safe_load(path.read_text())["jobs"].values()]
+    own = [step for job in jobs for step in job["steps"] if "uses" in step]
+    for step in own:
+        action, _, commit = step["uses"].partition("@")
+        assert len(commit) == 40, f"{action} is not pinned by commit"
+        if action == "actions/checkout":
+            assert step["with"]["persist-credentials"] is False
+    steps = yaml.safe_load(gate.workflow(["a:b"], "c"))["jobs"]["gate"]["steps"]
+    assert {step["uses"] for step in steps if "uses" in step} <= {step["uses"] for step in own}
+
+
+@pytest.mark.parametrize("targets", [[], ["heap"], ["a:b", "c:d"]])
+def test_job_is_for_one_trainer(targets: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate.main([*targets, "--workflow", "x"]) == 2
+    assert "package.module:function" in capsys.readouterr().err
 
 
 @pytest.mark.slow
