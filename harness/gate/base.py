@@ -15,8 +15,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import tomllib
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.registry import VariantCard
+from harness.gate.evidence import BASE
 from harness.gate.rule import BaseRule
 from harness.measure import machine
 from harness.measure.process import PACKAGES
@@ -55,19 +56,21 @@ class NoBase(Exception):
 
 @dataclass(frozen=True)
 class Side:
-    """`described` is for people; `beside` are folders with what the packages in `place` import."""
+    """One side: `described` is for people, `links` are its packages, `place` is a folder of links to them."""
 
     name: str
     described: str
     interpreter: str | None
     place: Path
-    beside: tuple[Path, ...] = ()
+    links: Mapping[str, Path] = field(default_factory=dict)
     watched: tuple[Path, ...] = ()
     """Nothing may be written in these, not even what Python compiles."""
 
     @property
     def places(self) -> list[str]:
-        return [str(self.place), *map(str, self.beside)]
+        """Where Python looks: among the links, and in a repository beside the packages for what these import."""
+        beside = [] if self.interpreter else [str(path.parent) for path in self.links.values()]
+        return [str(self.place), *dict.fromkeys(beside)]
 
     def digest(self, variant: VariantCard) -> str | None:
         """The digest of the code behind a variant on this side; None if it cannot be read."""
@@ -81,10 +84,6 @@ def linked(folder: Path, links: dict[str, Path]) -> Path:
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
     return folder
-
-
-def folders_of(links: dict[str, Path]) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys(path.parent for path in links.values()))
 
 
 def package_of(target: str) -> str:
@@ -109,14 +108,15 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
 def working_side(targets: Sequence[str], folder: Path) -> Side:
     """What is imported in the current folder."""
     links = located_here(targets)
-    return Side("head", "the working tree", None, linked(folder / "head", links), folders_of(links))
+    return Side("head", "the working tree", None, linked(folder / "head", links), links)
 
 
 def installed_side(name: str, interpreter: str, targets: Sequence[str], folder: Path) -> Side:
     """What an environment has installed, by its own interpreter. Raises Refusal if it lacks a package."""
     links = {package: installed_at(interpreter, package) for package in sorted(set(map(package_of, targets)))}
     described = f"the environment of {Path(interpreter).name}"
-    return Side(name, described, interpreter, linked(folder / name, links), watched=tuple(links.values()))
+    watched = tuple(links.values()) if name == BASE else ()
+    return Side(name, described, interpreter, linked(folder / name, links), links, watched)
 
 
 def installed_at(interpreter: str, package: str) -> Path:
@@ -149,14 +149,14 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
     git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
     try:
-        provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, folders_of(places)))
+        provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, places))
         links = {package: checkout / path.relative_to(root) for package, path in places.items()}
         if missing := [package for package, path in links.items() if not path.exists()]:
             raise NoBase(f"{described} has no package {missing[0]} yet; {NO_BASE_HINT}")
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
-        yield Side("base", described, None, linked(folder / "base", links), folders_of(links), (checkout,))
+        yield Side(BASE, described, None, linked(folder / BASE, links), links, (checkout,))
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
@@ -178,29 +178,27 @@ def repository_of(places: dict[str, Path]) -> Path:
 
 def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
     """The merge base with the first of these names that git has; the commit before HEAD if that is HEAD itself."""
-    head = commit_of(root, "HEAD")
-    if head is None:
-        raise NoBase(f"there is no commit yet; {NO_BASE_HINT}")
-    name = next((name for name in against if commit_of(root, name) is not None), None)
+    name = next((name for name in against if commit_of(root, name)), None)
     if name is None:
         raise NoBase(f"git has none of {', '.join(against)}; fetch it, use --against COMMIT, or {NO_BASE_HINT}")
     try:
         commit = git(root, "merge-base", "HEAD", name)
     except Refusal as error:
         raise NoBase(f"HEAD and {name} have no common commit in this clone; run git fetch --unshallow") from error
-    if commit != head or git(root, "status", "--porcelain", "--untracked-files=no"):
-        return commit, f"{commit[:12]} ({'HEAD' if commit == head else f'where HEAD departs from {name}'})"
-    before = commit_of(root, "HEAD^")
-    if before is None:
-        raise NoBase(f"HEAD is the first commit here; {NO_BASE_HINT}, or run git fetch --unshallow in a shallow clone")
-    return before, f"{before[:12]} (the commit before HEAD)"
+    if commit != commit_of(root, "HEAD"):
+        return commit, f"{commit[:12]} (where HEAD departs from {name})"
+    if git(root, "status", "--porcelain", "--untracked-files=no"):
+        return commit, f"{commit[:12]} (HEAD)"
+    if before := commit_of(root, "HEAD^"):
+        return before, f"{before[:12]} (the commit before HEAD)"
+    raise NoBase(f"HEAD is the first commit here; {NO_BASE_HINT}, or run git fetch --unshallow in a shallow clone")
 
 
-def commit_of(root: Path, name: str) -> str | None:
-    try:
+def commit_of(root: Path, name: str) -> str:
+    """The commit of this name; empty if git has none."""
+    with contextlib.suppress(Refusal):
         return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    except Refusal:
-        return None
+    return ""
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -222,9 +220,9 @@ def last_line(output: str) -> str:
 # Compiled modules
 
 
-def compiled_modules(targets: Sequence[str], places: Sequence[Path]) -> list[Path]:
+def compiled_modules(targets: Sequence[str], packages: Mapping[str, Path]) -> list[Path]:
     """The compiled modules of the working tree that these targets may import."""
-    folders = tuple(map(str, places))
+    folders = tuple({str(path.parent) for path in packages.values()})
     files = {path for target in targets for path in machine.closure(target.partition(":")[0], folders).values()}
     return sorted(path for path in files if path.name.endswith(tuple(EXTENSION_SUFFIXES)))
 
@@ -234,8 +232,9 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, module
     for module in modules:
         source = module.with_name(module.name.partition(".")[0] + ".pyx")
         if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
-            name = source.relative_to(root)
-            raise Refusal(f"{name} is newer than its compiled module; run python -m pip install -e .", UNMEASURED)
+            raise Refusal(
+                f"{source.name} is newer than its compiled module; run python -m pip install -e .", UNMEASURED
+            )
     if modules and not is_built_alike(root, checkout, commit):
         build_base(checkout, build)
         return

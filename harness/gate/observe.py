@@ -10,11 +10,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +31,8 @@ from harness.gate import evidence as lines
 from harness.gate.base import NoBase, Side, base_side, installed_side, package_of, working_side
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, Sample, Timed, blocks_of
 from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
-from harness.gate.rule import ESCALATE, Card, decide, parse_value, read_card
-from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, failure, processors
+from harness.gate.rule import ESCALATE, Card, decide, read_card
+from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, processors
 from harness.measure import process
 from harness.measure.callgrind import measure_instructions
 from harness.measure.machine import environment, usable_cores
@@ -42,7 +40,6 @@ from harness.proof import IDENTICAL
 
 PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
 """Estimates for a fresh process, for one count of instructions, and for making the base or choosing a size."""
-OF_VARIANTS = "variant.params."
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,11 @@ class Gate:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
         self.folder = folder
-        self.card, self.params, self.overrides = settings_of(options)
-        names = options.targets or self.card.variants
-        cards = select(names, findable=options.base is None)
-        self.variants = [replace(card, params={**card.params, **self.params}) for card in cards]
+        tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
+        overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
+        overrides += [f"base.against=[{options.against}]"] if options.against else []
+        self.card = read_card(options.card, overrides)
+        self.variants = select(options.targets or self.card.variants, findable=options.base is None)
         if not self.variants:
             raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
         self.against = registry.select([options.against_variant])[0] if options.against_variant else None
@@ -88,10 +86,17 @@ class Gate:
     def run(self) -> Evidence:
         """The base is made before anything of head runs, in a place that head is not given."""
         head, installed_base = self.sides()
-        evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, self.question(head))
+        question = lines.Question(
+            msgspec.to_builtins(self.card),
+            started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            variants=[card.name for card in self.variants],
+            head=head.described,
+            environment=environment(),
+        )
+        evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, question)
         say(expected_line(self.card, len(self.variants), self.all_variants))
         with stage_bar() as show:
-            sampler = Sampler(self.card, self.overrides, self.folder, evidence, show)
+            sampler = Sampler(self.card, self.folder, evidence, show)
             with self.base(head, installed_base, sampler) as base:
                 if {"identity", "work"} & set(self.card.tiers):
                     observe_counts(sampler, head, self.variants, self.all_variants)
@@ -107,7 +112,7 @@ class Gate:
         if self.options.base is None:
             return working_side(self.targets, self.folder), None
         head = installed_side(HEAD, self.options.head or sys.executable, self.targets, self.folder)
-        return replace(head, watched=()), installed_side(BASE, self.options.base, self.targets, self.folder)
+        return head, installed_side(BASE, self.options.base, self.targets, self.folder)
 
     @contextlib.contextmanager
     def base(self, head: Side, base: Side | None, sampler: Sampler) -> Iterator[Side | None]:
@@ -136,11 +141,7 @@ class Gate:
         """What needs a base: instructions, and time."""
         against = "" if self.against is None else f" against {self.against.name}"
         comparisons = [
-            Comparison(
-                f"{card.name}{against}",
-                Arm(base, self.against or card_on(base, card, self.params)),
-                Arm(head, card),
-            )
+            Comparison(f"{card.name}{against}", Arm(base, self.against or card_on(base, card)), Arm(head, card))
             for card in self.variants
         ]
         if "work" in self.card.tiers:
@@ -148,17 +149,6 @@ class Gate:
         if "time" in self.card.tiers:
             with process.timing(self.options.concurrent):
                 observe_times(sampler, comparisons, named=bool(self.options.targets))
-
-    def question(self, head: Side) -> lines.Question:
-        return lines.Question(
-            msgspec.to_builtins(self.card),
-            started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            variants=[card.name for card in self.variants],
-            overrides=self.options.overrides,
-            head=head.described,
-            no_base=self.options.no_base,
-            environment=environment(),
-        )
 
 
 def note_no_base(sampler: Sampler, state: str, reason: str) -> None:
@@ -175,25 +165,6 @@ def note_changed_files(sampler: Sampler) -> None:
         sampler.evidence.add(lines.Note(tier, ALL, UNMEASURED, reason))
 
 
-def settings_of(options: argparse.Namespace) -> tuple[Card, dict[str, Any], list[str]]:
-    """The card with the request's settings, the parameters of variants, and the overrides that are for the runs."""
-    of_card: list[str] = []
-    others: list[str] = []
-    params: dict[str, Any] = {}
-    for override in options.overrides:
-        name, equals, value = override.partition("=")
-        if name.startswith(OF_VARIANTS) and equals:
-            params[name.removeprefix(OF_VARIANTS)] = parse_value(value, override)
-        else:
-            (of_card if name.partition(".")[0] in Card.__struct_fields__ else others).append(override)
-    tiers = ("identity", "work") if options.accept else options.tiers  # wrong merges are never accepted
-    if tiers:
-        of_card.append(f"tiers=[{','.join(tiers)}]")
-    if options.against is not None:
-        of_card.append(f"base.against=[{options.against}]")
-    return read_card(options.card, of_card), params, others
-
-
 def select(names: Sequence[str], findable: bool) -> list[VariantCard]:
     """The variants of these names, tags and targets; targets that only other environments have are not `findable`."""
     targets = [] if findable else [name for name in names if ":" in name]
@@ -201,13 +172,11 @@ def select(names: Sequence[str], findable: bool) -> list[VariantCard]:
     return [*registry.select(others), *(VariantCard(target, target) for target in targets)]
 
 
-def card_on(side: Side, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:
+def card_on(side: Side, card: VariantCard) -> VariantCard:
     """A variant with the parameters of the side's own configuration, in a checkout or as installed, if it has one."""
     above = (side.place / package_of(card.target)).resolve().parent
-    for conf in (above / "conf", above / "harness" / "conf"):
-        if (own := registry.variant_at(conf, card.name)) is not None:
-            return replace(own, params={**own.params, **params})
-    return card
+    own = (registry.variant_at(conf, card.name) for conf in (above / "conf", above / "harness" / "conf"))
+    return next(filter(None, own), card)
 
 
 def expected_line(card: Card, variants: int, all_variants: bool) -> str:
@@ -227,7 +196,7 @@ def expected_seconds(card: Card, variants: int) -> float:
     if "time" in card.tiers:
         samples = (2 + 1 / rule.control.every) * (rule.triage.blocks + rule.confirm.blocks)
         of_one = SETUP_SECONDS + samples * (PROCESS_SECONDS + rule.sample.most)
-        seconds += min(variants * len(rule.threads) * of_one, max(rule.seconds, of_one))
+        seconds += min(variants * of_one, max(rule.seconds, of_one))
     return seconds
 
 
@@ -264,7 +233,6 @@ def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCar
 
 
 def observe_merges(sampler: Sampler, task: Task, results: Mapping[str, Result]) -> None:
-    sampler.show(f"identity and work on {task.name}", "the replay", len(results), len(results))
     for (name, result), identity in zip(results.items(), sampler.prove(task, results), strict=True):
         number = None if result.merges is None else len(result.merges)
         reason = result.reason if identity is None else None
@@ -294,117 +262,109 @@ def accept_counts(sampler: Sampler) -> None:
 
 
 def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
-    """Count base and head of each comparison whose code differs; the evidence has them in order."""
+    """Count base and head of each comparison whose code differs; again in other layouts while head takes more."""
     rule = sampler.card.work.instructions
-    differing = [comparison for comparison in comparisons if not comparison.same_code]
+    pending = []
     for comparison in comparisons:
-        if comparison not in differing:
+        if comparison.same_code:
             sampler.evidence.add(lines.Instructions(comparison.name, ABSENT, SAME_CODE))
-    if not differing:
-        return
-    task = sampler.task("instructions", rule.say, wall=rule.wall)
+        else:
+            pending.append((comparison, lines.Instructions(comparison.name, PASS)))
+    layouts = range(rule.layouts) if pending else ()
     with processors() as threads:
+        for layout in layouts:
+            task = sampler.task("instructions", rule.say, wall=rule.wall)
 
-        def start(comparison: Comparison, layout: int) -> list[Future[int]]:
-            arms = (comparison.base, comparison.head)
-            return [threads.submit(count_instructions, sampler, arm, task, layout) for arm in arms]
+            def count(arm: Arm, task: Task = task, layout: int = layout) -> int:
+                result = sampler.run_well(arm, task, measure_instructions, layout=layout)
+                return int(result.answer["instructions"]["count"])
 
-        for place, (comparison, running) in enumerate([(each, start(each, 0)) for each in differing]):
-            sampler.show("instructions", comparison.name, place, len(differing))
-            bases: list[int] = []
-            heads: list[int] = []
-            try:
-                while running:
-                    bases.append(running[0].result())
-                    heads.append(running[1].result())
-                    suspicious = len(bases) < rule.layouts and relative_increase(bases, heads) > rule.most
-                    running = start(comparison, len(bases)) if suspicious else []
-                sampler.evidence.add(lines.Instructions(comparison.name, PASS, base=bases, head=heads))
-            except NotMeasured as error:
-                sampler.evidence.add(lines.Instructions(comparison.name, error.state, str(error)))
-
-
-def count_instructions(sampler: Sampler, arm: Arm, task: Task, layout: int) -> int:
-    """The instructions of one arm in one layout of memory. Raises NotMeasured."""
-    result = sampler.run(arm, task, measure_instructions, layout=layout)
-    if result.status != "ok":
-        raise failure(arm, result)
-    return int(result.answer["instructions"]["count"])
+            running = [[threads.submit(count, arm) for arm in (each.base, each.head)] for each, _ in pending]
+            suspicious = []
+            for place, ((comparison, counted), (base, head)) in enumerate(zip(pending, running, strict=True)):
+                sampler.show(f"instructions, layout {layout + 1}", comparison.name, place, len(pending))
+                try:
+                    counted.base.append(base.result())
+                    counted.head.append(head.result())
+                except NotMeasured as error:
+                    sampler.evidence.add(lines.Instructions(comparison.name, error.state, str(error)))
+                    continue
+                if relative_increase(counted.base, counted.head) > rule.most and layout + 1 < rule.layouts:
+                    suspicious.append((comparison, counted))
+                else:
+                    sampler.evidence.add(counted)
+            pending = suspicious
 
 
 # Time
 
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison], named: bool) -> None:
-    """Time every comparison at every width, one after another; unchanged code only if it was named."""
+    """Time every comparison, one after another; unchanged code only if it was named."""
     rule = sampler.card.time
     until = time.monotonic() + rule.seconds
-    for comparison, threads in itertools.product(comparisons, rule.threads):
+    for comparison in comparisons:
         try:
             if comparison.same_code and not named:
                 raise NotMeasured(ABSENT, SAME_CODE)
             if time.monotonic() > until:
                 raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")
-            observe_time(sampler, comparison, threads)
+            observe_time(sampler, comparison)
         except NotMeasured as error:
             name = comparison.name
             sampler.evidence.add(lines.Note("time", name, error.state, f"{name}, time: {error}"))
 
 
-def observe_time(sampler: Sampler, comparison: Comparison, threads: int) -> None:
+def observe_time(sampler: Sampler, comparison: Comparison) -> None:
     """Choose the size, then measure the blocks of triage, and of confirmation if they are requested."""
     rule, name = sampler.card.time, comparison.name
     sampler.show(f"{name}: choosing a size", "", 0, 0)
-    task, seconds = sized_task(sampler, comparison.base, threads)
+    task, of_base = sized_task(sampler, comparison.base)
     timed = Timed(
-        comparison=name if threads == 1 else f"{name}, {threads} threads",
+        comparison=name,
         variant=comparison.head.variant.name,
         corpus=task.cell.reading.file.name,
-        threads=threads,
-        merges_sha256=proved_digest(sampler, comparison, task),
+        threads=task.cell.count.threads,
+        merges_sha256=right_digest(sampler, comparison, task, of_base),
         data=task.facts,
-        sample_seconds=round(seconds, 6),
     )
     sampler.evidence.add(timed)
     stages = {TRIAGE: rule.triage.blocks, CONFIRM: rule.confirm.blocks}
     for stage, number in stages.items():
         samples = list(sample_blocks(sampler, comparison, timed, task, stage, number))
-        if decide(rule, blocks_of(samples, TRIAGE), threads=threads).state != ESCALATE:
+        if decide(rule, blocks_of(samples, TRIAGE), threads=timed.threads).state != ESCALATE:
             return
 
 
-def sized_task(sampler: Sampler, base: Arm, threads: int) -> tuple[Task, float]:
-    """The smallest size at which base takes long enough, and its seconds. Raises NotMeasured."""
+def sized_task(sampler: Sampler, base: Arm) -> tuple[Task, Result]:
+    """The smallest size at which base takes long enough, and its result. Raises NotMeasured."""
     rule = sampler.card.time
-    best: tuple[Task, float] | None = None
+    sized: tuple[Task, Result] | None = None
     for size in rule.sizes:
-        task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"], threads=threads)
-        result = sampler.run(base, task)
-        if result.status != "ok":
-            if best is None:
-                raise failure(base, result)
+        task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"])
+        try:
+            sized = task, sampler.run_well(base, task)
+        except NotMeasured:
+            if sized is None:
+                raise
             break
-        best = task, result.answer["cpu_seconds"]
-        if best[1] >= rule.sample.least or 2 * best[1] > rule.sample.most:
+        seconds = sized[1].answer["cpu_seconds"]
+        if seconds >= rule.sample.least or 2 * seconds > rule.sample.most:
             break
-    if best is None:
+    if sized is None:
         raise NotMeasured(UNMEASURED, "the card has no time.sizes")
-    return best
+    return sized
 
 
-def proved_digest(sampler: Sampler, comparison: Comparison, task: Task) -> str:
+def right_digest(sampler: Sampler, comparison: Comparison, task: Task, of_base: Result) -> str:
     """The digest of the right merges, of base or else of head. Raises NotMeasured."""
-    results = {}
-    for arm in (comparison.base, comparison.head):
-        results[arm.side.name] = result = sampler.run(arm, task)
-        if result.status != "ok":
-            raise failure(arm, result)
-    identities = sampler.prove(task, results)
-    for identity, result in zip(identities, results.values(), strict=True):
+    reasons = []
+    for result in (of_base, sampler.run_well(comparison.head, task)):
+        (identity,) = sampler.prove(task, {comparison.name: result})
         if identity is not None and identity.kind == IDENTICAL and result.digest is not None:
             return result.digest
-    reasons = dict.fromkeys(f"{identity.kind}, {identity.reason}" for identity in identities if identity)
-    raise NotMeasured(UNMEASURED, f"its merges are not proved: {'; '.join(reasons) or 'there are none'}")
+        reasons.append("there are none" if identity is None else f"{identity.kind}, {identity.reason}")
+    raise NotMeasured(UNMEASURED, f"its merges are not proved: {'; '.join(dict.fromkeys(reasons))}")
 
 
 def sample_blocks(

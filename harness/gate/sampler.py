@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,10 @@ class Sampler:
     """Makes tasks and runs variants; `folder` holds all it needs on disk. Frozen files are to stay as they are."""
 
     card: Card
-    overrides: Sequence[str]
     folder: Path
     evidence: Evidence
     show: Show
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[tuple[str, ...], Task] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     order: random.Random = field(default_factory=lambda: random.Random(0))
     frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
@@ -105,18 +104,16 @@ class Sampler:
             changed += [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
         return changed
 
-    def task(self, name: str, say: Sequence[str], wall: float | None = None, threads: int = 1) -> Task:
+    def task(self, name: str, say: Sequence[str], wall: float | None = None) -> Task:
         """The task of these overrides; its words are counted once, by the counter that is the definition."""
-        limits = [f"limits.wall={wall or self.card.limits.wall:g}", f"limits.memory={self.card.limits.memory}"]
-        overrides = [*say, *limits, *self.overrides]
-        key = " ".join(overrides)
-        if key not in self.tasks:
+        limits = self.card.limits
+        overrides = (*say, f"limits.wall={wall or limits.wall:g}", f"limits.memory={limits.memory}")
+        if overrides not in self.tasks:
             cells = planned(overrides).cells
             if len(cells) != 1:
                 raise Refusal(f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key")
-            self.tasks[key] = Task(name, cells[0], self._words(cells[0]))
-        task = self.tasks[key]
-        return replace(task, cell=replace(task.cell, count=replace(task.cell.count, threads=threads)))
+            self.tasks[overrides] = Task(name, cells[0], self._words(cells[0]))
+        return self.tasks[overrides]
 
     def _words(self, cell: TrainCell) -> Path:
         if cell.reading.file.table:
@@ -148,6 +145,14 @@ class Sampler:
         finally:
             shutil.rmtree(output, ignore_errors=True)
 
+    def run_well(self, arm: Arm, task: Task, do: Any = measure, **options: Any) -> Result:
+        """The same. Raises NotMeasured if it fails: a base that fails, or what cannot run here, is only absent."""
+        result = self.run(arm, task, do, **options)
+        if result.status == "ok":
+            return result
+        absent = result.status == "skipped" or arm.side.name == BASE
+        raise NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")
+
     def prove(self, task: Task, results: Mapping[str, Result]) -> list[Identity | None]:
         """The identity of the merges of each result; None for a result without merges."""
         cell = task.cell
@@ -170,9 +175,3 @@ def processors() -> Iterator[Executor]:
         yield threads
     finally:
         threads.shutdown(cancel_futures=True)
-
-
-def failure(arm: Arm, result: Result) -> NotMeasured:
-    """A base that fails, or what cannot run here, is absent; a head that fails is not measured."""
-    absent = result.status == "skipped" or arm.side.name == BASE
-    return NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")

@@ -147,12 +147,12 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
     base = Side("base", "a checkout", None, linked(tmp_path / "base", {"variants": package}))
     heap = registry.variants()["heap"]
-    assert card_on(base, heap, {"x": 1}).params == {"push": "grown", "x": 1}
+    assert card_on(base, heap).params == {"push": "grown"}
     head = working_side([heap.target], tmp_path)
-    assert not Comparison("heap", Arm(base, card_on(base, heap, {})), Arm(head, heap)).same_code
+    assert not Comparison("heap", Arm(base, card_on(base, heap)), Arm(head, heap)).same_code
     assert Comparison("heap", Arm(head, heap), Arm(head, heap)).same_code
     unknown = VariantCard("new", "variants.new:train", params={"size": 3})
-    assert card_on(base, unknown, {}) == unknown
+    assert card_on(base, unknown) == unknown
 
 
 @pytest.mark.slow
