@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,12 +14,10 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
 from harness.common.units import count_text
 from harness.proof.explain import (
-    COLUMNS,
     TEXTS,
     choices_json,
     describe,
     describe_difference,
-    difference_json,
     first_difference,
     merge_text,
     merges_are,
@@ -44,7 +41,7 @@ EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
-  python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format csv
+  python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format json
   python -m harness.replay merges.txt --against heap --data book.txt
 
 With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
@@ -56,7 +53,7 @@ exit code: 0 if every merge is right; 21 if one is not, or if they stop too earl
 too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
 be read as merges; 22 if a variant made no merges."""
 IN_FULL = 10
-"""So many faults and ties are shown in full; --format json and csv have all."""
+"""So many faults and ties are shown in full; --format json has all."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,9 +61,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
     made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two differ")
     add_words_arguments(made)
-    formats = ("terminal", "json", "csv")
-    about = "json and csv have every merge, tokens in hexadecimal digits (default: %(default)s)"
-    made.add_argument("--format", choices=formats, default="terminal", help=about)
+    about = "json has every merge, tokens in hexadecimal digits (default: %(default)s)"
+    made.add_argument("--format", choices=("terminal", "json"), default="terminal", help=about)
     return made
 
 
@@ -77,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     if options.against is not None:
-        if options.format == "csv":
-            raise Refusal("--against has no CSV; use --format json")
+        if options.format == "json":
+            raise Refusal("--against has no JSON; leave --format out")
         is_variant(options.against)  # refuses a name that is neither a variant nor a file
     file = read_merges_file(options.merges)
     words = corpus_words(options)
@@ -88,21 +84,12 @@ def command(options: argparse.Namespace) -> int:
     if options.against is not None:
         return compare(options, file, words, replayed)
     problems = objections(replayed, words)
-    if options.format == "terminal":
-        tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
-    elif options.format == "json":
-        print_json(as_json(options.merges, file, words, replayed, problems))
+    if options.format == "json":
+        json.dump(as_json(options.merges, file, words, replayed, problems), sys.stdout, indent=1)
+        sys.stdout.write("\n")
     else:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        rows = [row_of(step) for step in replayed.steps]
-        writer.writerow(COLUMNS)
-        writer.writerows({**row, "right_under": " ".join(row["right_under"])}.values() for row in rows)
+        tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
     return MISMATCH if problems else OK
-
-
-def print_json(value: Any) -> None:
-    json.dump(value, sys.stdout, indent=1)
-    sys.stdout.write("\n")
 
 
 def replay_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
@@ -119,15 +106,12 @@ def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, m
         other = read_merges_file(Path(options.against))
     theirs = replay_with_bar(options.against, other.merges, words)
     difference = first_difference(mine, theirs)
-    if options.format == "json":
-        print_json({"data": words.record(), **difference_json(difference, mine, theirs)})
-    else:
-        lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
-        lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
-        lines += ["the lists are equal"] if difference is None else describe_difference(difference, mine, theirs)
-        for side, replayed in (("A", mine), ("B", theirs)):
-            lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed, [])]]
-        tell("\n".join(lines))
+    lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
+    lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
+    lines += ["the lists are equal"] if difference is None else describe_difference(difference, mine, theirs)
+    for side, replayed in (("A", mine), ("B", theirs)):
+        lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed, [])]]
+    tell("\n".join(lines))
     return OK if difference is None else MISMATCH
 
 

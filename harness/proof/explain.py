@@ -25,7 +25,6 @@ from harness.proof.true_counts import (
 from harness.worker.merges_bytes import in_hex
 from variants.contract import Merge, TieBreak
 
-COLUMNS = ("merge", "left", "right", "judgement", "count", "greatest_count", "tied", "right_under")
 TEXTS = {
     MAXIMUM: "the most frequent pair of its moment",
     TIE: "one of several most frequent pairs",
@@ -94,9 +93,17 @@ def merges_are(number: int) -> str:
 
 
 def row_of(step: Step) -> dict[str, Any]:
-    under = [tie_break.value for tie_break in step.right_under]
-    counts = (step.count, step.best.count, step.best.tied)
-    return dict(zip(COLUMNS, (step.number, *in_hex(step.merge), step.judgement, *counts, under), strict=True))
+    left, right = in_hex(step.merge)
+    return {
+        "merge": step.number,
+        "left": left,
+        "right": right,
+        "judgement": step.judgement,
+        "count": step.count,
+        "greatest_count": step.best.count,
+        "tied": step.best.tied,
+        "right_under": [tie_break.value for tie_break in step.right_under],
+    }
 
 
 def choices_json(best: Best) -> dict[str, Any]:
@@ -137,29 +144,6 @@ def describe_difference(difference: Difference, a: Replay, b: Replay) -> Iterato
     if a.bytes:
         change = 100 * (b.tokens / a.tokens - 1)
         yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
-
-
-def difference_json(difference: Difference | None, a: Replay, b: Replay) -> dict[str, Any]:
-    """The same for programs."""
-    merges, tokens = in_common(a, b)
-    first: dict[str, Any] | None = None
-    if difference is not None:
-        steps = (step and {**row_of(step), **choices_json(step.best)} for step in difference.steps)
-        first = {"merge": difference.place + 1, "cause": difference.cause, **dict(zip("ab", steps, strict=True))}
-    return {
-        "first_difference": first,
-        "in_common": {"merges": merges[0], "of_merges": merges[1], "tokens": tokens[0], "of_tokens": tokens[1]},
-        **{
-            side: {
-                "merges": len(replayed.steps),
-                "faults": len(replayed.faults),
-                "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
-                "tokens": replayed.tokens,
-                "bytes": replayed.bytes,
-            }
-            for side, replayed in (("a", a), ("b", b))
-        },
-    }
 
 
 def in_common(a: Replay, b: Replay) -> tuple[tuple[int, int], tuple[int, int]]:
