@@ -241,7 +241,7 @@ def merge_cases() -> str:
     for case in cases.MERGE_CASES:
         merges = [code(f"{short(left)}+{short(right)}") for left, right in case.merges[:6]]
         listed = " ".join([*merges, *(["..."] if len(case.merges) > 6 else [])]) or "none"
-        rows.append((case.name, shown(case.words), listed, case.why))
+        rows.append((case.name, shown(case.call.words), listed, case.why))
     return table(("case", "words and weights", "merges", "what it catches"), rows)
 
 

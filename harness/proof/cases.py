@@ -12,30 +12,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from variants.contract import GREATEST_BYTES, Merge, TieBreak
+from harness.proof.counterexamples import TrainerCall
+from variants.contract import Merge, TieBreak
 
 
 @dataclass(frozen=True)
 class MergeCase:
-    """Word counts with what is inherited and the veto, and the merges that training must give, in order.
-
-    A complete case is trained past its last merge, so that a trainer which does not stop is caught.
-    """
+    """A call of a trainer, the merges that it must give, in order, and why."""
 
     name: str
-    words: Mapping[bytes, int]
+    call: TrainerCall
     merges: tuple[Merge, ...]
     why: str
-    tie_break: TieBreak = GREATEST_BYTES
-    min_count: int = 1
-    complete: bool = True
-    inherited: tuple[Merge, ...] = ()
-    inheriting: str = "kept"
-    veto: str = "none"
 
-    @property
-    def num_merges(self) -> int:
-        return max(len(self.merges), len(self.inherited)) + (20 if self.complete else 0)
+
+def merge_case(
+    name: str, words: Mapping[bytes, int], merges: tuple[Merge, ...], why: str, complete: bool = True, **options: Any
+) -> MergeCase:
+    """A case; a complete one is trained past its last merge, so that a trainer which does not stop is caught."""
+    num_merges = max(len(merges), len(options.get("inherited", ()))) + (20 if complete else 0)
+    return MergeCase(name, TrainerCall(words, num_merges, **options), merges, why)
 
 
 def token_from(text: str) -> bytes:
@@ -95,7 +91,7 @@ def rows(table: str) -> Iterator[Row]:
 
 def read_cases(table: str) -> tuple[MergeCase, ...]:
     return tuple(
-        MergeCase(
+        merge_case(
             row.name,
             words_from(row.input),
             merges_from(row.result),
@@ -136,25 +132,25 @@ def merges_of_run(byte: bytes, length: int) -> tuple[Merge, ...]:
 
 
 def case_of_run(length: int, why: str) -> MergeCase:
-    return MergeCase(f"run_of_{length}", {b"a" * length: 1}, merges_of_run(b"a", length), why)
+    return merge_case(f"run_of_{length}", {b"a" * length: 1}, merges_of_run(b"a", length), why)
 
 
 def case_of_distinct_pairs(name: str, weights: range, why: str) -> MergeCase:
     """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
     words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
     heaviest_first = sorted(words, key=lambda word: -words[word])
-    return MergeCase(name, words, tuple((word[:1], word[1:]) for word in heaviest_first), why)
+    return merge_case(name, words, tuple((word[:1], word[1:]) for word in heaviest_first), why)
 
 
 COMPUTED_CASES = (
-    MergeCase(
+    merge_case(
         "sum_above_32_bits",
         {b"ab": 2**30, b"xab": 2**30, b"yab": 2**30, b"cd": 2**31 - 1},
         merges_from("a+b c+d y+ab x+ab"),
         "each weight fits 32 bits and their sum does not",
     ),
     *(
-        MergeCase(name, {b"ab": first, b"cd": second}, merges_from("a+b c+d"), why)
+        merge_case(name, {b"ab": first, b"cd": second}, merges_from("a+b c+d"), why)
         for name, first, second, why in (
             ("past_2_to_32", 2**32 + 1, 2, "unsigned 32 bits leave (a, b) 1"),
             ("past_2_to_53", 2**53 + 1, 2**53, "as floats the two are equal"),

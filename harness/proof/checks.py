@@ -28,7 +28,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 class Counterexample(Protocol):
-    """An input that shows a failure; it can be made small and written as a test."""
+    """A call that shows a failure; it can be made small and written as a test."""
 
     def smallest(self, subject: Subject) -> Counterexample: ...
 

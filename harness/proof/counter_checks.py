@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import random
-import sys
-import tempfile
 import time
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import regex
-
-from harness.common import registry
 from harness.proof.cases import Row, rows, token_from, words_from
 from harness.proof.checks import (
     WIDTHS,
@@ -24,15 +17,12 @@ from harness.proof.checks import (
     CheckFailed,
     CheckSkipped,
     Subject,
-    Words,
     accepts,
-    bytes_text,
     expect_phases,
-    failure_of,
     words_text,
 )
-from harness.proof.counterexamples import WrongFile, attached
-from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from harness.proof.counterexamples import CounterCall
+from variants.contract import COUNTING_PHASES, GPT2_PATTERN, InvalidText, Meter
 
 SEEDS = 40
 MEBIBYTE = 1 << 20
@@ -65,7 +55,6 @@ def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
         check_calls_are_independent,
         check_reports_counting_phases,
         check_replacing_is_decoding_first,
-        check_knows_newer_characters,
     )
     large = (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
     cases = {f"check_worked_file[{case.name}]": case for case in FILE_CASES}
@@ -78,87 +67,25 @@ def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
     ]
 
 
-@contextlib.contextmanager
-def corpus_of(content: bytes, special_tokens: tuple[str, ...] = SPECIAL, **options: Any) -> Iterator[Corpus]:
-    """A corpus of a file with these bytes, as long as the context lasts."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "corpus.txt")
-        path.write_bytes(content)
-        yield Corpus(str(path), special_tokens, **options)
+def calls(
+    widths: Sequence[int], count: Subject, content: bytes, special_tokens: tuple[str, ...] = SPECIAL, **options: Any
+) -> list[CounterCall]:
+    """A file, to be read at each width that the counter takes."""
+    taken = widths if accepts(count, "threads") else (None,)
+    return [CounterCall(content, special_tokens, width, **options) for width in taken]
 
 
-def count_words(count: Subject, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
-    """Call the counter on a valid file: whatever it raises is a failure that shows the file."""
-    try:
-        return count_or_refuse(count, corpus, width, *meter)
-    except InvalidText as error:
-        raise CheckFailed(f"refused a valid file: {error}\n{described(corpus, width)}") from error
-
-
-def count_or_refuse(count: Subject, corpus: Corpus, width: int | None, *meter: Meter) -> WordCounts:
-    """Call the counter on a file that it may refuse as invalid UTF-8 only."""
-    keywords = {} if width is None else {"threads": width}
-    try:
-        word_counts = count(corpus, *meter, **keywords)
-    except (InvalidText, Unavailable):
-        raise
-    except Exception as error:
-        raise failure_of(error, described(corpus, width)) from error
-    if not isinstance(word_counts, WordCounts):
-        raise CheckFailed(f"returned {type(word_counts).__name__}, not WordCounts\n{described(corpus, width)}")
-    return word_counts
-
-
-def described(corpus: Corpus, width: int | None) -> str:
-    """The file and how it was read."""
-    threads = "" if width is None else f", threads={width}"
-    pattern = "none" if corpus.pattern is None else corpus.pattern
-    return (
-        f"file: {bytes_text(Path(corpus.path).read_bytes())}\n"
-        f"special tokens {list(corpus.special_tokens)}, errors={corpus.errors}{threads}, pattern {pattern}"
-    )
-
-
-def widths_for(count: Subject, widths: Sequence[int]) -> Sequence[int | None]:
-    return widths if accepts(count, "threads") else (None,)
-
-
-def expect_words(count: Subject, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
-    """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
-    content = Path(corpus.path).read_bytes()
-    with attached(WrongFile(content, corpus.special_tokens, width, corpus.pattern, corpus.errors)):
-        compare_words(dict(count_words(count, corpus, width)), want, corpus, width, why)
-
-
-def compare_words(words: Words, want: Words, corpus: Corpus, width: int | None, why: str) -> None:
-    if words == want:
-        return
-    word = min(word for word in {*words, *want} if words.get(word, 0) != want.get(word, 0))
-    raise CheckFailed(
-        f"first difference at word {bytes_text(word)}: got {words.get(word, 0)}, want {want.get(word, 0)}\n"
-        f"{why}\n{described(corpus, width)}\ncounted {words_text(words)}"
-    )
-
-
-def expect_definition(count: Subject, corpus: Corpus, width: int | None) -> None:
-    expect_words(count, definition(corpus), corpus, width, "the definition counts these")
-
-
-def definition(corpus: Corpus) -> dict[bytes, int]:
-    return dict(registry.definition_counter()(corpus))
-
-
-def expect_invalid(count: Subject, corpus: Corpus, width: int | None, offset: int, why: str) -> None:
+def expect_invalid(count: Subject, call: CounterCall, offset: int, why: str) -> None:
     """Raise CheckFailed unless the counter refuses the file and names the offset of its first bad byte."""
     try:
-        words = count_or_refuse(count, corpus, width)
+        words = call.words(count)
     except InvalidText as error:
         if error.offset == offset:
             return
         failure = f"named byte {error.offset} as the first invalid one, which is byte {offset}"
     else:
         failure = f"counted {words_text(words)}\nalthough byte {offset} is not UTF-8; it must raise InvalidText"
-    raise CheckFailed(f"{failure}\n{why}\n{described(corpus, width)}")
+    raise CheckFailed(f"{failure}\n{why}\n{call}")
 
 
 # Random texts and properties
@@ -174,77 +101,47 @@ def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
 
 def check_equals_definition(widths: Sequence[int], seed: int, count: Subject) -> None:
     """One text at one width, in turn: many processes for each text would take minutes."""
-    own_widths = widths_for(count, widths)
     text, special_tokens = random_text(seed)
-    with corpus_of(text.encode(), special_tokens) as corpus:
-        expect_definition(count, corpus, own_widths[seed % len(own_widths)])
+    at_widths = calls(widths, count, text.encode(), special_tokens)
+    at_widths[seed % len(at_widths)].expect_definition(count)
 
 
 def check_words_are_distinct(widths: Sequence[int], count: Subject) -> None:
     text, _ = random_text(1)
-    with corpus_of((text + "<|e|>").encode() * 5) as corpus:
-        for width in widths_for(count, widths):
-            word_counts = count_words(count, corpus, width)
-            words = list(word_counts)
-            if len(set(words)) < len(words):
-                raise CheckFailed(f"listed a word twice\n{described(corpus, width)}\nlisted {words}")
-            if not all(words) or not all(word_counts.values()):
-                raise CheckFailed(f"listed a word without bytes or without a count\n{described(corpus, width)}")
+    for call in calls(widths, count, (text + "<|e|>").encode() * 5):
+        word_counts = call.words(count)
+        words = list(word_counts)
+        if len(set(words)) < len(words):
+            raise CheckFailed(f"listed a word twice\n{call}\nlisted {words}")
+        if not all(words) or not all(word_counts.values()):
+            raise CheckFailed(f"listed a word without bytes or without a count\n{call}")
 
 
 def check_calls_are_independent(widths: Sequence[int], count: Subject) -> None:
-    with corpus_of(b"") as corpus:
-        for content in (b"ab cd<|e|>ab", b"xy", b"ab cd<|e|>ab"):
-            Path(corpus.path).write_bytes(content)
-            expect_definition(count, corpus, widths_for(count, widths)[0])
+    """Count another file of the same name, and the first again: no state may survive a call."""
+    call = calls(widths, count, b"ab cd<|e|>ab")[0]
+    with call.corpus() as corpus:
+        other = replace(call, content=b"xy")
+        for one in (call, other, call):
+            Path(corpus.path).write_bytes(one.content)
+            one.expect_definition(lambda _, corpus=corpus, **width: count(corpus, **width))
 
 
 def check_reports_counting_phases(widths: Sequence[int], count: Subject) -> None:
     if not accepts(count, "meter"):
         raise CheckSkipped("the counter takes no meter, so it reports no phases")
-    with corpus_of(b"ab cd<|e|>" * 20) as corpus:
-        for width in widths_for(count, widths):
-            start, meter = time.perf_counter(), Meter()
-            count_words(count, corpus, width, meter)
-            expect_phases(meter, PHASES, time.perf_counter() - start, "the counter")
+    for call in calls(widths, count, b"ab cd<|e|>" * 20):
+        start, meter = time.perf_counter(), Meter()
+        call.words(count, meter)
+        expect_phases(meter, PHASES, time.perf_counter() - start, "the counter")
 
 
 def check_replacing_is_decoding_first(widths: Sequence[int], count: Subject) -> None:
     bad = (b"\xff", b"\xe4\xb8", b"\xf0\x9f", b"\xed\xa0\x80", b"\xc0\x80")
     content = b"".join(b"ab" + sequence + b"<|e|>cd " + sequence for sequence in bad) + b"end\xe4"
-    with corpus_of(content.decode("utf-8", "replace").encode()) as decoded:
-        want = definition(decoded)
-    with corpus_of(content, errors="replace") as corpus:
-        for width in widths_for(count, widths):
-            expect_words(count, want, corpus, width, "the same file, decoded with errors=replace first, has these")
-
-
-@functools.cache
-def newer_characters() -> str:
-    """The letters and digits of `regex` that this Python's Unicode tables do not have."""
-    unassigned = (chr(number) for number in range(sys.maxunicode + 1) if unicodedata.category(chr(number)) == "Cn")
-    return "".join(regex.findall(r"[\p{L}\p{N}]", "".join(unassigned)))
-
-
-def check_knows_newer_characters(widths: Sequence[int], count: Subject) -> None:
-    """A counter with older Unicode tables is not wrong, but has other words of newer characters."""
-    newer, width = newer_characters(), widths_for(count, widths)[0]
-    if not newer:
-        raise CheckSkipped("the tables of `regex` are not newer than this Python's")
-    with corpus_of("\n".join(f"a{character}a" for character in newer).encode(), ()) as corpus:
-        want, words = definition(corpus), dict(count_words(count, corpus, width))
-        differing = b" ".join(word for word in {*words, *want} if words.get(word) != want.get(word))
-        touched = set(differing.decode("utf-8", "replace"))
-        other = [character for character in newer if character in touched]
-        lost = sum(len(word) * (want.get(word, 0) - words.get(word, 0)) for word in {*words, *want})
-        if not other or lost:
-            compare_words(words, want, corpus, width, "each letter or digit is between two a")
-            return
-    first = ", ".join(f"U+{ord(character):04X}" for character in other[:3])
-    raise CheckSkipped(
-        f"its Unicode tables differ from those of regex {regex.__version__}: {len(other)} characters newer than "
-        f"Unicode {unicodedata.unidata_version} ({first}) give it other words"
-    )
+    want = CounterCall(content.decode("utf-8", "replace").encode(), SPECIAL).defined()
+    for call in calls(widths, count, content, errors="replace"):
+        call.expect(count, dict(want or ()), "the same file, decoded with errors=replace first, has these")
 
 
 @functools.cache
@@ -265,14 +162,12 @@ def large_file() -> bytes:
 @functools.cache
 def words_of_large_file() -> dict[bytes, int]:
     """The words of the definition in it; cached for every counter."""
-    with corpus_of(large_file()) as corpus:
-        return definition(corpus)
+    return dict(CounterCall(large_file(), SPECIAL).defined() or ())
 
 
 def check_large_file_equals_definition(widths: Sequence[int], count: Subject) -> None:
-    with corpus_of(large_file()) as corpus:
-        for width in widths_for(count, widths):
-            expect_words(count, words_of_large_file(), corpus, width, "the definition counts these")
+    for call in calls(widths, count, large_file()):
+        call.expect(count, words_of_large_file(), "the definition counts these")
 
 
 def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject) -> None:
@@ -280,9 +175,8 @@ def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject
     offset = len(content) - len(content) // 50
     while content[offset] & 0xC0 == 0x80:
         offset += 1
-    with corpus_of(content[:offset] + b"\xff" + content[offset:] + b"\xfe") as corpus:
-        for width in widths_for(count, widths):
-            expect_invalid(count, corpus, width, offset, "the bad byte is near the end of a large file")
+    for call in calls(widths, count, content[:offset] + b"\xff" + content[offset:] + b"\xfe"):
+        expect_invalid(count, call, offset, "the bad byte is near the end of a large file")
 
 
 # Worked files
@@ -314,12 +208,12 @@ def file_case(row: Row) -> FileCase:
 
 
 def check_worked_file(widths: Sequence[int], case: FileCase, count: Subject) -> None:
-    with corpus_of(case.content, case.special_tokens, pattern=case.pattern, errors=case.errors) as corpus:
-        for width in widths_for(count, widths):
-            if case.invalid_at is None:
-                expect_words(count, case.words, corpus, width, case.why)
-            else:
-                expect_invalid(count, corpus, width, case.invalid_at, case.why)
+    options: dict[str, Any] = {"pattern": case.pattern, "errors": case.errors}
+    for call in calls(widths, count, case.content, case.special_tokens, **options):
+        if case.invalid_at is None:
+            call.expect(count, case.words, case.why)
+        else:
+            expect_invalid(count, call, case.invalid_at, case.why)
 
 
 FILE_CASES: tuple[FileCase, ...] = (
@@ -365,39 +259,22 @@ raw_bytes: a\xff_\x00<|e|>\xe4<|e|>a\xff_\x00 -> a\xff_\x00*2 \xe4 | special=<|e
     # no pattern: the bytes between special tokens, which need not be UTF-8
 no_pattern_overlap: qabcq -> q cq | special=ab,bc pattern=none
     # no pattern, and special tokens that overlap each other
+cut_at_newline: ab_\n\nab_\n\nab_\n\nab_\n\nab_\n\nab_\n\ncd -> ab*6 _\n*6 \n*6 cd
+    # the last blank before a word is alone, which a part of the file that ends at a newline cannot see
+self_overlap_repeated: xaaay_xaaay_xaaay_xaaay_xaaay_xaaay_ -> x ay*6 _x*5 _ | special=aa
+    # a cut inside aaa that takes the second aa for the special token
+overlap_repeated: qabcq_qabcq_qabcq_qabcq_qabcq_qabcq_ -> q cq*6 _q*5 _ | special=ab,bc  # a cut at bc where ab matched
+first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok\xfe -> | special=<|e|>
+    invalid_at=35
+    # the offset is that of the first bad byte in the file, in whatever order its parts are read
 """),
     ),
     FileCase("F14", b"a" * 600, (), {b"a" * 600: 1}, "one word of 600 bytes, however many want a share of the file"),
-    FileCase(
-        "cut_at_newline",
-        b"ab \n\n" * 8 + b"cd",
-        (),
-        words_from(r"ab*8 _\n*8 \n*8 cd"),
-        "the last blank before a word is alone, which a part of the file that ends at a newline cannot see",
-    ),
-    FileCase(
-        "self_overlap_repeated",
-        b"xaaay " * 6,
-        ("aa",),
-        words_from("x ay*6 _x*5 _"),
-        "a cut inside aaa that takes the second aa for the special token",
-    ),
-    FileCase(
-        "overlap_repeated", b"qabcq " * 6, ("ab", "bc"), words_from("q cq*6 _q*5 _"), "a cut at bc where ab matched"
-    ),
     FileCase(
         "special_across_4096",
         b"a" * 4090 + b"<|endoftext|>b",
         ("<|endoftext|>",),
         {b"a" * 4090: 1, b"b": 1},
         "a special token that lies across the end of a 4,096-byte window",
-    ),
-    FileCase(
-        "first_of_two_invalid",
-        b"ok<|e|>" * 5 + b"\xff" + b"<|e|>ok" * 5 + b"\xfe",
-        SPECIAL,
-        {},
-        "the offset is that of the first bad byte in the file, in whatever order its parts are read",
-        invalid_at=35,
     ),
 )

@@ -1,7 +1,7 @@
-"""Counterexamples: words or a file on which a trainer or a counter differs from the definition, shrunk.
+"""Calls of a trainer or a word counter that are compared with the definition; one that differs becomes a test.
 
-The smallest input that still fails shows best what is wrong. Each can be written as a test that fails for that trainer
-and for no other reason.
+The smallest input that still fails shows best what is wrong. It is written as a test that fails for that trainer and
+for no other reason.
 """
 
 from __future__ import annotations
@@ -25,24 +25,37 @@ from harness.proof.checks import (
     Counterexample,
     Outcome,
     Subject,
+    Words,
+    bytes_text,
     expect_merges,
+    failure_of,
     first_difference,
     learn,
     to_exhaustion,
+    words_text,
 )
 from variants import vetoes
-from variants.contract import GPT2_PATTERN, GREATEST_BYTES, Corpus, Merge, TieBreak, WordCounts
+from variants.contract import (
+    GPT2_PATTERN,
+    GREATEST_BYTES,
+    Corpus,
+    InvalidText,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
 
 Input = TypeVar("Input")
 SHRINKING_SECONDS = 20.0
-LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 LONGEST_TEST = 20_000
 """Instead of a longer test, the test to paste names the check."""
 
 
 @dataclass(frozen=True)
-class WrongWords(Counterexample):
-    """Words on which a trainer learns other merges than the definition, with what it inherits."""
+class TrainerCall:
+    """A call of a trainer: the words, how many merges, and the options."""
 
     words: Mapping[bytes, int]
     num_merges: int
@@ -68,9 +81,13 @@ class WrongWords(Counterexample):
                 why += f"\ncalled for {self.num_merges} merges, {inherited}, veto {self.veto}"
             expect_merges(merges, want, self.words, why)
 
+    def expect_definition(self, train: Subject, advice: str = "") -> None:
+        why = f"the definition gives these with tie_break={self.tie_break.value}, min_count={self.min_count}{advice}"
+        self.expect(train, self.defined(), why)
+
     def defined(self) -> list[Merge]:
-        word_counts = WordCounts.from_items(self.words.items())
-        return list(registry.definition(extending=True)(word_counts, self.num_merges, **self.keywords()))
+        options = self.num_merges, self.tie_break, self.min_count, self.inherited, self.inheriting, self.veto
+        return list(defined_merges(tuple(self.words.items()), *options))
 
     def result_of(self, train: Subject) -> list[Merge] | None:
         """The trainer's merges; None if it fails to give any."""
@@ -82,12 +99,12 @@ class WrongWords(Counterexample):
     def fails(self, train: Subject) -> bool:
         return self.result_of(train) != self.defined()
 
-    def smallest(self, train: Subject) -> WrongWords:
+    def smallest(self, train: Subject) -> TrainerCall:
         """Fewer, shorter, rarer words that fail too, with no more merges than show it; itself if it passes now."""
         if not self.fails(train):
             return self
 
-        def with_words(words: Mapping[bytes, int]) -> WrongWords:
+        def with_words(words: Mapping[bytes, int]) -> TrainerCall:
             enough = len(self.inherited) + to_exhaustion(words)
             return replace(self, words=words, num_merges=min(self.num_merges, enough))
 
@@ -118,9 +135,17 @@ class WrongWords(Counterexample):
         )
 
 
+@functools.lru_cache(maxsize=4096)
+def defined_merges(items: tuple[tuple[bytes, int], ...], *options: Any) -> tuple[Merge, ...]:
+    """The merges of the definition; cached, because every trainer is checked on the same words."""
+    call = TrainerCall(dict(items), *options)
+    definition = registry.definition(extending=bool(call.inherited) or call.veto != "none")
+    return tuple(definition(WordCounts.from_items(items), call.num_merges, **call.keywords()))
+
+
 @dataclass(frozen=True)
-class WrongFile(Counterexample):
-    """A file in which a counter counts other words than the definition."""
+class CounterCall:
+    """A call of a word counter: the bytes of a file, and the options."""
 
     content: bytes
     special_tokens: tuple[str, ...]
@@ -128,27 +153,67 @@ class WrongFile(Counterexample):
     pattern: str | None = GPT2_PATTERN
     errors: str = "strict"
 
-    def result_of(self, count: Subject) -> list[tuple[bytes, int]] | None:
-        """The words in order with their counts; None if the counter raises."""
-        keywords = {} if self.width is None or count is registry.definition_counter() else {"threads": self.width}
+    @contextlib.contextmanager
+    def corpus(self) -> Iterator[Corpus]:
+        """The file on disk, as long as the context lasts."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "corpus.txt")
             path.write_bytes(self.content)
+            yield Corpus(str(path), self.special_tokens, self.pattern, self.errors)
+
+    def words(self, count: Subject, *meter: Meter) -> WordCounts:
+        """Call the counter. Raises CheckFailed if it does, except for a file that it refuses as invalid UTF-8."""
+        keywords = {} if self.width is None else {"threads": self.width}
+        try:
+            with self.corpus() as corpus:
+                word_counts = count(corpus, *meter, **keywords)
+        except (InvalidText, Unavailable):
+            raise
+        except Exception as error:
+            raise failure_of(error, str(self)) from error
+        if not isinstance(word_counts, WordCounts):
+            raise CheckFailed(f"returned {type(word_counts).__name__}, not WordCounts\n{self}")
+        return word_counts
+
+    def __str__(self) -> str:
+        """The file and how it was read."""
+        threads = "" if self.width is None else f", threads={self.width}"
+        how = f"special tokens {list(self.special_tokens)}, errors={self.errors}{threads}"
+        return f"file: {bytes_text(self.content)}\n{how}, pattern {self.pattern or 'none'}"
+
+    def expect(self, count: Subject, want: Words, why: str) -> None:
+        """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
+        with attached(self):
             try:
-                corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
-                return sorted(dict(count(corpus, **keywords)).items())
-            except Exception:  # a counter may raise anything
-                return None
+                words = dict(self.words(count))
+            except InvalidText as error:
+                raise CheckFailed(f"refused a valid file: {error}\n{self}") from error
+            if words != want:
+                word = min(word for word in {*words, *want} if words.get(word, 0) != want.get(word, 0))
+                raise CheckFailed(
+                    f"first difference at word {bytes_text(word)}: got {words.get(word, 0)}, want {want.get(word, 0)}\n"
+                    f"{why}\n{self}\ncounted {words_text(words)}"
+                )
+
+    def expect_definition(self, count: Subject) -> None:
+        self.expect(count, dict(self.defined() or ()), "the definition counts these")
+
+    def result_of(self, count: Subject) -> list[tuple[bytes, int]] | None:
+        """The words in order with their counts; None if the counter fails to count any."""
+        try:
+            return sorted(dict(self.words(count)).items())
+        except (CheckFailed, InvalidText, Unavailable):
+            return None
 
     def defined(self) -> list[tuple[bytes, int]] | None:
-        return self.result_of(registry.definition_counter())
+        return replace(self, width=None).result_of(registry.definition_counter())
 
     def fails(self, count: Subject) -> bool:
         """Whether the counter differs where the definition can count."""
         defined = self.defined()
         return defined is not None and self.result_of(count) != defined
 
-    def smallest(self, count: Subject) -> WrongFile:
+    def smallest(self, count: Subject) -> CounterCall:
         """A shorter file that fails too, with as few special tokens as show it."""
         if not self.fails(count):
             return self
@@ -231,7 +296,7 @@ def cuts(length: int) -> Iterator[tuple[int, int]]:
 
 
 def smaller_words(words: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
-    """The same words with some removed, then shorter, then rarer, then spelled with letters."""
+    """The same words with some removed, then shorter, then rarer."""
     items = list(words.items())
     if len(items) == 1:
         yield {}
@@ -243,8 +308,6 @@ def smaller_words(words: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
         for fewer in sorted({1, 2, 3, count // 2, count - 1}):
             if 0 < fewer < count:
                 yield with_item(items, place, (word, fewer))
-    for byte, letter in respellings(b"".join(words)):
-        yield {word.replace(byte, letter): count for word, count in items}
 
 
 def with_item(items: Sequence[tuple[bytes, int]], place: int, item: tuple[bytes, int]) -> dict[bytes, int]:
@@ -253,14 +316,6 @@ def with_item(items: Sequence[tuple[bytes, int]], place: int, item: tuple[bytes,
     for word, count in [*items[:place], item, *items[place + 1 :]]:
         words[word] = words.get(word, 0) + count
     return words
-
-
-def respellings(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Each byte of the content with the first letter that is not in it, unless the byte is an earlier letter."""
-    unused = next((letter for letter in LETTERS if letter not in content), None)
-    for byte in sorted(set(content)):
-        if unused is not None and (byte not in LETTERS or unused < byte):
-            yield bytes((byte,)), bytes((unused,))
 
 
 def smaller_text(content: bytes) -> Iterator[bytes]:

@@ -23,8 +23,8 @@ from harness.proof.checks import (
     to_exhaustion,
     words_text,
 )
-from harness.proof.counterexamples import WrongWords
-from harness.proof.trainer_checks import check_worked_example, defined_merges, random_words
+from harness.proof.counterexamples import TrainerCall
+from harness.proof.trainer_checks import check_worked_example, random_words
 from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
 ALPHABET = b"ab :\xc3\xa9\n"
@@ -33,12 +33,11 @@ VETOES = (
     *("protected:61.c3a9", "none"),
 )
 SEEDS = 60
-AS_DEFINED = "the definition gives these"
 
 
 def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     """All checks of an extender, the most telling first; random lists alternate between the tie-breaks."""
-    cases = [case for case in EXTENSION_CASES if case.tie_break in tie_breaks]
+    cases = [case for case in EXTENSION_CASES if case.call.tie_break in tie_breaks]
     bodies = (check_learns_in_two_parts, check_refuses_to_inherit, check_extends_at_any_width)
     seeds = [(tie_breaks[seed % len(tie_breaks)], seed) for seed in range(SEEDS)]
     random_group, random_name = "extending random words", "check_extends_as_defined"
@@ -50,11 +49,10 @@ def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
 
 
 def check_extends_as_defined(tie_break: TieBreak, seed: int, train: Subject) -> None:
-    call = random_extension(tie_break, seed)
-    call.expect(train, call.defined(), AS_DEFINED)
+    random_extension(tie_break, seed).expect_definition(train)
 
 
-def random_extension(tie_break: TieBreak, seed: int) -> WrongWords:
+def random_extension(tie_break: TieBreak, seed: int) -> TrainerCall:
     """Pieces, some of them long runs, and a list that the definition can inherit."""
     chance = random.Random(seed)
     letters = chance.sample(list(ALPHABET), chance.randint(2, len(ALPHABET)))
@@ -72,7 +70,7 @@ def random_extension(tie_break: TieBreak, seed: int) -> WrongWords:
             inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
     num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
     min_count = chance.choice((1, 1, 2))
-    return WrongWords(words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES))
+    return TrainerCall(words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES))
 
 
 def check_learns_in_two_parts(tie_break: TieBreak, train: Subject) -> None:
@@ -80,10 +78,10 @@ def check_learns_in_two_parts(tie_break: TieBreak, train: Subject) -> None:
     for seed in range(10):
         words = random_words(seed)
         most = to_exhaustion(words)
-        defined = defined_merges(tuple(words.items()), most, tie_break, 1)
+        defined = TrainerCall(words, most, tie_break).defined()
         for first in {0, 1, len(defined) // 2, len(defined)}:
             for inheriting in ("kept", "met"):
-                call = WrongWords(words, most + first, tie_break, 1, defined[:first], inheriting)
+                call = TrainerCall(words, most + first, tie_break, 1, tuple(defined[:first]), inheriting)
                 call.expect(train, defined, "training at once gives these")
 
 
@@ -114,8 +112,7 @@ def check_extends_at_any_width(tie_break: TieBreak, train: Subject) -> None:
     for seed in range(5):
         call = random_extension(tie_break, seed)
         for threads in WIDTHS:
-            why = f"{AS_DEFINED}; called with threads={threads}"
-            call.expect(functools.partial(train, threads=threads), call.defined(), why)
+            call.expect_definition(functools.partial(train, threads=threads), f"; called with threads={threads}")
 
 
 # Worked out by hand from the definition. The merges begin with those inherited that are not dropped.

@@ -45,7 +45,7 @@ from harness.proof.checks import (
     to_exhaustion,
 )
 from harness.proof.counter_checks import counter_checks, random_text
-from harness.proof.counterexamples import WrongFile, WrongWords, pasted
+from harness.proof.counterexamples import CounterCall, TrainerCall, pasted
 from harness.proof.extension import extension_checks
 from harness.proof.trainer_checks import differential_checks, properties, random_words, worked_examples
 from harness.proof.true_counts import ALL_TIE_BREAKS
@@ -161,13 +161,13 @@ def make_checks(subject: Subject, listed: CheckList, only: str, counter: bool, s
         send(test=[shown.check, pasted(shown, subject, listed.expression)])
 
 
-def fresh_input(seed: int, tie_break: TieBreak | None) -> WrongWords | WrongFile:
+def fresh_input(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
     """Random words to train on under a tie-break; a random text for a counter, which has none."""
     if tie_break is None:
         text, special_tokens = random_text(seed)
-        return WrongFile(text.encode(), special_tokens)
+        return CounterCall(text.encode(), special_tokens)
     words = random_words(seed)
-    return WrongWords(words, to_exhaustion(words), tie_break)
+    return TrainerCall(words, to_exhaustion(words), tie_break)
 
 
 def bound(request: Request) -> Subject:

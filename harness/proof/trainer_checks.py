@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.common import registry
 from harness.proof.cases import MERGE_CASES, MergeCase
 from harness.proof.checks import (
     WIDTHS,
@@ -31,7 +30,7 @@ from harness.proof.checks import (
     to_exhaustion,
     words_text,
 )
-from harness.proof.counterexamples import WrongWords
+from harness.proof.counterexamples import TrainerCall
 from variants.contract import GREATEST_BYTES, PHASES, Merge, Meter, TieBreak, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")
@@ -50,7 +49,7 @@ SECONDS_FOR_CALLS = 10.0
 def worked_examples(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
     """A check for each case; those of another tie-break are compared with the definition under the first of these."""
     for case in MERGE_CASES:
-        if case.tie_break in tie_breaks:
+        if case.call.tie_break in tie_breaks:
             yield Check.of("worked examples", f"check_worked_example[{case.name}]", check_worked_example, case)
         else:
             name = f"check_words_of_example[{case.name}]"
@@ -96,19 +95,13 @@ def differential_checks(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
 # Worked examples
 
 
-def input_of(case: MergeCase) -> WrongWords:
-    extending = case.inherited, case.inheriting, case.veto
-    return WrongWords(case.words, case.num_merges, case.tie_break, case.min_count, *extending)
-
-
 def check_worked_example(case: MergeCase, train: Subject) -> None:
-    input_of(case).expect(train, case.merges, case.why)
+    case.call.expect(train, case.merges, case.why)
 
 
 def check_words_of_example(tie_break: TieBreak, case: MergeCase, train: Subject) -> None:
-    num_merges = case.num_merges if case.complete else to_exhaustion(case.words)
-    call = replace(input_of(case), num_merges=num_merges, tie_break=tie_break)
-    expect_definition(train, call, f"\n{case.why}")
+    call = replace(case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_break)
+    call.expect_definition(train, f"\n{case.why}")
 
 
 # Properties
@@ -280,26 +273,6 @@ def check_width_is_irrelevant(train: Subject, words: Words, tie_break: TieBreak)
 # Comparisons with the definition
 
 
-@functools.lru_cache(maxsize=4096)
-def defined_merges(
-    items: tuple[tuple[bytes, int], ...], num_merges: int, tie_break: TieBreak, min_count: int
-) -> tuple[Merge, ...]:
-    """The merges of the definition; cached, because every trainer is checked on the same words."""
-    word_counts = WordCounts.from_items(items)
-    return tuple(registry.definition()(word_counts, num_merges, tie_break=tie_break, min_count=min_count))
-
-
-def expect_definition(train: Subject, call: WrongWords, advice: str = "") -> None:
-    """Raise CheckFailed unless a trainer's merges are the definition's."""
-    want = defined_merges(tuple(call.words.items()), call.num_merges, call.tie_break, call.min_count)
-    why = f"the definition gives these with tie_break={call.tie_break.value}, min_count={call.min_count}"
-    call.expect(train, want, f"{why}{advice}")
-
-
-def expect_all(train: Subject, words: Words, tie_break: TieBreak, min_count: int = 1) -> None:
-    expect_definition(train, WrongWords(words, to_exhaustion(words), tie_break, min_count))
-
-
 def random_words(seed: int) -> dict[bytes, int]:
     """A small table of words over one to four symbols; one weight in ten is beyond 32 bits.
 
@@ -316,13 +289,14 @@ def random_words(seed: int) -> dict[bytes, int]:
 
 
 def check_seed(tie_break: TieBreak, seed: int, train: Subject) -> None:
-    expect_all(train, random_words(seed), tie_break)
+    words = random_words(seed)
+    TrainerCall(words, to_exhaustion(words), tie_break).expect_definition(train)
 
 
 def check_min_count(tie_break: TieBreak, seed: int, train: Subject) -> None:
     words = {word: count % 2**32 for word, count in random_words(seed).items()}
     for min_count in (2, 3, 5, 9):
-        expect_all(train, words, tie_break, min_count)
+        TrainerCall(words, to_exhaustion(words), tie_break, min_count).expect_definition(train)
 
 
 def two_letter_word(length: int) -> bytes:
@@ -337,7 +311,7 @@ LONG_WORDS = {
 
 
 def check_words(words: Callable[[], Words], num_merges: int, tie_break: TieBreak, train: Subject) -> None:
-    expect_definition(train, WrongWords(words(), num_merges, tie_break))
+    TrainerCall(words(), num_merges, tie_break).expect_definition(train)
 
 
 @functools.cache
@@ -376,6 +350,6 @@ def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
     """Call again and again: state that survives a call may show late. A slow trainer is called less often."""
     give_up = time.monotonic() + SECONDS_FOR_CALLS
     for _ in range(MANY_CALLS):
-        expect_definition(train, WrongWords(SAMPLES[0], 4, tie_break))
+        TrainerCall(SAMPLES[0], 4, tie_break).expect_definition(train)
         if time.monotonic() > give_up:
             return

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 
 from harness.conformance import counter_checks, trainer_checks
 from harness.proof.checks import CheckFailed, Outcome, outcome_of
-from harness.proof.counterexamples import WrongFile, WrongWords, cuts, pasted, shrunk, smaller_text, smaller_words
+from harness.proof.counterexamples import CounterCall, TrainerCall, cuts, pasted, shrunk, smaller_text, smaller_words
 from variants import heap, naive
 from variants.contract import TieBreak, WordCounts
 
@@ -57,28 +57,28 @@ def test_wrong_trainer_gets_a_test_that_fails_for_it_alone(train: Callable[..., 
 
 def test_smallest_words_and_merges_that_show_the_failure() -> None:
     words = {b"\x00\xff\xff\xff\xff\xff": 7, b"low": 5, b"lower": 2, b"zzz": 2**40}
-    smallest = WrongWords(words, 99).smallest(sabotaged.right_to_left)
-    assert (smallest.words, smallest.num_merges) == ({b"aaa": 1}, 2)
+    smallest = TrainerCall(words, 99).smallest(sabotaged.right_to_left)
+    assert (smallest.words, smallest.num_merges) == ({b"zzz": 1}, 2)
     assert smallest.as_test(sabotaged.right_to_left) == (
         "def test_these_words_give_the_defined_merges():\n"
         "    from variants.contract import WordCounts\n"
         "    from sabotaged import right_to_left\n"
         "\n"
-        "    word_counts = WordCounts.from_items([(b'aaa', 1)])\n"
+        "    word_counts = WordCounts.from_items([(b'zzz', 1)])\n"
         "    merges = right_to_left(word_counts, 2)\n"
-        "    assert merges == [(b'a', b'a'), (b'aa', b'a')]\n"
+        "    assert merges == [(b'z', b'z'), (b'zz', b'z')]\n"
     )
-    assert WrongWords({b"a" * 600: 1}, 200).smallest(sabotaged.right_to_left).words == {b"aaa": 1}
+    assert TrainerCall({b"a" * 600: 1}, 200).smallest(sabotaged.right_to_left).words == {b"aaa": 1}
 
 
 def test_options_of_the_call_are_part_of_the_test() -> None:
-    wrong = WrongWords({b"ab": 3, b"cd": 3}, 2, TieBreak.RAW_BYTES, min_count=2)
+    wrong = TrainerCall({b"ab": 3, b"cd": 3}, 2, TieBreak.RAW_BYTES, min_count=2)
     test = wrong.as_test(functools.partial(heap.train, push="grown"))
     assert "    from variants.contract import TieBreak, WordCounts\n    from variants.heap import train\n" in test
     assert "train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2)" in test
-    extending = WrongWords({b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3")
+    extending = TrainerCall({b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3")
     assert error_of(extending.as_test(functools.partial(naive.train))) is TypeError
-    long = WrongWords({bytes((65 + number,)) * 9: number + 1 for number in range(40)}, 1)
+    long = TrainerCall({bytes((65 + number,)) * 9: number + 1 for number in range(40)}, 1)
     assert error_of(long.as_test(naive.train)) is None
     assert max(map(len, long.as_test(naive.train).splitlines())) <= 120
 
@@ -91,7 +91,7 @@ def test_wrong_counter_gets_a_test_that_fails_for_it(count: Callable[..., Any], 
     outcome = outcome_of(check, count)
     test = pasted(outcome, count, "counter_checks([2])")
     assert error_of(test, tmp_path) is AssertionError, test
-    assert isinstance(outcome.counterexample, WrongFile)
+    assert isinstance(outcome.counterexample, CounterCall)
     assert len(outcome.counterexample.smallest(count).content) <= 8
 
 
@@ -112,13 +112,14 @@ def test_counterexample_too_long_to_paste_becomes_its_check() -> None:
         def as_test(self, _: Callable[..., Any]) -> str:
             return "x" * 10**6
 
-    test = pasted(Outcome("check_x", "g", "failed", "", Endless()), naive.train, "counter_checks([3])")
+    outcome = Outcome("check_x", "g", "failed", "", Endless())
+    test = pasted(outcome, naive.train, "counter_checks([3])")
     assert "from harness.conformance import counter_checks\n" in test
     assert "(check,) = [check for check in counter_checks([3]) if check.name == 'check_x']" in test
 
 
 def test_input_that_does_not_fail_again_is_not_shrunk() -> None:
-    words = WrongWords({b"ab": 1}, 5)
+    words = TrainerCall({b"ab": 1}, 5)
     assert words.smallest(naive.train) is words
 
 

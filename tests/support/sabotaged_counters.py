@@ -239,13 +239,3 @@ def raises_on_an_empty_file(corpus: Corpus) -> WordCounts:
 
 def counts_nothing(corpus: Corpus) -> WordCounts:
     return WordCounts.from_items((token.encode(), 0) for token in corpus.special_tokens)
-
-
-def older_pre_tokens(document: str, pattern: str) -> Iterable[str]:
-    """Splits by this Python's own tables of Unicode: a letter that they do not have is none."""
-    older = "".join("\U000f0000" if unicodedata.category(character) == "Cn" else character for character in document)
-    ends = [match.end() for match in regex.finditer(pattern, older)]
-    return (document[start:end] for start, end in zip([0, *ends], ends))
-
-
-has_older_tables_of_unicode = reading(pre_tokens=older_pre_tokens)

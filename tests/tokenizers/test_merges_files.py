@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
 from harness.gate.evidence import read_evidence
-from harness.proof.trainer_checks import defined_merges
+from harness.proof.counterexamples import defined_merges
 from harness.tokenizers.forms import content_of
 from harness.tokenizers.learned import spelled
 from harness.tokenizers.merges_file import merges_text, read_merges_file

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness.common import registry
 from harness.conformance import parametrize_with_checks
-from harness.proof.cases import MergeCase, merges_from
+from harness.proof.cases import merges_from
 from harness.proof.checks import CheckFailed, outcome_of
 from harness.proof.extension import EXTENSION_CASES, extension_checks
 from harness.tokenizers.learned import join, read_spelling, split
@@ -44,21 +44,6 @@ def extender(name: str) -> Train:
 def swapped_words(left: bytes, right: bytes) -> bool:
     """A veto of one's own: no token of which the left half is the longer."""
     return len(left) > len(right)
-
-
-@pytest.mark.parametrize("case", EXTENSION_CASES, ids=lambda case: str(case.name))
-def test_a_worked_example_of_extending(case: MergeCase) -> None:
-    for name, train in TRAINERS.items():
-        learned = train(
-            WordCounts.from_items(case.words.items()),
-            case.num_merges,
-            tie_break=case.tie_break,
-            min_count=case.min_count,
-            inherited=case.inherited,
-            inheriting=case.inheriting,
-            veto=vetoes.named(case.veto),
-        )
-        assert tuple(learned) == case.merges, (name, case.why)
 
 
 # ---- the definition against the others, on whatever lists
