@@ -71,23 +71,19 @@ class Identity:
 
 
 def prove(words: WordCounts, lists: Sequence[MergeList], min_count: int = 1, **extending: Any) -> list[Identity]:
-    """Return the identity of each list: the longest is judged first, and a prefix of a right list is right.
+    """Return the identity of each list; equal ones are judged once.
 
     `extending` holds the inherited merges and the veto of the trainers, as they were passed.
     """
-    right: dict[TieBreak, list[MergeList]] = {}
     judged: dict[tuple[Any, ...], Identity] = {}
     keys = [(merges_sha256(listed.merges), listed.needed, listed.tie_break, listed.by_design) for listed in lists]
-    for key, listed in sorted(zip(keys, lists, strict=True), key=lambda item: -len(item[1].merges)):
+    for key, listed in zip(keys, lists, strict=True):
         if key not in judged:
-            judged[key] = identity_of_list(words, listed, right, {"min_count": min_count, **extending})
+            judged[key] = identity_of_list(words, listed, {"min_count": min_count, **extending})
     return [judged[key] for key in keys]
 
 
-def identity_of_list(
-    words: WordCounts, listed: MergeList, right: dict[TieBreak, list[MergeList]], options: dict[str, Any]
-) -> Identity:
-    """Judge one list; adds it to `right` if it is."""
+def identity_of_list(words: WordCounts, listed: MergeList, options: dict[str, Any]) -> Identity:
     if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     if len(listed.merges) > listed.needed:
@@ -96,9 +92,7 @@ def identity_of_list(
     tie_breaks = ALL_TIE_BREAKS if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**options)
     for tie_break in tie_breaks:
-        follows = any(follows_from(listed, other) for other in right.get(tie_break, ()))
-        if follows or (compiles and is_right(words, listed, tie_break, options)):
-            right.setdefault(tie_break, []).append(listed)
+        if compiles and is_right(words, listed, tie_break, options):
             return Identity(IDENTICAL, tie_break.value)
     if _replay is None and len(words.data) > MOST_BYTES_IN_PYTHON:
         return Identity(UNPROVED, reason=NOT_BUILT)
@@ -110,13 +104,6 @@ def identity_of_list(
     if compiles and identity.kind == IDENTICAL:
         return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
     return identity
-
-
-def follows_from(listed: MergeList, right: MergeList) -> bool:
-    """Whether a list is right because a right one starts with it."""
-    exhausted = right.whole and len(right.merges) < right.num_merges
-    reaches = exhausted or len(right.merges) >= listed.needed
-    return reaches and list(listed.merges) == list(right.merges[: listed.needed])
 
 
 def is_right(words: WordCounts, listed: MergeList, tie_break: TieBreak, options: dict[str, Any]) -> bool:

@@ -74,7 +74,7 @@ FAULTS = (
         "every_second: Array = places",
     ),
     Fault("lists that differ by a tie are called wrong", "BY_TIES if", "WRONG if"),
-    Fault("a right prefix proves what follows it", "or len(right.merges) >= listed.needed", "or True"),
+    Fault("a list that ends too early is right", "== self.number and not self.too_few", "== self.number"),
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
     Fault(
         "the words of a foreign counter go unchecked",
