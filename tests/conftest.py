@@ -81,12 +81,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (above / str(number) for number in itertools.count())
 
 
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where programs lie that several tests run and one compiles."""
-    return tmp_path_factory.mktemp("programs")
-
-
 @pytest.fixture(scope="session", autouse=True)
 def packages_looked_up_once() -> Iterator[None]:
     """No test installs any, and each run of hundreds would read what two dozen packages say of themselves."""

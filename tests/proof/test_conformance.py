@@ -21,7 +21,7 @@ from harness.conformance import check_word_counter, counter_checks, trainer_chec
 from harness.proof.checks import Check, extends
 from harness.proof.extension import extension_checks
 from harness.proof.trainer_checks import properties
-from variants import fine_grained, heap, multiprocess, seg_status
+from variants import fine_grained, flat, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 from variants.counting.processes import processes
 
@@ -164,6 +164,7 @@ def test_fast_presets_are_presets() -> None:
         (fine_grained.train, {"coarse_on_repeat": True}),
         (fine_grained.train, {"index": "occurrences", "coarse_on_repeat": True}),
         (heap.train, {"heap": "python", "push": "grown"}),
+        *((flat.train, {idea: False}) for idea in flat.IDEAS),
         (seg_status.train, {"compress_threshold": 0.3}),
         (seg_status.train, {"compress_threshold": 1.0}),
     ],

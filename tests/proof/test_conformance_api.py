@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sabotaged
 import sabotaged_counters
+import sabotaged_extenders
 from checked import quick_ones
 
 from harness.conformance import check_trainer, check_word_counter, parametrize_with_checks
@@ -155,6 +156,12 @@ def test_expected_failures_and_no_others(trainer: Callable[..., Any], check: Cal
 @first(COUNTERS, "check_worked_file[F01]", "check_words_are_distinct", "check_equals_definition[1]")
 def test_word_counters_pass_every_check(counter: Callable[..., Any], check: Callable[..., None]) -> None:
     check(counter)
+
+
+def test_trainer_that_can_extend_is_checked_for_it() -> None:
+    cases = parametrize_with_checks([sabotaged_extenders.honest, sabotaged.honest]).args[1]
+    extending = {case.id.partition("-")[0] for case in cases if "check_extends" in case.id}
+    assert extending == {"sabotaged_extenders:extending_with.<locals>.train"}
 
 
 def test_ids_and_marks() -> None:

@@ -1,6 +1,7 @@
 """The suite itself under test: every mistake that we know of is made here, and the check meant for it sees it.
 
-The wrong trainers and word counters are in sabotaged.py, ill_mannered.py and sabotaged_counters.py.
+The wrong trainers and word counters are in sabotaged.py, ill_mannered.py, sabotaged_extenders.py and
+sabotaged_counters.py.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import ill_mannered
 import pytest
 import sabotaged
 import sabotaged_counters
+import sabotaged_extenders
 from checked import passing, quick_ones, together
 
 from harness.conformance import check_trainer, check_word_counter, counter_checks, trainer_checks
 from harness.proof.checks import Check, CheckFailed
+from harness.proof.extension import extension_checks
 from variants.contract import TieBreak
 
 TRAINER_CHECKS = {check.name: check for check in trainer_checks()}
 RAW_BYTES_CHECKS = {check.name: check for check in trainer_checks([TieBreak.RAW_BYTES])}
 COUNTER_CHECKS = {check.name: check for check in counter_checks()}
+EXTENSION_CHECKS = {check.name: check for check in extension_checks(list(TieBreak))}
 
 # The checks that must fail each trainer and each counter; [NAME] is a worked example.
 CAUGHT_TRAINERS = {
@@ -109,6 +113,20 @@ CAUGHT_COUNTERS = {
     "returns_a_dict": "[F12_empty]",
     "counts_nothing": "[F02]",
 }
+CAUGHT_EXTENDERS = {
+    "veto_forgotten_for_the_second_occurrence": "[veto_again]",
+    "no_veto": "[veto_colon] [veto_and_min_count]",
+    "veto_applied_to_inherited": "[veto_spares_inherited]",
+    "spells_a_token_twice": "[spelled_once]",
+    "dropped_merge_kept": "[met_never_met] [dropped_ones_have_no_id]",
+    "used_up_merge_dropped": "[met_used_up]",
+    "kept_merge_dropped": "[kept_never_met]",
+    "inherited_in_another_order": "[ids_in_the_order_of_the_list]",
+    "threshold_not_rescanned": "check_extends_as_defined[1] check_learns_in_two_parts",
+    "runs_counted_without_overlap": "[kept_long_run]",
+    "refuses_nothing": "check_refuses_to_inherit",
+    "inherits_in_one_thread_only": "check_extends_at_any_width",
+}
 
 
 def cases(caught: Mapping[str, str], example: str, checks: Mapping[str, Check], *modules: object) -> list[Any]:
@@ -126,6 +144,7 @@ def cases(caught: Mapping[str, str], example: str, checks: Mapping[str, Check], 
 
 TRAINERS = cases(CAUGHT_TRAINERS, "check_worked_example", TRAINER_CHECKS, sabotaged, ill_mannered)
 COUNTERS = cases(CAUGHT_COUNTERS, "check_worked_file", COUNTER_CHECKS, sabotaged_counters)
+EXTENDERS = cases(CAUGHT_EXTENDERS, "check_extends", EXTENSION_CHECKS, sabotaged_extenders)
 
 
 @functools.cache
@@ -135,7 +154,7 @@ def failure_of(check: Check, subject: Callable[..., Any]) -> CheckFailed:
     return failure.value
 
 
-@pytest.mark.parametrize(("subject", "check"), [*TRAINERS, *COUNTERS])
+@pytest.mark.parametrize(("subject", "check"), [*TRAINERS, *COUNTERS, *EXTENDERS])
 def test_sabotage_is_caught_by_the_check_meant_for_it(subject: Callable[..., Any], check: Check) -> None:
     assert failure_of(check, subject)
 
@@ -143,6 +162,7 @@ def test_sabotage_is_caught_by_the_check_meant_for_it(subject: Callable[..., Any
 def test_honest_subjects_pass() -> None:
     passing(quick_ones(trainer_checks()), sabotaged.honest)
     passing(quick_ones(counter_checks()), sabotaged_counters.honest)
+    assert passing(list(EXTENSION_CHECKS.values()), sabotaged_extenders.honest) == ["check_extends_at_any_width"]
 
 
 @pytest.mark.slow
@@ -153,8 +173,8 @@ def test_honest_subjects_pass_large_inputs() -> None:
 
 def test_every_kind_of_check_has_caught_something() -> None:
     """A check that nothing ever failed may be one that nothing can fail."""
-    kinds = {name.partition("[")[0] for name in [*TRAINER_CHECKS, *COUNTER_CHECKS]}
-    caught = {case.values[1].name.partition("[")[0] for case in TRAINERS + COUNTERS}
+    kinds = {name.partition("[")[0] for name in [*TRAINER_CHECKS, *COUNTER_CHECKS, *EXTENSION_CHECKS]}
+    caught = {case.values[1].name.partition("[")[0] for case in TRAINERS + COUNTERS + EXTENDERS}
     assert kinds == caught
 
 

@@ -77,7 +77,10 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
     assert "    from variants.contract import TieBreak, WordCounts\n    from variants.heap import train\n" in test
     assert "train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2)" in test
     extending = TrainerCall({b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3")
-    assert error_of(extending.as_test(functools.partial(naive.train))) is TypeError
+    test = extending.as_test(functools.partial(naive.train))
+    assert error_of(test) is TypeError
+    assert "    inherited = [(b'a', b'b')]\n" in test
+    assert "inherited=inherited, inheriting='met', veto=vetoes.named('bytes:3')" in test
     long = TrainerCall({bytes((65 + number,)) * 9: number + 1 for number in range(40)}, 1)
     assert error_of(long.as_test(naive.train)) is None
     assert max(map(len, long.as_test(naive.train).splitlines())) <= 120

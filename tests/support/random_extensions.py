@@ -1,11 +1,26 @@
-"""Random pieces, and lists of merges to go on from."""
+"""Random pieces, lists of merges to go on from, and what a trainer makes of them."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from variants import naive_extending
 from variants.contract import Merge, WordCounts
+
+
+def swapped_words(left: bytes, right: bytes) -> bool:
+    """A veto of one's own: no token of which the left half is the longer."""
+    return len(left) > len(right)
+
+
+def learned_or_refused(train: Callable[..., Sequence[Merge]], *arguments: Any, **keywords: Any) -> Any:
+    """The merges, or the sentence of a refusal."""
+    try:
+        return train(*arguments, **keywords)
+    except ValueError as error:
+        return str(error)
 
 
 def random_pieces(dice: random.Random) -> dict[bytes, int]:
@@ -24,6 +39,8 @@ def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Mer
     """Merges learned from these pieces or others; under `met` some are missing, out of order or there twice."""
     learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
     inherited = naive_extending.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
+    if dice.random() < 0.1:  # no order in which all halves are made
+        return dice.sample(inherited, len(inherited)), dice.choice(("kept", "met"))
     if dice.random() < 0.5:
         return inherited, "kept"
     inherited = [merge for merge in inherited if dice.random() < 0.9]

@@ -141,3 +141,13 @@ kept_merge_dropped = extending_with(inherit=leaves_out_what_was_not_met)
 inherited_in_another_order = extending_with(inherit=makes_the_last_first)
 threshold_not_rescanned = extending_with(threshold=0.5)
 runs_counted_without_overlap = extending_with(count=count_without_overlap)
+
+
+def refuses_nothing(*_: Any, inherited: Sequence[Merge] = (), **__: Any) -> list[Merge]:
+    return list(inherited)
+
+
+def inherits_in_one_thread_only(
+    *arguments: Any, threads: int = 1, inherited: Sequence[Merge] = (), **options: Any
+) -> list[Merge]:
+    return honest(*arguments, inherited=inherited if threads == 1 else (), **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import subprocess
@@ -15,11 +14,6 @@ from variants.contract import Merge, Veto
 from variants.vetoes import limits_of
 
 HERE = Path(__file__).parent
-OF_FLAT = [
-    pytest.param(sanitizers, marks=pytest.mark.xdist_group(f"flat_driver.cpp, {sanitizers}"))
-    for sanitizers in ("address,undefined", "thread")
-]
-"""Sanitizers for flat_driver.cpp: it takes longer to compile than to run, and all its tests are for one program."""
 
 
 def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
@@ -38,12 +32,8 @@ def veto_numbers(veto: Veto | None) -> list[object]:
     return [*map(int, limits[:4]), len(limits.protected), *tokens]
 
 
-@functools.cache
 def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
-    """Compile tests/support/`driver` and return the program; skips the test where this machine cannot.
-
-    It is compiled once in a folder: that of the fixture `programs` is the same for all tests of a process.
-    """
+    """Compile tests/support/`driver` and return the program; skips the test where this machine cannot."""
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         pytest.skip("needs a C++ compiler; set CXX or install g++")

@@ -10,19 +10,15 @@ from typing import Any
 
 import pytest
 import regex
-import sabotaged
-import sabotaged_extenders
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_extensions import swapped_words
 
 from harness.common import registry
-from harness.conformance import parametrize_with_checks
 from harness.proof.cases import merges_from
-from harness.proof.checks import CheckFailed, outcome_of
-from harness.proof.extension import EXTENSION_CASES, extension_checks
 from harness.tokenizers.learned import join, read_spelling, split
 from variants import flat, naive_extending, seg_status, vetoes
-from variants.contract import Corpus, Merge, TieBreak, Veto, WordCounts
+from variants.contract import Corpus, Merge, TieBreak, WordCounts
 from variants.counting import native
 from variants.seeds import seeds
 
@@ -36,87 +32,7 @@ TRAINERS: dict[str, Train] = {
 }  # fmt: skip
 
 
-def extender(name: str) -> Train:
-    card = registry.variants()[name]
-    return functools.partial(registry.resolve(card.target), **card.params)
-
-
-def swapped_words(left: bytes, right: bytes) -> bool:
-    """A veto of one's own: no token of which the left half is the longer."""
-    return len(left) > len(right)
-
-
-# ---- the definition against the others, on whatever lists
-
 alphabet = st.sampled_from([b"a", b"b", b" ", b":", b"\xc3", "é".encode()])
-tokens = st.lists(alphabet, min_size=1, max_size=3).map(b"".join)
-any_list = st.lists(st.tuples(tokens, tokens), max_size=8)
-pieces = st.dictionaries(
-    st.lists(alphabet, min_size=1, max_size=14).map(b"".join),
-    st.integers(1, 6) | st.integers(2**32, 2**32 + 6),
-    max_size=6,
-)
-some_veto = st.sampled_from(
-    [
-        *map(vetoes.named, ("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "protected:61.6162.c3")),
-        swapped_words,
-        vetoes.any_of([vetoes.whole_characters, swapped_words]),
-    ]
-)
-
-
-def learned_or_refused(train: Train, *arguments: Any, **keywords: Any) -> Sequence[Merge] | str:
-    try:
-        return train(*arguments, **keywords)
-    except ValueError as error:
-        return str(error)
-
-
-@st.composite
-def learned_list(draw: st.DrawFn) -> list[Merge]:
-    """Merges that were learned, of the same or other words; some are left out or stand elsewhere."""
-    merges = naive_extending.train(WordCounts.from_items(draw(pieces).items()), draw(st.integers(0, 12)))
-    left_out = draw(st.sets(st.integers(0, 11), max_size=2))
-    merges = [merge for place, merge in enumerate(merges) if place not in left_out]
-    return draw(st.permutations(merges)) if draw(st.booleans()) else merges
-
-
-@given(
-    pieces, any_list | learned_list(), st.sampled_from(["kept", "met"]), some_veto, st.sampled_from(TieBreak), st.data()
-)
-@settings(max_examples=80, deadline=None)
-def test_extenders_come_to_the_definition_whatever_they_inherit(
-    words: dict[bytes, int],
-    inherited: list[Merge],
-    inheriting: str,
-    veto: Veto | None,
-    tie_break: TieBreak,
-    data: st.DataObject,
-) -> None:
-    train = extender(data.draw(st.sampled_from(["seg_status", "flat"])))
-    asked: dict[str, Any] = {
-        "tie_break": tie_break,
-        "min_count": data.draw(st.sampled_from([1, 1, 3])),
-        "inherited": inherited,
-        "inheriting": inheriting,
-        "veto": veto,
-    }
-    num_merges = len(inherited) + data.draw(st.integers(0, 30))
-    counts = WordCounts.from_items(words.items())
-    assert learned_or_refused(train, counts, num_merges, **asked) == learned_or_refused(
-        naive_extending.train, counts, num_merges, **asked
-    )
-
-
-@given(pieces, st.integers(0, 20), st.integers(0, 20), st.sampled_from(["kept", "met"]), st.sampled_from(TieBreak))
-@settings(max_examples=30, deadline=None)
-def test_what_is_learned_in_two_parts_is_what_is_learned_at_once(
-    words: dict[bytes, int], first: int, more: int, inheriting: str, tie_break: TieBreak
-) -> None:
-    counts = WordCounts.from_items(words.items())
-    half = naive_extending.train(counts, first, tie_break=tie_break)
-    extended = seg_status.train(counts, first + more, tie_break=tie_break, inherited=half, inheriting=inheriting)
-    assert extended == naive_extending.train(counts, first + more, tie_break=tie_break)
 
 
 # ---- the lists that the original program made
@@ -223,66 +139,5 @@ def test_a_seed_encodes_to_one_token(spellings: list[bytes], tie_break: TieBreak
 
 
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
-    assert vetoes.named(f"{__name__}:swapped_words") is swapped_words
+    assert vetoes.named("random_extensions:swapped_words") is swapped_words
     assert naive_extending.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]
-
-
-# ---- the checks themselves: each mistake is seen
-
-CHECKS = {check.name: check for check in extension_checks(list(TieBreak))}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "check"),
-    [
-        ("veto_forgotten_for_the_second_occurrence", "check_extends[veto_again]"),
-        ("no_veto", "check_extends[veto_colon]"),
-        ("no_veto", "check_extends[veto_and_min_count]"),
-        ("veto_applied_to_inherited", "check_extends[veto_spares_inherited]"),
-        ("spells_a_token_twice", "check_extends[spelled_once]"),
-        ("dropped_merge_kept", "check_extends[met_never_met]"),
-        ("dropped_merge_kept", "check_extends[dropped_ones_have_no_id]"),
-        ("used_up_merge_dropped", "check_extends[met_used_up]"),
-        ("kept_merge_dropped", "check_extends[kept_never_met]"),
-        ("inherited_in_another_order", "check_extends[ids_in_the_order_of_the_list]"),
-        ("threshold_not_rescanned", "check_extends_as_defined[1]"),
-        ("threshold_not_rescanned", "check_learns_in_two_parts"),
-        ("runs_counted_without_overlap", "check_extends[kept_long_run]"),
-    ],
-)
-def test_a_sabotaged_extender_is_caught_by_the_check_meant_for_it(wrong: str, check: str) -> None:
-    with pytest.raises(CheckFailed):
-        CHECKS[check](getattr(sabotaged_extenders, wrong))
-
-
-def test_the_extender_without_sabotage_passes() -> None:
-    for check in CHECKS.values():
-        outcome = outcome_of(check, sabotaged_extenders.honest)
-        assert outcome.status == "passed" or outcome.check == "check_extends_at_any_width", outcome.message
-
-
-def test_an_extender_that_refuses_nothing_or_knows_one_width_is_caught() -> None:
-    def loses_the_list(*arguments: Any, threads: int = 1, inherited: Any = (), **asked: Any) -> list[Merge]:
-        return naive_extending.train(*arguments, inherited=inherited if threads == 1 else (), **asked)
-
-    with pytest.raises(CheckFailed, match="raised no ValueError: merges out of their order cannot all be kept"):
-        CHECKS["check_refuses_to_inherit"](lambda *_, **__: [])
-    with pytest.raises(CheckFailed, match="called with threads=2"):
-        CHECKS["check_extends_at_any_width"](loses_the_list)
-
-
-def test_a_failure_becomes_a_test_that_says_what_is_inherited() -> None:
-    outcome = outcome_of(CHECKS["check_extends[veto_spares_inherited]"], sabotaged_extenders.veto_applied_to_inherited)
-    assert outcome.counterexample is not None
-    test = outcome.counterexample.smallest(sabotaged_extenders.veto_applied_to_inherited).as_test(
-        sabotaged_extenders.veto_applied_to_inherited
-    )
-    assert "    inherited = [(b':', b' '), (b'a', b': ')]\n" in test
-    assert "inherited=inherited, inheriting='kept', veto=vetoes.named('superbpe')" in test
-
-
-def test_conformance_checks_extending_where_a_trainer_can() -> None:
-    cases = parametrize_with_checks([sabotaged_extenders.honest, sabotaged.honest]).args[1]
-    ids = [case.id for case in cases if "check_extends" in case.id]
-    assert {one.partition("-")[0] for one in ids} == {"sabotaged_extenders:extending_with.<locals>.train"}
-    assert len(ids) > len(EXTENSION_CASES)

@@ -1,7 +1,7 @@
-"""flat learns the definition's merges in every setting, and behaves: it stops, refuses, reports and runs in threads.
+"""flat learns and extends as the definition does in every setting, and behaves: it stops, refuses and reports.
 
-The conformance suite runs over it too, as over every variant. Here are the settings that suite does not know: each
-idea switched off, guesses so high that the text must be counted again, wide ids and positions, and the sanitizers.
+The conformance suite runs over it too, as over every variant. Here are the settings that suite does not know: ideas
+switched off, guesses so high that the text must be counted again, wide ids and positions, and words in batches.
 """
 
 from __future__ import annotations
@@ -11,48 +11,82 @@ import itertools
 import os
 import random
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+import threading
+from array import array
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checked import passing, quick_ones, slow_ones
-from sanitizers import OF_FLAT, case_text, printed_merges, sanitized
+from random_extensions import learned_or_refused, random_list, random_pieces, swapped_words
+from sanitizers import case_text, printed_merges, sanitized, veto_numbers
 
-from harness.conformance import trainer_checks
-from harness.proof.checks import Check
-from variants import flat, heap, naive
-from variants.contract import Merge, Merges, Meter, TieBreak, WordCounts
+from harness.common import registry
+from variants import flat, flat_extending, flat_file, heap, naive, naive_extending, seg_status, vetoes
+from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts
+from variants.counting import native
 from variants.words import merge_pair
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
 HUGE_GUESS = 1e9
 """Guesses the last merge's count far too high, so that pairs that are needed are left out and found missing."""
+OWN_VETO = "random_extensions:swapped_words"
+VETOES = (
+    *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:6]", OWN_VETO),
+    *("[protected:61.e6b395,whole_characters]", "protected:61.e6"),
+)
 
 
 def learn(
-    word_counts: WordCounts,
+    words: WordCounts,
     num_merges: int,
     meter: Meter | None = None,
+    *,
+    inherited: Sequence[Merge] | None = None,
+    inheriting: str = "kept",
+    veto: Any = None,
+    batches: int = 0,
     tie_break: TieBreak = TieBreak.GREATEST_BYTES,
-    min_count: int = 1,
     **settings: Any,
 ) -> Sequence[Merge]:
-    """The compiled function itself, which has settings that the variant does not offer."""
+    """The compiled function itself, which has settings that the variant does not offer.
+
+    With `batches`, the words come in so many, each word with shares of its weight.
+    """
+    columns = [words.data, words.offsets, words.counts]
+    if inherited is not None:
+        ids = flat_extending.numbered(inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met())
+        pieces = taken_in(batches, words, ids) if batches else flat_native.Pieces(ids)
+        settings.update(pieces=pieces, inherited=ids, dropping=inheriting == "met", veto=vetoes.limits_of(veto))
     return flat_native.train(  # type: ignore[no-any-return]
-        [word_counts.data, word_counts.offsets, word_counts.counts],
+        [] if batches else columns,
         num_merges,
         meter or Meter(),
         tie_break=list(TieBreak).index(tie_break),
-        min_count=min_count,
-        **{"threads": 1, **settings},
+        **{"min_count": 1, "threads": 1, **settings},
     )
 
 
-def random_table(seed: int) -> dict[bytes, int]:
+def taken_in(batches: int, words: WordCounts, ids: flat_extending.Ids) -> Any:
+    dice = random.Random(batches)
+    pieces = flat_native.Pieces(ids)
+    pieces.begin(1)
+    pieces.take(0, words.data, words.offsets, words.counts)
+    pieces.begin(batches)  # which forgets it
+    left = dict(words.items())
+    for batch in range(batches):
+        last = batch == batches - 1
+        share = {word: weight if last else dice.choice((0, weight // 2, weight)) for word, weight in left.items()}
+        left = {word: weight - share[word] for word, weight in left.items()}
+        part = WordCounts.from_items((word, weight) for word, weight in share.items() if weight)
+        pieces.take(batch, part.data, part.offsets, part.counts)
+    return pieces
+
+
+def random_table(dice: random.Random) -> dict[bytes, int]:
     """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and 32 bits."""
-    dice = random.Random(seed)
     alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
     longest = dice.choice((4, 16, 60))
     heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
@@ -64,29 +98,31 @@ def random_table(seed: int) -> dict[bytes, int]:
     }
 
 
-@functools.cache
-def random_words(seed: int) -> WordCounts:
-    return WordCounts.from_items(random_table(seed).items())
+def tied_table(dice: random.Random) -> dict[bytes, int]:
+    """Words of weight 1, of which many pairs have one count."""
+    letters = dice.choice((b"ab", b"ACGT", b"0123456789abcdef", bytes(range(256))))
+    word = bytes(dice.choices(letters, k=dice.randint(2, 80)))
+    fibonacci = [b"a", b"b"]
+    for _ in range(dice.randint(2, 8)):
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    words = dice.choice(
+        (
+            [word],
+            [word * 3],
+            [word, word[::-1]],
+            [fibonacci[-1]],
+            [word[:length] for length in range(1, len(word) + 1)],
+            [word[start:] for start in range(len(word))],
+            [b"%08x" % dice.getrandbits(32) for _ in range(20)],
+            [letters[:1] * length for length in dice.sample(range(1, 60), 8)],
+            [b"".join(b"%d" % number for number in range(dice.randint(10, 50)))],
+        )
+    )
+    return dict.fromkeys(words, 1)
 
 
-@functools.cache
-def chain_of_letters(length: int, seed: int = 0) -> WordCounts:
-    """One long word of four letters at random."""
-    return WordCounts.from_items([(bytes(random.Random(seed).choices(b"ACGT", k=length)), 1)])
-
-
-def test_learns_what_the_definition_learns() -> None:
-    for seed in range(30):
-        for tie_break in TieBreak:
-            min_count = 1 + seed % 3
-            expected = naive.train(random_words(seed), 100, tie_break=tie_break, min_count=min_count)
-            assert flat.train(random_words(seed), 100, tie_break=tie_break, min_count=min_count) == expected, seed
-
-
-@pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("idea", flat.IDEAS)
-def test_every_switch_conforms(idea: str, choose: Callable[[list[Check]], list[Check]]) -> None:
-    passing(choose(trainer_checks()), functools.partial(flat.train, **{idea: False}))  # type: ignore[arg-type]
+def pieces_cut_anywhere(dice: random.Random) -> dict[bytes, int]:
+    return {piece[dice.choice((0, 0, 1, 2)) :] or b"a": weight for piece, weight in random_pieces(dice).items()}
 
 
 def settings_at_random(dice: random.Random) -> dict[str, Any]:
@@ -99,133 +135,87 @@ def settings_at_random(dice: random.Random) -> dict[str, Any]:
     }
 
 
-def learn_in_any_setting(seed: int) -> None:
+def learn_at_random(seed: int) -> None:
+    """Train on one table in several settings as the definition does, every second time from a list under a veto."""
     dice = random.Random(seed)
-    words = random_words(seed)
-    tie_break, min_count = dice.choice(list(TieBreak)), dice.choice((1, 1, 2, 5))
-    num_merges = dice.choice((5, 20, 100, 1000))
-    expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
+    rules: dict[str, Any] = {"tie_break": dice.choice(list(TieBreak)), "min_count": dice.choice((1, 1, 2, 5))}
+    if extends := seed % 2 == 1:
+        table = dice.choice((random_pieces, pieces_cut_anywhere))(dice)
+        inherited, inheriting = random_list(dice, table) if dice.random() < 0.8 else ([], "kept")
+        rules |= {"inherited": inherited, "inheriting": inheriting, "veto": vetoes.named(dice.choice(VETOES))}
+    else:
+        table = dice.choice((random_table, tied_table))(dice)
+    words = WordCounts.from_items(table.items())
+    num_merges = len(rules.get("inherited", ())) + dice.choice((0, 5, 20, 100, 1000))
+    expected = learned_or_refused(naive_extending.train, words, num_merges, **rules)
+    ideas = {idea: dice.random() < 0.7 for idea in flat.IDEAS}
+    assert learned_or_refused(flat.train, words, num_merges, **rules, **ideas) == expected, seed
+    assert learned_or_refused(seg_status.train, words, num_merges, **rules) == expected, seed
     for guess_scale in (1.0, 30.0, HUGE_GUESS):
-        settings = settings_at_random(dice)
-        learned = learn(words, num_merges, None, tie_break, min_count, guess_scale=guess_scale, **settings)
+        settings = {**settings_at_random(dice), "batches": dice.choice((0, 1, 4)) if extends else 0}
+        learned = learned_or_refused(learn, words, num_merges, guess_scale=guess_scale, **rules, **settings)
         assert learned == expected, (seed, settings)
 
 
 def test_any_mixture_of_settings_gives_the_same_merges() -> None:
-    for seed in range(200, 250):
-        learn_in_any_setting(seed)
+    for seed in range(200, 320):
+        learn_at_random(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
 def test_fuzzed_tables_in_every_setting(block: int) -> None:
-    for case in range(100):
-        learn_in_any_setting(10_000 + 100 * block + case)
+    for seed in range(10_000 + 300 * block, 10_300 + 300 * block):
+        learn_at_random(seed)
 
 
-def test_guess_that_was_too_high_is_noticed_and_fixed() -> None:
-    for seed in range(300, 306):
-        dice = random.Random(seed)
-        words = WordCounts.from_items((bytes(dice.choices(b"abcd", k=9)), dice.randint(1, 9)) for _ in range(60))
-        meter = Meter()
-        assert learn(words, 150, meter, guess_scale=HUGE_GUESS) == naive.train(words, 150)
-        assert meter.tallies["rescans"] > 0
+@functools.cache
+def chain_of_letters(length: int, seed: int = 0) -> WordCounts:
+    """One long word of four letters at random."""
+    return WordCounts.from_items([(bytes(random.Random(seed).choices(b"ACGT", k=length)), 1)])
+
+
+@pytest.mark.parametrize("inherits", [False, True])
+def test_guess_that_was_too_high_is_noticed_and_fixed(inherits: bool) -> None:
+    dice, meter = random.Random(300), Meter()
+    words = WordCounts.from_items((bytes(dice.choices(b"abcd ", k=20)), dice.randint(1, 9)) for _ in range(60))
+    inherited = naive.train(words, 30) if inherits else None
+    assert learn(words, 150, meter, inherited=inherited, guess_scale=HUGE_GUESS) == naive.train(words, 150)
+    assert meter.tallies["rescans"] > 0
 
 
 def test_repeated_words_break_the_certain_bound_but_not_the_merges() -> None:
     # Ten times the same two words: ten are finished by one merge, which the bound on the last count leaves out.
     words = [b"ab", b"cd"] * 10 + [b"xyz", b"xyw"]
-    counts = [9] * 20 + [1, 1]
-    table = WordCounts.from_columns(words, counts)
+    table = WordCounts.from_columns(words, [9] * 20 + [1, 1])
     assert flat.train(table, 6) == naive.train(table, 6)
-
-
-def test_long_words() -> None:
-    for word in (b"a" * 1000, b"ab" * 500, b"aab" * 300, bytes(1000), b"\xff\x00" * 400 + b"\xff"):
-        words = WordCounts.from_items([(word, 3)])
-        assert flat.train(words, 40) == naive.train(words, 40)
-    words = chain_of_letters(2000)
-    assert flat.train(words, 100) == naive.train(words, 100)
-
-
-@pytest.mark.slow
-def test_every_pair_of_bytes_at_once() -> None:
-    words = WordCounts.from_items((bytes(pair), 1) for pair in itertools.product(range(256), repeat=2))
-    assert flat.train(words, 20) == naive.train(words, 20)
-
-
-def tied_table(dice: random.Random) -> Iterator[bytes]:
-    """Words of weight 1, of which many pairs have one count."""
-    letters = dice.choice((b"ab", b"ACGT", b"0123456789abcdef", bytes(range(256))))
-    word = bytes(dice.choices(letters, k=dice.randint(2, 80)))
-    fibonacci = [b"a", b"b"]
-    for _ in range(dice.randint(2, 8)):
-        fibonacci.append(fibonacci[-1] + fibonacci[-2])
-    yield from dice.choice(
-        (
-            [word],
-            [word * 3],
-            [word, word[::-1]],
-            [fibonacci[-1]],
-            [word[:length] for length in range(1, len(word) + 1)],
-            [word[start:] for start in range(len(word))],
-            [b"%08x" % dice.getrandbits(32) for _ in range(20)],
-            [letters[:1] * length for length in dice.sample(range(1, 60), 8)],
-            [bytes(dice.choices(letters, k=dice.randint(1, 9))) for _ in range(30)],
-            [b"".join(b"%d" % number for number in range(dice.randint(10, 50)))],
-        )
-    )
-
-
-def check_ties(seeds: range) -> None:
-    for seed in seeds:
-        dice = random.Random(seed)
-        words = WordCounts.from_items((word, 1) for word in tied_table(dice))
-        num_merges, min_count = dice.choice((3, 20, 1000)), dice.choice((1, 1, 2))
-        for tie_break in TieBreak:
-            expected = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)
-            learned = flat.train(words, num_merges, tie_break=tie_break, min_count=min_count)
-            assert learned == expected, (seed, tie_break)
-
-
-def test_ties_are_broken_as_defined() -> None:
-    check_ties(range(60))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(10))
-def test_fuzzed_ties_are_broken_as_defined(block: int) -> None:
-    check_ties(range(1000 + 250 * block, 1250 + 250 * block))
 
 
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
 def test_a_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(tie_break: TieBreak) -> None:
     """Spelled at every stage it would take gigabytes; sorted in, its neighbours would take minutes."""
-    words = chain_of_letters(300_000)
-    merges = flat.train(words, 10**6, tie_break=tie_break)
+    merges = flat.train(chain_of_letters(300_000), 10**6, tie_break=tie_break)
     assert isinstance(merges, Merges)
     assert sum(map(len, merges[len(merges) - 1])) == 300_000
-
-
-def test_refuses_to_run_in_no_thread() -> None:
-    with pytest.raises(ValueError, match="threads is 0; it is 1 or more"):
-        flat.train(WordCounts.from_items([(b"ab", 1)]), 1, threads=0)
 
 
 def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
     """In the second table most pairs get their lists later, from what is left of the text, by all threads."""
     dice = random.Random(0)
-    many = ((dice.randbytes(1) + b"-" * dice.randint(0, 40), seed) for seed in range(1, 5000))
-    letters = ((bytes(dice.choices(range(30), k=12)), dice.randint(1, 3)) for _ in range(1500))
-    for items, num_merges, part in ((many, 100, 1000), (letters, 400, 64)):
-        words = WordCounts.from_items(items)
+    many = WordCounts.from_items((dice.randbytes(1) + b"-" * dice.randint(0, 40), seed) for seed in range(1, 5000))
+    letters = WordCounts.from_items((bytes(dice.choices(range(30), k=12)), dice.randint(1, 3)) for _ in range(1500))
+    lines = WordCounts.from_items((bytes(dice.choices(b"abcdefghij :", k=60)), 2) for _ in range(400))
+    first = flat.train(lines, 100)
+    cases: list[tuple[WordCounts, int, dict[str, Any]]] = [(many, 1000, {}), (letters, 64, {})]
+    for words, part, extending in [*cases, (lines, 1000, {"inherited": first, "veto": vetoes.superbpe})]:
         learned = []
         for threads in (1, 2, 3, 16):
             meter = Meter()
-            learned.append((learn(words, num_merges, meter, threads=threads, part=part), meter.tallies))
-        assert learned[0][0] == heap.train(words, num_merges)
+            merges = learn(words, 400, meter, threads=threads, part=part, **extending)
+            learned.append((merges, {**meter.tallies, "pairs_kept": 0}))
+        assert learned[0][0] == seg_status.train(words, 400, **extending)
         assert [merges for merges, _ in learned] == [learned[0][0]] * 4
-        assert part != 1000 or all(each == learned[0] for each in learned)
+        assert words is many or learned == [learned[0]] * 4
 
 
 def test_words_are_sorted_where_that_is_worth_it() -> None:
@@ -237,30 +227,183 @@ def test_words_are_sorted_where_that_is_worth_it() -> None:
         assert learn(words, 60, part=1) == learn(words, 60) == heap.train(words, 60)
 
 
-def test_phases_and_tallies_are_reported_and_tallies_are_repeatable() -> None:
-    words = chain_of_letters(20_000)
-    first, second = Meter(), Meter()
-    merges = flat.train(words, 300, first)
-    flat.train(words, 300, second)
-    assert set(first.seconds) == {"convert", "init", "max", "update"}
-    assert first.tallies == second.tallies
-    assert first.followed == merges
+def test_phases_and_tallies_are_reported() -> None:
+    words, meter, unpruned = chain_of_letters(20_000), Meter(), Meter()
+    merges = flat.train(words, 300, meter)
+    assert set(meter.seconds) == {"convert", "init", "max", "update"}
+    assert meter.followed == merges
     token, ids = 256, list(bytes(words.data))
     numbers = {bytes((byte,)): byte for byte in range(256)}
     for left, right in merges:
         ids = merge_pair(ids, (numbers[left], numbers[right]), token)
         numbers[left + right], token = token, token + 1
-    assert first.tallies["occurrences_merged"] == 20_000 - len(ids)
+    assert meter.tallies["occurrences_merged"] == 20_000 - len(ids)
+    words = WordCounts.from_items((b"%06o" % (number * 7), number) for number in range(1, 2000))
+    for one, pruning in ((meter, True), (unpruned, False)):
+        one.tallies.clear()
+        flat.train(words, 100, one, pruning=pruning)
+    assert meter.tallies["rescans"] == unpruned.tallies["rescans"] == 0
+    assert meter.tallies["pairs_kept"] < unpruned.tallies["pairs_kept"]
 
 
-def test_pruning_keeps_fewer_pairs() -> None:
+# ---- extending
+
+
+@pytest.mark.parametrize("length", [39, 40, 41, 3000], ids=str)
+def test_long_pieces_that_nothing_divides_are_encoded_as_short_ones_are(length: int) -> None:
+    """Up to forty bytes between two cuts are looked through for each merge, more have a queue."""
+    dice = random.Random(length)
+    words = WordCounts.from_items([(bytes(dice.choices(b"aab", k=length)), 1), (b"a" * length, 2), (b"ab" * length, 1)])
+    inherited = naive_extending.train(WordCounts.from_items([(bytes(dice.choices(b"aab", k=500)), 1)]), 40)
+    for inheriting in ("kept", "met"):
+        extending: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
+        assert flat.train(words, 60, **extending) == seg_status.train(words, 60, **extending)
+
+
+CHARACTERS = "法律也"
+ALONE = [half for one in map(str.encode, CHARACTERS) for half in ((one[:1], one[1:2]), (one[:2], one[2:]))]
+
+
+@pytest.mark.parametrize(
+    "joining",
+    [
+        [("律", "也"), ("法", "律")],
+        # A merge from inside a character, and one of the same bytes that no character begins with.
+        [("法"[:1], "律"), (b"\x95", b"\xe5"), (b"\x95\xe5", b"\xbe"), ("律", "也")],
+        [(b"\x8b\xe4", b"\xb9"), ("法", "律")],
+    ],
+    ids=["whole", "broken", "never made"],
+)
+@pytest.mark.parametrize("inheriting", ["kept", "met"])
+def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(
+    joining: list[tuple[Any, Any]], inheriting: str
+) -> None:
+    """Also where a character is complete only when its neighbour is merged already: then their pair was never met."""
+    words = WordCounts.from_items([("法律也".encode(), 3), ("法律".encode(), 1), ("也法也律法律也".encode(), 2)])
+    listed = [(half if isinstance(half, bytes) else half.encode() for half in pair) for pair in joining]
+    merges = [(left, right) for left, right in listed]
+    for seed in range(30):
+        inherited = ordered_at_random(random.Random(seed), ALONE + merges)
+        extending: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting}
+        expected = learned_or_refused(naive_extending.train, words, 30, **extending)
+        assert learned_or_refused(flat.train, words, 30, **extending) == expected, inherited
+        assert learned_or_refused(learn, words, 30, batches=2, **extending) == expected, inherited
+
+
+def ordered_at_random(dice: random.Random, merges: list[Merge]) -> list[Merge]:
+    """The merges in an order in which both halves of each are made before it; those left out that have none."""
+    made, ordered, left = {bytes((byte,)) for byte in range(256)}, [], list(dict.fromkeys(merges))
+    while ready := [merge for merge in left if set(merge) <= made]:
+        ordered.append(dice.choice(ready))
+        left.remove(ordered[-1])
+        made.add(b"".join(ordered[-1]))
+    return ordered
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="threads is 0; it is 1 or more"):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 1, threads=0)
+    for lefts, rights in (([99, 2**31], [100, 100]), ([99, 100], [100, 259]), ([1], [100]), ([99], [0])):
+        with pytest.raises(ValueError, match=f"merge {len(lefts)} has a half that no merge before it makes"):
+            flat_native.Pieces((array("I", lefts), array("I", rights)))
+    with pytest.raises(ValueError, match="2 left halves need as many right halves, not 1"):
+        flat_native.Pieces((array("I", [99, 100]), array("I", [100])))
+    words, ids = WordCounts.from_items([(b"ab", 1)]), (array("I", [99]), array("I", [100]))
+    how: dict[str, Any] = {"tie_break": 0, "min_count": 1, "threads": 1, "inherited": ids}
+    with pytest.raises(ValueError, match=r"call Pieces\.begin"):
+        flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
+    with pytest.raises(ValueError, match=r"call Pieces\.begin"):
+        flat_native.train([], 9, Meter(), pieces=flat_native.Pieces(ids), **how)
+
+
+def test_exception_of_a_veto_is_raised() -> None:
+    def fails(left: bytes, right: bytes) -> bool:
+        raise LookupError(left + right)
+
+    with pytest.raises(LookupError, match="ab"):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 5, veto=fails)
+
+
+@pytest.mark.slow
+def test_ids_beyond_sixteen_bits() -> None:
+    """Merges beyond them, also in pieces, which do not know how many will come, and inherited ones."""
+    every_pair = [(bytes((one,)), bytes((other,))) for one, other in itertools.product(range(256), repeat=2)]
+    words = WordCounts.from_items([(b"abcdefgh", 3), (b"efghabcd", 2)])
+    assert flat.train(words, 2**17, inherited=every_pair) == seg_status.train(words, 2**17, inherited=every_pair)
+    words = WordCounts.from_items((left + right, 1) for left, right in every_pair)
+    assert flat.train(words, 20) == naive.train(words, 20)
+    dice = random.Random(1)
+    words = WordCounts.from_items((dice.randbytes(4), dice.randint(1, 9)) for _ in range(30_000))
+    for tie_break in (TieBreak.GREATEST_BYTES, TieBreak.RAW_BYTES):
+        merges = heap.train(words, 2**20, tie_break=tie_break)
+        assert len(merges) > 2**16
+        assert merges == flat.train(words, 2**20, tie_break=tie_break)
+        assert merges == learn(words, 2**20, inherited=merges[:100], batches=2, tie_break=tie_break)
+
+
+# ---- files
+
+
+def test_a_pipe_is_read_once_though_the_list_asks_first_what_is_met(tmp_path: Path) -> None:
+    pipe, text = tmp_path / "pipe", b"abcabd ab abc"
+    os.mkfifo(pipe)
+    extending: dict[str, Any] = {"inherited": [(b"a", b"b"), (b"b", b"c"), (b"a", b"b")], "inheriting": "met"}
+    writing = threading.Thread(target=pipe.write_bytes, args=(text,))
+    writing.start()
+    merges = flat_file.train(Corpus(str(pipe), ()), 9, **extending)
+    writing.join()
+    (tmp_path / "text").write_bytes(text)
+    assert merges == naive_extending.train(native.native(Corpus(str(tmp_path / "text"), ())), 9, **extending)
+
+
+@pytest.mark.parametrize(("pattern", "errors"), [("superbpe", "strict"), ("line", "replace"), (r"\S+|\s+", "replace")])
+def test_a_file_is_extended_part_by_part(
+    pattern: str, errors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, text, counted = random.Random(0), tmp_path / "book.txt", Meter()
+    lines = ["".join(dice.choices("ab: 1é法", k=dice.randint(0, 30))) + "\n" for _ in range(120)]
+    text.write_bytes("".join(lines + lines[:40]).encode() + (b"\xff a\n" if errors == "replace" else b""))
+    cards = registry.cards("pattern")
+    corpus = Corpus(str(text), ("::",), cards[pattern]["regex"] if pattern in cards else pattern, errors, True)
+    words = native.native(corpus, counted)
+    extending: dict[str, Any] = {"inherited": naive_extending.train(words, 40), "inheriting": "met"}
+    expected = naive_extending.train(words, 120, **extending)
+    for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
+        monkeypatch.setattr(native, name, value)
+    for threads in (1, 3):
+        meter = Meter()
+        assert flat_file.train(corpus, 120, meter, threads=threads, **extending) == expected
+        assert meter.tallies["documents"] == counted.tallies["documents"]
+
+
+@pytest.mark.slow
+def test_an_interpreter_ends_while_threads_wait_for_it(tmp_path: Path) -> None:
+    """Threads that hand tables over want the GIL all the time, so some wait for it when the end comes."""
     dice = random.Random(0)
-    words = WordCounts.from_items((bytes(dice.choices(b"abcdefgh", k=6)), 1 + seed) for seed in range(2000))
-    pruned, unpruned = Meter(), Meter()
-    flat.train(words, 500, pruned)
-    flat.train(words, 500, unpruned, pruning=False)
-    assert pruned.tallies["rescans"] == unpruned.tallies["rescans"] == 0
-    assert pruned.tallies["pairs_kept"] < unpruned.tallies["pairs_kept"]
+    text = tmp_path / "text"
+    text.write_text("".join("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000)), encoding="utf-8")
+    program = f"""
+import threading, time
+from variants import flat_file
+from variants.contract import Corpus
+from variants.counting import native
+class Slow:
+    def __del__(self, sleep=time.sleep): sleep(0.3)
+kept = Slow()
+native.PART_BYTES, native.PARTS, native.SMALLEST_RANGE = 1 << 14, 1 << 10, 1000
+corpus = Corpus({str(text)!r}, (), {registry.cards("pattern")["line"]["regex"]!r})
+def train():
+    while True: flat_file.train(corpus, 1000, threads=2, inherited=[(b"a", b"b")])
+flat_file.before_the_clock()
+for _ in range(6): threading.Thread(target=train, daemon=True).start()
+time.sleep(0.1)
+"""
+    for _ in range(6):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# ---- the same in a program, under the compiler's sanitizers
 
 
 @pytest.mark.slow
@@ -273,36 +416,42 @@ def test_each_allocation_that_fails_is_told_and_nothing_is_left_behind(tmp_path:
     assert (ended.stderr, ended.returncode) == ("", 0), ended.stdout
 
 
+def driver_case(seed: int) -> tuple[str, list[Merge]]:
+    """A case as tests/support/flat_driver.cpp reads it, and what the definition learns; every second one extends."""
+    dice = random.Random(seed)
+    inherited: list[Merge] = []
+    inheriting, name, apart = "kept", "none", 0
+    if seed % 2:
+        table: Mapping[bytes, int] = random_pieces(dice)
+        inherited, inheriting = random_list(dice, dict(table))
+        name, apart = dice.choice(VETOES[:8]), dice.choice((1, 2))
+    else:  # of the heaviest words even the sums of their ends pass 63 bits
+        table = random_table(dice) if seed % 50 else {b"ab": 2**62, b"cb": 2**62 - 1}
+    words, veto = WordCounts.from_items(table.items()), vetoes.named(name)
+    num_merges, tie_break = len(inherited) + dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
+    columns = [words.data, words.offsets, words.counts]
+    try:
+        lefts, rights = flat_extending.numbered(
+            inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met()
+        )
+    except ValueError:
+        return driver_case(seed + 1_000_000)
+    switches = 0b00111 if dice.random() < 0.5 else dice.randrange(32)
+    numbers: list[object] = [num_merges, 1, list(TieBreak).index(tie_break), dice.randint(1, 3), switches]
+    numbers += [dice.choice((1, 30, 1e9)), apart]
+    if apart:
+        numbers += [int(inheriting == "met"), int(veto is swapped_words), *veto_numbers(veto), len(lefts)]
+        numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
+    extending: dict[str, Any] = {"inherited": inherited, "inheriting": inheriting, "veto": veto}
+    return case_text(numbers, table), naive_extending.train(words, num_merges, tie_break=tie_break, **extending)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("tie_break", [TieBreak.GREATEST_BYTES, TieBreak.RAW_BYTES], ids=lambda tie: tie.value)
-def test_more_merges_than_sixteen_bits_number(tie_break: TieBreak) -> None:
-    dice = random.Random(1)
-    words = WordCounts.from_items((dice.randbytes(4), dice.randint(1, 9)) for _ in range(30_000))
-    merges = flat.train(words, 2**20, tie_break=tie_break)
-    assert len(merges) > 2**16
-    assert merges == heap.train(words, 2**20, tie_break=tie_break)
-
-
-def driver_cases(seeds: range) -> Iterator[tuple[str, Mapping[bytes, int], int, TieBreak]]:
-    """Cases for tests/support/flat_driver.cpp: as it reads them, and what they were made of."""
-    for seed in seeds:
-        dice = random.Random(seed)
-        # Of the heaviest words even the sums of their ends pass 63 bits.
-        table = random_table(seed) if seed % 50 else {b"ab": 2**62, b"cb": 2**62 - 1}
-        num_merges, tie_break = dice.choice((5, 50, 1000)), dice.choice(list(TieBreak))
-        switches = 0b00111 if dice.random() < 0.5 else dice.randrange(32)
-        threads, guess_scale = dice.randint(1, 3), dice.choice((1, 30, 1e9))
-        numbers = (num_merges, 1, list(TieBreak).index(tie_break), threads, switches, guess_scale, 0)
-        yield case_text(numbers, table), table, num_merges, tie_break
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitizers", OF_FLAT)
-def test_sanitizers_find_nothing(sanitizers: str, programs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(sanitizers: str, tmp_path: Path) -> None:
     threads = 3 if sanitizers == "thread" else 1
-    listed = list(driver_cases(range(20_000, 20_000 + 300 // threads)))
+    listed = [driver_case(seed) for seed in range(50_000, 50_000 + 600 // threads)]
     cases = tmp_path / "cases"
-    cases.write_text("".join(text for text, *_ in listed))
-    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, programs), cases, str(threads), first_byte=2)
-    for merges, (_, table, num_merges, tie_break) in zip(answers, listed, strict=True):
-        assert merges == naive.train(WordCounts.from_items(table.items()), num_merges, tie_break=tie_break)
+    cases.write_text("".join(text for text, _ in listed))
+    answers = printed_merges(sanitized("flat_driver.cpp", sanitizers, tmp_path), cases, str(threads), first_byte=2)
+    assert answers == [expected for _, expected in listed]
