@@ -6,7 +6,6 @@ into place. So a file in place is complete, an interrupted fetch resumes, and a 
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import http.client
 import os
@@ -29,9 +28,9 @@ from harness.common.files import check_room
 from harness.common.progress import Advance, bar
 from harness.common.units import one_line
 from harness.corpora.cards import (
+    FETCHED,
     Card,
     check_facts,
-    check_source,
     differing,
     facts_of,
     facts_text,
@@ -56,33 +55,21 @@ SECONDS_BETWEEN_ATTEMPTS = 2.0
 
 def fetch(card: Card) -> Path:
     """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs from the card."""
-    kind = card["source"]["kind"]
-    if kind not in (*CLIENTS, "url", "hugging_face"):
-        raise Refusal(f"nothing is fetched for {card['name']}, which is {place_text(card)}")
-    check_source(card)
+    name, kind = card["name"], card["source"]["kind"]
+    if kind not in FETCHED:
+        raise Refusal(f"nothing is fetched for {name}, which is {place_text(card)}")
     place = fetched_place(card)
-    with fetching_alone(card):
+    with (files.cache_folder("downloads") / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time fetches it; the lock ends with its process
         if place.exists():
             check_readable(place)
-            check_facts(card["name"], place, card)
-            say(f"{card['name']} is there, as its card says: {place}")
+            check_facts(name, place, card)
+            say(f"{name} is there, as its card says: {place}")
             return place
         facts = fetch_into(place, card)
     missing = {fact: value for fact, value in facts.items() if fact not in card["facts"]}
-    say(f"{card['name']} is at {place}" + (f"; its card does not say: {facts_text(missing)}" if missing else ""))
+    say(f"{name} is at {place}" + (f"; its card does not say: {facts_text(missing)}" if missing else ""))
     return place
-
-
-@contextlib.contextmanager
-def fetching_alone(card: Card) -> Iterator[None]:
-    """Hold the lock of a corpus, so that one process at a time fetches it; the lock ends with its process."""
-    with (files.cache_folder("downloads") / f"{card['name']}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another process is fetching {card['name']}; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
@@ -203,8 +190,7 @@ class Download:
         most, fruitless = self.length(), 0
         while True:
             try:
-                with self.answer() as response:
-                    self.receive(response)
+                self.attempt()
                 break
             except Broken as broken:
                 fruitless = 0 if self.length() > most else fruitless + 1
@@ -219,8 +205,8 @@ class Download:
         self.part.replace(self.path)
         self.mark.unlink(missing_ok=True)
 
-    def answer(self) -> Any:
-        """Request the rest of the file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
+    def attempt(self) -> None:
+        """Fetch the rest of the file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
         try:
             request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness"})
             for name, value in self.headers.items():
@@ -228,24 +214,26 @@ class Download:
             if self.length() and self.mark.exists():
                 request.add_header("Range", f"bytes={self.length()}-")
                 request.add_header("If-Range", self.mark.read_text())
-            return urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE)
+            with urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE) as response:
+                self.receive(response)
         except urllib.error.HTTPError as error:
-            with error:
-                if error.code == 416:  # there are not so many bytes
-                    self.discard()
-                status = f"answers {error.code} {one_line(error.reason)}"
-                if error.code in TEMPORARY:
-                    raise Broken(f"it {status}") from error
-                hint = "get it another way and set data.path=FILE"
-                raise Refusal(f"{self.url} {status}; {HINTS.get(error.code, hint)}", UNMEASURED) from error
+            error.close()
+            if error.code == 416:  # there are not so many bytes
+                self.discard()
+            status = f"answers {error.code} {one_line(error.reason)}"
+            if error.code in TEMPORARY:
+                raise Broken(f"it {status}") from error
+            hint = "get it another way and set data.path=FILE"
+            raise Refusal(f"{self.url} {status}; {HINTS.get(error.code, hint)}", UNMEASURED) from error
         except (ValueError, http.client.InvalidURL) as error:
             raise Refusal(f"{self.url} cannot be fetched ({error})", UNMEASURED) from error
         except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)
+            why = reason(cause) if isinstance(cause, OSError) else str(cause) or type(cause).__name__
             if self.length() and not isinstance(cause, ssl.SSLCertVerificationError):
-                raise Broken(why(cause)) from error
+                raise Broken(why) from error
             raise Refusal(
-                f"cannot reach {self.url} ({why(cause)}); if this machine is offline, get it where there is a network "
+                f"cannot reach {self.url} ({why}); if this machine is offline, get it where there is a network "
                 "and set data.path=FILE; if a certificate is not trusted, set SSL_CERT_FILE",
                 UNMEASURED,
             ) from error
@@ -254,16 +242,19 @@ class Download:
         """Append what the server sends to the part, or replace it. Raises Broken if it ends early."""
         length = self.length()
         if response.status != 206:
-            self.start(response.headers)
-            length = 0
+            self.discard()  # before its mark is replaced: a mark must never be beside bytes of another version
+            length, tag = 0, response.headers.get("ETag")
+            # A weak tag does not identify a version.
+            version = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
+            if version is not None:
+                files.write_whole(self.mark, version.encode())
         elif not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
             self.discard()
             raise Broken("the server sent another range than was requested")
         rest = response.headers.get("Content-Length")
         total = length + int(rest) if rest is not None else None
-        check_room(self.path.parent, (total or 0) - length, self.url)
         with self.part.open("ab") as part:
-            while block := next_block(response):
+            while block := response.read1(BLOCK):
                 length += len(block)
                 if self.longest is not None and max(length, total or 0) > self.longest:
                     self.discard()
@@ -280,22 +271,3 @@ class Download:
                 self.show(length, total)
         if total is not None and length != total:
             raise Broken(f"the connection ended after {length} of {total} bytes")
-
-    def start(self, headers: Mapping[str, str]) -> None:
-        """Discard the part before its mark is replaced: a mark must never be beside bytes of another version."""
-        self.discard()
-        tag = headers.get("ETag")  # a weak one does not identify a version
-        version = tag if tag is not None and not tag.startswith("W/") else headers.get("Last-Modified")
-        if version is not None:
-            files.write_whole(self.mark, version.encode())
-
-
-def next_block(response: Any) -> bytes:
-    try:
-        return bytes(response.read1(BLOCK))
-    except (OSError, http.client.HTTPException) as error:
-        raise Broken(why(error)) from error
-
-
-def why(error: BaseException | str) -> str:
-    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__

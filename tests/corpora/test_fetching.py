@@ -150,8 +150,6 @@ def test_missing_room_is_reported_before_any_request(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert "known needs " in refusal_of(url(server), cache_folder)
     assert server.requests == []
-    assert "make room, or set BPE_HARNESS_CACHE" in refusal_of(url(server, facts={}), cache_folder)  # by its headers
-    assert not list(cache_folder.rglob("*.part"))
 
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
@@ -165,7 +163,6 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
             thread.join()
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
     assert sum(line.startswith("known is there") for line in messages) == 3
-    assert "another process is fetching known; waiting for it" in messages
 
 
 # One download
