@@ -1,20 +1,21 @@
 """Counting a text where it is: in parts, by workers of Dask on this machine or of a cluster.
 
-A worker counts a part and leaves its words in the scratch folder as one shard: a sorted run for each partition of the
-words by their hash. A part that has its shard is not counted again. Then this process merges the partitions of all
-shards into one table. Files are on this machine or behind a URL that fsspec opens.
+A worker counts a part and returns its words as a sorted run, which stays in the cache until all parts are counted; a
+part whose run is there is not counted again. Then this process merges the runs into one table. Files are on this
+machine or behind a URL that fsspec opens.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
+import datetime
 import functools
 import hashlib
+import io
 import logging
 import os
+import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -23,31 +24,30 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-import numpy as np
+import regex
 
 from harness.common import files
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.progress import bar
 from harness.common.registry import at_least
-from harness.common.units import bytes_text, count_text, counted_text, parse_bytes
+from harness.common.units import bytes_text, count_text, counted_text, one_line, parse_bytes
 from harness.corpora import local
 from harness.corpora.cards import counted_otherwise
-from harness.corpora.files import CorpusFile
-from harness.corpora.generators import WordBlock
+from harness.corpora.files import CorpusFile, check_readable
 from harness.corpora.local import is_url
-from harness.corpora.parts import GROUP, Member, Part, Reading, divide, line_of, members_of, storage, unreadable
-from harness.corpora.word_tables import Columns, cached_table, check_positions
+from harness.corpora.word_tables import cached_table
 from harness.measure.machine import usable_cores
 from harness.worker import word_store
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
 
-PARTITIONS = 16
-TRAILER = struct.Struct(f"<{PARTITIONS + 1}Q")
-"""Ends a shard: where the run of each partition stops, and the checksum of all runs."""
+GROUP = "distributed"
+FORMAT = 6  # of a run in the cache; one of another format is not read
+CHECKSUM_BYTES = 4
 SMALLEST_PART = 1 << 16
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.1
@@ -55,6 +55,8 @@ MOST_FAILURES = 10
 INNOCENT = 1_000_000
 """How often a worker may die with a task before Dask gives the task up: the machine ends workers, not the task."""
 AGAIN = "run the same command again"
+STATES = ("ETag", "etag", "md5Hash", "blob_id", "sha256", "generation", "LastModified", "updated", "mtime", "created")
+"""What services report of a file that changes when its content does; each reports some of it."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +66,17 @@ class Settings:
     scheduler: str | None
     workers: int
     part_bytes: int
-    scratch: str
     memory: int | None
 
 
 def settings_of(params: Mapping[str, Any], memory: int | None) -> Settings:
     """Check the parameters. Raises Refusal for invalid ones."""
-    workers, scratch = params["workers"], params["scratch"]
+    workers = params["workers"]
     at_least("counting.params.workers", 1 if workers is None else workers)
     part_bytes = parse_bytes(params["part"], "counting.params.part")
     if part_bytes < SMALLEST_PART:
         raise Refusal(f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}")
-    place = files.cache_folder("parts") if scratch is None else scratch if is_url(scratch) else Path(scratch).absolute()
-    return Settings(params["scheduler"], workers or usable_cores(), part_bytes, str(place).rstrip("/"), memory)
+    return Settings(params["scheduler"], workers or usable_cores(), part_bytes, memory)
 
 
 def counted_table(
@@ -90,17 +90,73 @@ def counted_table(
     parts = divide(members, reading, settings.part_bytes)
     size = f"{bytes_text(sum(part.size for part in parts))} in {counted_text(len(members), 'file')}"
     label = f"{size}, {counted_text(len(parts), 'part')}"
-    key = hashlib.sha256(" ".join([str(word_store.FORMAT), *sorted(part.shard for part in parts)]).encode()).hexdigest()
+    key = hashlib.sha256(" ".join([str(word_store.FORMAT), *sorted(part.key for part in parts)]).encode()).hexdigest()
     place = files.cache_folder("tables") / key
     if plan and word_store.whole(place) is None:
         raise Refusal(f"the words of {name} are not counted yet ({label}), and a plan counts nothing; omit plan=true")
-    cached_table(place, Counting(f"{name}: {label}", parts, settings, f"{settings.scratch}/{key[:32]}").run)
+
+    def make(folder: Path) -> None:
+        runs = files.cache_folder("parts", key[:32])
+        count(f"{name}: {label}", parts, settings, runs)
+        merge(parts, runs, folder)
+        shutil.rmtree(runs)
+
+    cached_table(place, make)
     word_counts, manifest = word_store.read(place)
     table = CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
     facts = {} if file is None else file.facts
     if wrong := counted_otherwise(replace(table, facts=facts), pattern_name, manifest, None):
         raise Refusal(wrong, UNMEASURED)
     return table
+
+
+def count(label: str, parts: Sequence[Part], settings: Settings, runs: Path) -> None:
+    """Have the parts counted that have no run in the folder `runs`. Raises Refusal that names unreadable parts."""
+    todo = [part for part in parts if not (runs / part.key).exists()]
+    total, left = (sum(part.size for part in some) for some in (parts, todo))
+    resumed = f", {count_text(len(parts) - len(todo))} of them counted before" * (len(todo) < len(parts))
+    say(f"counting {label}{resumed}; their words take up to {bytes_text(total // 3)} in {runs}")
+    failures = []
+    with workers(settings) as (client, replace_dead), bar("counting", total, "bytes") as show:
+        for part, run in run_tasks(client, replace_dead, todo, settings.memory):
+            if isinstance(run, str):
+                failures.append(run)
+            else:
+                with files.placing(runs / part.key) as temporary:
+                    temporary.write_bytes(run + zlib.crc32(run).to_bytes(CHECKSUM_BYTES, "little"))
+            left -= part.size
+            show(total - left)
+    if failures:
+        number = f"{len(failures)} of {counted_text(len(parts), 'part')} cannot be read"
+        stay = f"the words of the other parts stay in {runs}; fix these and {AGAIN}"
+        raise Refusal("; ".join([*sorted(failures)[:5], f"{number}, {stay}"]), UNMEASURED)
+
+
+def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
+    """Merge the runs of all parts into one word store.
+
+    Runs are read from front to back, so the memory does not grow with them.
+    """
+    tables = [run_of(runs / part.key) for part in parts]
+    place.mkdir(parents=True)
+    with contextlib.ExitStack() as opened:
+        counting.merge_runs(
+            tables, *(opened.enter_context((place / name).open("w+b")) for name, _ in word_store.COLUMNS)
+        )
+    word_store.finish(place)
+
+
+def run_of(file: Path) -> WordCounts:
+    """The words of a run, mapped. Raises Refusal for a damaged one, which is removed."""
+    content = word_store.map_column(file, "B", file.stat().st_size)
+    run, checksum = content[:-CHECKSUM_BYTES], content[-CHECKSUM_BYTES:]
+    if zlib.crc32(run) != int.from_bytes(checksum, "little") or not run:
+        file.unlink()
+        raise Refusal(f"{file} is damaged; {AGAIN} to count its part again", UNMEASURED)
+    return counting.run_in(run)
+
+
+# What is counted
 
 
 def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> tuple[str, list[Member], Reading]:
@@ -119,11 +175,165 @@ def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) ->
     return local.name_of(path, members), members, Reading(corpus, separator, column)
 
 
+@dataclass(frozen=True)
+class Member:
+    """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs.
+
+    `state` changes when the file does.
+    """
+
+    place: str
+    size: int
+    state: str
+
+    def __str__(self) -> str:
+        return self.place
+
+    @property
+    def name(self) -> str:
+        return self.place.rpartition("/")[2]
+
+    def stat(self) -> Any:
+        return SimpleNamespace(st_size=self.size)
+
+    def open(self, _: str = "rb") -> BinaryIO:
+        system, path = storage(self.place)
+        return io.BufferedReader(system.open(path, "rb"), 1 << 20)
+
+    def is_unchanged(self) -> bool:
+        system, path = storage(self.place)
+        return member_at(self.place, system.info(path)) == self
+
+
+def member_at(place: str, info: Mapping[str, Any]) -> Member:
+    """A file with its size and tag, or time; without its inode: workers see it through another mount."""
+    value = next((info[key] for key in STATES if info.get(key) is not None), None)
+    return Member(place, info["size"], str(value.timestamp() if isinstance(value, datetime.datetime) else value))
+
+
+def storage(place: str) -> tuple[Any, str]:
+    """The file system of a path or URL, its cache emptied, and the path in it. Raises Refusal if it is unsupported."""
+    fsspec = extra("fsspec", "counting=dask", GROUP)
+    if not is_url(place):
+        return fsspec.filesystem("file"), place
+    try:
+        system, path = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        raise Refusal(f"{place} cannot be opened ({line_of(error)}); install what it needs", UNMEASURED) from error
+    system.invalidate_cache()
+    return system, path
+
+
+def members_of(path: Any) -> list[Member]:
+    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or behind URLs.
+
+    Raises Refusal, with one sentence, for what does not exist or cannot be read.
+    """
+    members = []
+    for file in local.members_of(path, members_behind):
+        if isinstance(file, Path):
+            check_readable(file)
+            place = str(file.absolute())
+            file = member_at(place, storage(place)[0].info(place))
+        members.append(file)
+    return members
+
+
+def members_behind(url: str) -> list[Member]:
+    """The files that a URL names: itself, those in a folder, those that match a pattern."""
+    system, path = storage(url)
+    special = r"[*[]" if url.startswith("http") else r"[*?[]"  # ? starts a query on the web
+    try:
+        if re.search(special, url):
+            infos = system.glob(path, detail=True)
+        else:
+            info = system.info(path)
+            infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
+    except Exception as error:  # whatever the libraries of all the services raise
+        raise Refusal(unreadable(url, error), UNMEASURED) from error
+    visible = {name: info for name, info in sorted(infos.items()) if "/." not in f"/{name.removeprefix(path)}"}
+    plain = {system.unstrip_protocol(name): info for name, info in visible.items() if info["type"] == "file"}
+    if not plain or any(info.get("size") is None for info in plain.values()):
+        raise Refusal(f"{url} not found, or its size is unknown; fetch it and set data.path=FILE", UNMEASURED)
+    return [member_at(place, info) for place, info in plain.items()]
+
+
+def unreadable(place: str, error: BaseException) -> str:
+    """One sentence on why a file cannot be read."""
+    if "range requests" in str(error):
+        return f"{place} cannot be read in parts: its server sends no ranges; fetch it and set data.path=FILE"
+    if isinstance(error, FileNotFoundError):
+        return f"{place} not found; set data.path to what exists on every worker"
+    advice = "; check the address and your credentials" if is_url(place) else ""
+    return f"cannot read {place} ({type(error).__name__}: {line_of(error)}){advice}"
+
+
+def line_of(error: BaseException) -> str:
+    return one_line(str(error))[:300] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What decides the words of a file."""
+
+    corpus: Corpus
+    separator: str
+    column: str | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or a range of it: from the first safe place at `first` or later to that at `last` or later.
+
+    In a file with rows a safe place is where a line, or a group of rows, starts.
+    """
+
+    member: Member
+    first: int
+    last: int
+    reading: Reading
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bytes of the file are the text."""
+        return local.kind_of(self.member, self.reading.column) is None and not local.is_compressed(self.member)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.size == self.member.size
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first
+
+    @property
+    def key(self) -> str:
+        """A digest of all that its words depend on."""
+        return hashlib.sha256(f"{FORMAT} {regex.__version__} {self!r}".encode(errors="surrogateescape")).hexdigest()[
+            :32
+        ]
+
+    def __str__(self) -> str:
+        return str(self.member) + ("" if self.is_whole else f", bytes {self.first} to {self.last}")
+
+
+def divide(members: Sequence[Member], reading: Reading, part_bytes: int) -> list[Part]:
+    """The parts of these files, none much larger than `part_bytes` if a file can be divided; the largest first."""
+    parts = []
+    for member in members:
+        kind = local.kind_of(member, reading.column)
+        divisible = not local.is_compressed(member) and kind != ".csv"
+        number = max(1, -(-member.size // part_bytes)) if divisible else 1
+        bounds = [member.size * place // number for place in range(number + 1)]
+        parts += [Part(member, first, last, reading) for first, last in zip(bounds, bounds[1:], strict=False)]
+    return sorted(parts, key=lambda part: -part.size)
+
+
 # What workers do. It may run any number of times, anywhere, and may be killed at any moment.
 
 
-def count_part(part: Part, scratch: str, memory: int | None) -> str | None:
-    """Count a part and leave its words in the scratch folder; returns a sentence if the part cannot be read.
+def count_part(part: Part, memory: int | None) -> bytes | str:
+    """The words of a part as a sorted run, or a sentence if the part cannot be read.
 
     Raises Refusal for what every other part would meet too.
     """
@@ -140,12 +350,10 @@ def count_part(part: Part, scratch: str, memory: int | None) -> str | None:
         return str(error).replace(place, place + local.made_of(part.member, part.reading.column), 1)
     except Exception as error:  # whatever the libraries of all the services raise
         return unreadable(str(part), error)
-    with refusing(scratch), tempfile.TemporaryFile(dir=counting.spill_folder()) as file:
-        stops = counting.write_runs(word_counts, PARTITIONS, file)
-        file.seek(0)
-        runs = file.read()
-        put(scratch, part.shard, runs + TRAILER.pack(*stops, zlib.crc32(runs)))
-    return None
+    try:
+        return counting.sorted_run(word_counts)
+    except OSError as error:
+        raise Refusal(f"{line_of(error)}; then {AGAIN}", UNMEASURED) from error
 
 
 def count_words(part: Part, memory: int | None) -> WordCounts:
@@ -163,7 +371,7 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
 
         def read(start: int, length: int) -> bytes:
             file.seek(start)
-            return file.read(length)  # type: ignore[no-any-return]
+            return file.read(length)
 
         start, stop = (counting.safe_place(corpus, read, part.member.size, place) for place in (part.first, part.last))
         if not part.is_whole:
@@ -181,112 +389,7 @@ def copy(file: BinaryIO, length: int, text: BinaryIO) -> None:
         length -= len(block)
 
 
-def put(scratch: str, name: str, content: bytes) -> None:
-    """Write a file that appears whole: object stores promise that, and renaming does it on a disk."""
-    system, path = storage(scratch)
-    temporary = f"{path}/{name}" if is_url(scratch) else f"{path}/.{name}.{time.monotonic_ns()}"
-    system.pipe_file(temporary, content)
-    if not is_url(scratch):
-        Path(temporary).replace(f"{path}/{name}")
-
-
-@contextlib.contextmanager
-def refusing(scratch: str) -> Iterator[None]:
-    """Any error of the block is a Refusal that says the scratch folder needs room."""
-    try:
-        yield
-    except Refusal:
-        raise
-    except Exception as error:  # whatever the libraries of all the services raise
-        raise Refusal(
-            f"{scratch} cannot take the shards of the words ({getattr(error, 'strerror', None) or line_of(error)}); "
-            f"make room or set counting.params.scratch=FOLDER, and {AGAIN}: it resumes from the parts that are counted",
-            UNMEASURED,
-        ) from error
-
-
-# What the command does
-
-
-@dataclass(frozen=True)
-class Counting:
-    """Parts to be counted and merged, and the folder of their shards."""
-
-    label: str
-    parts: list[Part]
-    settings: Settings
-    scratch: str
-
-    def run(self, place: Path) -> None:
-        """Count all parts and merge them into the new folder `place`. Raises Refusal."""
-        with refusing(self.scratch):
-            put(self.scratch, "started", b"")
-            system, path = storage(self.scratch)
-            shards = {name.rpartition("/")[2] for name in system.ls(path, detail=False)}
-        self.count([part for part in self.parts if part.shard not in shards])
-        self.merge(place)
-        system.rm(path, recursive=True)
-
-    def count(self, parts: list[Part]) -> None:
-        """Have these parts counted. Raises Refusal that names those that cannot be read."""
-        total, left = (sum(part.size for part in each) for each in (self.parts, parts))
-        resumed = f", {count_text(len(self.parts) - len(parts))} of them counted before" * (left < total)
-        say(f"counting {self.label}{resumed}; shards take up to {bytes_text(total // 3)} in {self.scratch}")
-        failures = []
-        with workers(self.settings) as (client, replace_dead), bar("counting", total, "bytes") as show:
-            for part, failure in run_tasks(client, replace_dead, parts, self.scratch, self.settings.memory):
-                failures += [failure] if failure is not None else []
-                left -= part.size
-                show(total - left)
-        if failures:
-            number = f"{len(failures)} of {counted_text(len(self.parts), 'part')} cannot be read"
-            stay = f"the other parts are counted and stay in {self.scratch}"
-            raise Refusal("; ".join([*sorted(failures)[:5], f"{number}, {stay}"]), UNMEASURED)
-
-    def merge(self, place: Path) -> None:
-        """Merge all shards into one word store, several partitions at once.
-
-        Runs are read from front to back, so the memory does not grow with them.
-        """
-        with (
-            tempfile.TemporaryDirectory(prefix=".", dir=place.parent) as here,
-            Columns(place) as columns,
-            concurrent.futures.ThreadPoolExecutor(usable_cores()) as pool,
-            bar("merging the words", PARTITIONS, "partitions") as show,
-        ):
-            shards = [self.shard(part.shard, here) for part in self.parts]
-            merged = pool.map(functools.partial(merge_partition, here, shards), range(PARTITIONS))
-            for done, folder in enumerate(merged, 1):
-                words = word_store.mapped(folder)
-                columns.append(WordBlock(*map(np.asarray, (words.data, np.diff(words.offsets), words.counts))))
-                shutil.rmtree(folder)
-                show(done)
-        check_positions(self.label, place)
-        word_store.finish(place)
-
-    def shard(self, name: str, folder: str) -> list[WordCounts]:
-        """The runs of a shard, mapped. Raises Refusal for a damaged one, which is removed."""
-        system, path = storage(self.scratch)
-        file = Path(folder if is_url(self.scratch) else path, name)
-        with refusing(self.scratch):
-            if is_url(self.scratch):
-                system.get_file(f"{path}/{name}", str(file))
-            content = word_store.map_column(file, "B", file.stat().st_size)
-            *stops, checksum = TRAILER.unpack(bytes(content[-TRAILER.size :]).rjust(TRAILER.size))
-            if zlib.crc32(content[: stops[-1]]) != checksum:
-                system.rm(f"{path}/{name}")
-                raise Refusal(f"{self.scratch}/{name} is damaged; {AGAIN} to count its part again", UNMEASURED)
-        return [counting.run_in(content[start:stop]) for start, stop in zip([0, *stops], stops, strict=False)]
-
-
-def merge_partition(folder: str, shards: Sequence[Sequence[WordCounts]], partition: int) -> Path:
-    """Merge the runs of one partition from all shards into the columns of a new folder."""
-    place = Path(folder, f"merged-{partition}")
-    place.mkdir()
-    with contextlib.ExitStack() as opened:
-        columns = [opened.enter_context((place / name).open("w+b")) for name, _ in word_store.COLUMNS]
-        counting.merge_runs([shard[partition] for shard in shards], *columns)
-    return place
+# The workers
 
 
 @contextlib.contextmanager
@@ -356,24 +459,25 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
 
 
 def run_tasks(
-    client: Any, replace_dead: Callable[[], None], parts: Sequence[Part], scratch: str, memory: int | None
-) -> Iterator[tuple[Part, str | None]]:
+    client: Any, replace_dead: Callable[[], None], parts: Sequence[Part], memory: int | None
+) -> Iterator[tuple[Part, bytes | str]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
     Raises Refusal if the scheduler is lost, a task raises it, or no worker can run a task.
     """
     as_completed = extra("distributed", "counting=dask", GROUP).as_completed
-    futures = {client.submit(count_part, part, scratch, memory, pure=False): part for part in parts}
+    futures = {client.submit(count_part, part, memory, pure=False): part for part in parts}
     results = as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
     try:
         while futures:
             for future, result in results.next_batch(block=False):
-                if future.status == "error":
+                # Not the status: it changes when the worker dies after its result has arrived.
+                if isinstance(result, tuple):
                     raise unable(result[1])
-                if future.status == "finished":
+                if isinstance(result, (bytes, str)):
                     yield futures.pop(future), result
             if client.status not in ("running", "connecting"):
-                raise Refusal(f"the scheduler was lost; counted parts stay in {scratch}, {AGAIN}", UNMEASURED)
+                raise Refusal(f"the scheduler was lost; the words of counted parts are kept, {AGAIN}", UNMEASURED)
             replace_dead()
             time.sleep(SECONDS_BETWEEN_CHECKS)
     finally:

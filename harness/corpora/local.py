@@ -68,8 +68,12 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     return name, *assemble(members, separator, column, name)
 
 
-def members_of(path: Any) -> list[Path]:
-    """The files that `path` names, in order; those of a folder or pattern sorted by their path.
+def not_here(url: str) -> list[Any]:
+    raise Refusal(f"{url} is not on this machine; counting=dask counts it where it is, or download it first")
+
+
+def members_of(path: Any, behind: Callable[[str], list[Any]] = not_here) -> list[Any]:
+    """The files that `path` names, in order; those of a folder or pattern sorted by their path, of a URL by `behind`.
 
     A folder means all plain files in it at any depth, except hidden ones and those in hidden folders; links to folders
     are not followed. A pattern is a shell's, with `**` for folders at any depth.
@@ -77,18 +81,18 @@ def members_of(path: Any) -> list[Path]:
     if isinstance(path, list):
         if not path:
             raise Refusal("data.path=[] is empty; set data.path=[A,B]")
-        return [member for name in path for member in members_of(name)]
+        return [member for name in path for member in members_of(name, behind)]
     text = str(path) if os.path.lexists(str(path)) else os.path.expanduser(str(path))  # noqa: PTH111
     if not text:
         raise Refusal("data.path is empty; set data.path=FILE")
     if text == STANDARD_INPUT:
         raise Refusal("standard input cannot be joined with files; set data.path=- alone, or ./- for a file named -")
     if is_url(text) and not os.path.lexists(text):
-        raise Refusal(f"{text} is not on this machine; counting=dask counts it where it is, or download it first")
+        return behind(text)
     if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
         return files_below(Path(text))
     if is_list(text):
-        return members_of(split_list(text, "data.path"))
+        return members_of(split_list(text, "data.path"), behind)
     return matching(text) if re.search(r"[*?[]", text) and not os.path.lexists(text) else [Path(text)]
 
 

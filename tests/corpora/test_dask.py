@@ -8,16 +8,19 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import zstandard
@@ -31,8 +34,6 @@ from worker_killer import END, count, killing, write_text
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import dask, local
-from harness.corpora.dask import count_part
-from harness.corpora.parts import SUFFIX, Member, Part, Reading, divide, members_of, storage
 from harness.worker import word_store
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
@@ -40,31 +41,32 @@ from variants.counting.pretokenize import serial
 
 OWN_PATTERN = r"\w+|\W"  # not compiled in
 MOST_PARTS = 30
+ALONE = dask.Settings(None, 1, 1 << 20, None)
 parquet: Any = importlib.import_module("pyarrow.parquet")  # without types of its own
 pyarrow: Any = importlib.import_module("pyarrow")
+needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
 quick = examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def reading(column: str | None = None, **other: Any) -> Reading:
-    usual: dict[str, Any] = {"special_tokens": (END,), "pattern": GPT2_PATTERN, "errors": "strict", "partial": False}
-    return Reading(Corpus("", **{**usual, **other}), END, column)
+def count_here(
+    path: Any, settings: dask.Settings, before: Callable[[], object] = bool, column: str | None = None, **how: Any
+) -> dict[bytes, int]:
+    """The words that tasks in this process return; `before` is called when the text has been divided."""
+
+    def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[tuple[Any, bytes | str]]:
+        before()
+        return ((part, dask.count_part(part, memory)) for part in parts)
+
+    corpus = Corpus("", **{"special_tokens": (END,), "pattern": GPT2_PATTERN, **how})
+    nobody = contextlib.nullcontext((None, None))
+    with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks):
+        table = dask.counted_table({"path": str(path), "column": column}, corpus, "gpt2", settings, None, False)
+    words = dict(word_store.read(table.path)[0])
+    shutil.rmtree(table.path)  # or the next would take these words
+    return words
 
 
-def member(path: Path) -> Member:
-    return members_of(str(path))[0]
-
-
-def counted(parts: list[Part], scratch: str) -> dict[bytes, int]:
-    """The words that the tasks leave, run here."""
-    for part in parts:
-        assert count_part(part, scratch, None) is None
-    settings = dask.Settings(None, 1, 1, scratch, None)
-    place = Path(os.environ["BPE_HARNESS_CACHE"], f"words-{time.monotonic_ns()}")
-    dask.Counting("text", parts, settings, scratch).merge(place)
-    return dict(word_store.read(place)[0])
-
-
-@pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
+@needs_fsspec
 @given(
     seed=st.integers(0, 2**32),
     pattern=st.sampled_from([*COMPILED, OWN_PATTERN]),
@@ -74,22 +76,18 @@ def counted(parts: list[Part], scratch: str) -> dict[bytes, int]:
 def test_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: str | None, errors: str) -> None:
     chance = random.Random(seed)
     content, special_tokens = random_content(chance)
-    folder = tmp_path / str(time.monotonic_ns())
-    folder.mkdir()
-    text = folder / "text.txt"
+    text = tmp_path / f"{time.monotonic_ns()}.txt"
     text.write_bytes(content)
-    how = reading(special_tokens=special_tokens, pattern=pattern, errors=errors, partial=True)
+    how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors, "partial": True}
     least = 1 + len(content) // MOST_PARTS
-    parts = divide([member(text)], how, chance.randint(least, least + 200))
-    place = str(folder / "scratch")
+    settings = replace(ALONE, part_bytes=chance.randint(least, least + 200))
     try:
-        want: dict[bytes, int] | str = dict(serial(Corpus(str(text), special_tokens, pattern, errors, True)))
+        want = dict(serial(Corpus(str(text), **how)))
     except InvalidText as error:
-        want = f"{text}: invalid UTF-8 at byte {error.offset}"
-    if isinstance(want, str):
-        assert any(want in str(count_part(part, place, None)) for part in parts)
+        with pytest.raises(Refusal, match=f"{text}: invalid UTF-8 at byte {error.offset}"):
+            count_here(text, settings, **how)
     else:
-        assert counted(parts, place) == want
+        assert count_here(text, settings, **how) == want
 
 
 def mixed_files(folder: Path) -> Path:
@@ -115,50 +113,48 @@ def memory() -> Iterator[Any]:
     system.rm("/texts", recursive=True)
 
 
-@pytest.mark.parametrize(
-    ("size", "remote_text", "remote_scratch", "column"),
-    [(100, False, True, None), (300, True, False, "text"), (1 << 20, True, True, None)],
-)
+@pytest.mark.parametrize(("size", "column"), [(100, None), (300, "text"), (1 << 20, None)])
 def test_files_of_all_kinds_have_the_words_of_the_joined_text(
-    tmp_path: Path, memory: Any, size: int, remote_text: bool, remote_scratch: bool, column: str | None
+    tmp_path: Path, memory: Any, size: int, column: str | None
 ) -> None:
     texts = mixed_files(tmp_path / "texts")
     for path in texts.iterdir():
         memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
     memory.pipe_file("/texts/.hidden", b"not this")
-    scratch = "memory:///texts/scratch" if remote_scratch else str(tmp_path / "scratch")
-    listed = members_of("memory://texts/" if remote_text else str(texts))
-    assert [Path(each.place).name for each in listed] == sorted(path.name for path in texts.iterdir())
-    parts = divide(listed, reading(column), size)
-    joined = local.local_corpus({"path": str(texts), "column": column}, [END])[1]
-    want = dict(serial(Corpus(str(joined))))
-    assert counted(parts, scratch) == want
-    system, folder = storage(scratch)
-    place = f"{folder}/{parts[0].shard}"
-    shard = system.cat_file(place)
-    for damaged in (bytes([shard[0] ^ 1]) + shard[1:], shard[:-1], b""):
-        dask.put(scratch, parts[0].shard, damaged)
-        with pytest.raises(Refusal, match=r"is damaged; run the same command again"):
-            dask.Counting("text", parts, dask.Settings(None, 1, 1, scratch, None), scratch).shard(
-                parts[0].shard, str(tmp_path)
-            )
-        assert not system.exists(place)
-    assert counted(parts, scratch) == want
+    want = dict(serial(Corpus(str(local.local_corpus({"path": str(texts), "column": column}, [END])[1]))))
+    for place in (texts, "memory://texts/", f"[{texts}/[ad].txt,memory://texts/[bce]*]"):
+        assert count_here(place, replace(ALONE, part_bytes=size), column=column) == want
 
 
-def one_part(folder: Path, name: str = "text.txt", content: bytes = b"low low lower", **other: Any) -> Part:
-    (folder / name).write_bytes(content)
-    return divide([member(folder / name)], reading(**other), 1 << 20)[0]
+@needs_fsspec
+@pytest.mark.parametrize("damage", [lambda run: bytes([run[0] ^ 1]) + run[1:], lambda run: run[:-1], lambda _: b""])
+def test_damaged_words_of_a_part_are_counted_again(tmp_path: Path, cache_folder: Path, damage: Any) -> None:
+    texts = mixed_files(tmp_path / "texts")
+    want = count_here(texts, ALONE)
+    with mock.patch.object(dask, "merge", side_effect=Refusal("no room")), pytest.raises(Refusal, match="no room"):
+        count_here(texts, ALONE)
+    run = next((cache_folder / "parts").glob("*/*"))
+    run.write_bytes(damage(run.read_bytes()))
+    with pytest.raises(Refusal, match=r"is damaged; run the same command again"):
+        count_here(texts, ALONE)
+    assert count_here(texts, ALONE) == want
+    assert list((cache_folder / "parts").iterdir()) == []
 
 
-def test_file_of_a_part_is_named_by_all_that_it_depends_on(tmp_path: Path) -> None:
-    parts = [one_part(tmp_path, **other) for other in ({}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)})]
-    os.utime(tmp_path / "text.txt", ns=(1, 1))
-    changed = divide([member(tmp_path / "text.txt")], reading(), 1 << 20)
-    assert len({part.shard for part in [*parts, *changed]}) == 4
+@needs_fsspec
+def test_words_of_a_part_are_kept_by_all_that_they_depend_on(tmp_path: Path, cache_folder: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("low low lower")
+    changes: list[dict[str, Any]] = [{}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)}, {}]
+    with mock.patch.object(dask, "merge", side_effect=Refusal("no room")):
+        for number, how in enumerate(changes, 1):
+            with pytest.raises(Refusal, match="no room"):
+                count_here(text, ALONE, **how)
+            assert len(list((cache_folder / "parts").glob("*/*"))) == number
+            os.utime(text, ns=(number // 3, number // 3))
 
 
-@pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
+@needs_fsspec
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -173,13 +169,11 @@ def test_file_of_a_part_is_named_by_all_that_it_depends_on(tmp_path: Path) -> No
 def test_unreadable_part_is_named_with_its_place(
     tmp_path: Path, name: str, content: bytes | None, sentence: str
 ) -> None:
-    part = one_part(tmp_path, name, content or b"low")
-    if content is None:
-        (tmp_path / name).unlink()
-    elif content == b"changed":
-        os.utime(tmp_path / name, ns=(1, 1))
-    with pytest.raises(AssertionError, match=sentence):
-        counted([part], str(tmp_path / "scratch"))
+    path = tmp_path / name
+    path.write_bytes(content or b"low")
+    before: dict[bytes | None, Any] = {None: path.unlink, b"changed": lambda: os.utime(path, ns=(1, 1))}
+    with pytest.raises(Refusal, match=sentence):
+        count_here(path, ALONE, before.get(content, bool))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +181,10 @@ def test_unreadable_part_is_named_with_its_place(
     [
         ("counting.params.part=1kB", "counting.params.part=1kB is too small; the minimum is 65.5 kB"),
         ("counting.params.workers=0", "counting.params.workers=0"),
-        ("counting.params.shards=1", "counting=dask takes no parameter 'shards'; there are: scheduler, workers, part"),
+        (
+            "counting.params.scratch=x",
+            "counting=dask takes no parameter 'scratch'; there are: scheduler, workers, part",
+        ),
         ("plan=true", "the words of text.txt are not counted yet .*and a plan counts nothing"),
         ("data.column=a", r"text.txt is plain text; \.parquet, \.jsonl, .* files have columns"),
         ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them separately needs a special token"),
@@ -236,7 +233,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     finally:
         for process in (workers, scheduler):
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
 def until(is_so: Any, seconds: float = 60) -> None:
@@ -252,32 +249,39 @@ def test_killed_workers_change_no_count(tmp_path: Path) -> None:
     write_text(texts / "e.txt", 40_000_000)
     want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
     with killing(6, 0.7) as killed:
-        assert count(str(texts), tmp_path / "scratch", 300_000) == want
+        assert count(str(texts), 300_000) == want
     assert killed
 
 
 @with_dask
-def test_after_a_lost_scheduler_the_same_command_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, scratch = tmp_path / "text.txt", tmp_path / "scratch"
+def test_after_a_lost_scheduler_the_same_command_resumes(
+    tmp_path: Path, cache_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
     write_text(text, 6_000_000)
+
+    def counted() -> int:
+        return len(list((cache_folder / "parts").glob("*/[!.]*")))
+
     with cluster(tmp_path) as (address, scheduler):
 
         def kill() -> None:
-            until(lambda: len(list(scratch.glob(f"*/*{SUFFIX}"))) >= 3)
+            until(lambda: counted() >= 3)
             scheduler.send_signal(signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(Refusal, match=r"was lost; counted parts stay in .*run the same"):
-            count(str(text), scratch, 150_000, address, pattern=OWN_PATTERN)
+        with pytest.raises(Refusal, match=r"was lost; the words of counted parts are kept, run the same"):
+            count(str(text), 150_000, address, pattern=OWN_PATTERN)
         killer.join()
-    before = len(list(scratch.glob(f"*/*{SUFFIX}")))
+    before = counted()
     capsys.readouterr()
-    resumed = count(str(text), scratch, 150_000, pattern=OWN_PATTERN)
-    assert f", {before} of them counted before; shards take up to" in capsys.readouterr().err
-    assert list(scratch.iterdir()) == []
-    with cluster(tmp_path / "scratch") as (address, _):
-        assert resumed == count(str(text), tmp_path / "other", 5_000_000, address, pattern=OWN_PATTERN)
+    resumed = count(str(text), 150_000, pattern=OWN_PATTERN)
+    assert f", {before} of them counted before; their words take up to" in capsys.readouterr().err
+    assert counted() == 0
+    (tmp_path / "again").mkdir()
+    with cluster(tmp_path / "again") as (address, _):
+        assert resumed == count(str(text), 5_000_000, address, pattern=OWN_PATTERN)
 
 
 @with_dask
@@ -290,25 +294,25 @@ def test_full_disk_ends_with_a_sentence_and_the_same_command_resumes(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
     try:
-        with pytest.raises(Refusal, match=r"cannot take the shards of the words .*make room or set counting\.params"):
-            count(str(text), tmp_path / "scratch", 300_000)
+        with pytest.raises(Refusal, match=r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"):
+            count(str(text), 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert count(str(text), tmp_path / "scratch", 300_000) == digest_of(text)
+    assert count(str(text), 300_000) == digest_of(text)
 
 
 @with_dask
 def test_the_other_parts_are_counted_and_failures_end_with_a_sentence(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache_folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, scratch = mixed_files(tmp_path / "texts"), tmp_path / "scratch"
+    texts = mixed_files(tmp_path / "texts")
     (texts / "bad.txt").write_bytes(b"a good beginning \xff")
     command = [f"data.path={texts}", "variant=flat", "counting=dask", "vocab_size=300", f"results={tmp_path / 'r'}"]
-    assert main([*command, f"counting.params.scratch={scratch}"]) == UNMEASURED
+    assert main(command) == UNMEASURED
     text = capfd.readouterr().err
     assert f"{texts}/bad.txt: invalid UTF-8 at byte 17" in text
-    assert "the other parts are counted and stay in" in text
-    assert len(list(scratch.glob(f"*/*{SUFFIX}"))) == 6
+    assert "1 of 7 parts cannot be read, the words of the other parts stay in" in text
+    assert len(list((cache_folder / "parts").glob("*/*"))) == 6
     monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
     assert main([*command, "counting.params.scheduler=tcp://127.0.0.1:1"]) == UNMEASURED
     assert "no scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
@@ -343,22 +347,15 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @with_dask
-def test_texts_and_shards_may_be_in_a_bucket(tmp_path: Path, bucket: Any) -> None:
+def test_texts_may_be_in_a_bucket(tmp_path: Path, bucket: Any) -> None:
     texts = mixed_files(tmp_path / "texts")
     write_text(texts / "e.txt", 3_000_000)
     for path in texts.iterdir():
         bucket.put_file(str(path), f"bucket/texts/{path.name}")
     command = ["variant=flat", "vocab_size=400", f"results={tmp_path / 'r'}"]
-    there = [
-        "counting=dask",
-        "counting.params.part=500kB",
-        "counting.params.workers=2",
-        "data.path=s3://bucket/texts/*",
-    ]
-    assert main([*command, *there, "counting.params.scratch=s3://gone/scratch"]) == UNMEASURED
-    there += ["counting.params.scratch=s3://bucket/scratch", f"save={tmp_path / 'there'}"]
+    there = ["counting=dask", "counting.params.part=500kB", "counting.params.workers=2"]
+    there += ["data.path=s3://bucket/texts/*", f"save={tmp_path / 'there'}"]
     assert main([*command, *there]) == 0
-    assert bucket.find("bucket/scratch") == []
     assert main([*command, "counting=native", f"data.path={texts}", f"save={tmp_path / 'here'}"]) == 0
     assert (tmp_path / "there/merges.txt").read_bytes() == (tmp_path / "here/merges.txt").read_bytes()
 

@@ -19,9 +19,8 @@ from variants.counting import native, processes
 from variants.counting.native import Scan
 from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import CHUNK_BYTES
+from variants.counting.spilling import Spill, run_in, spill_folder, write_run
 from variants.counting.spilling import merge as merge_runs
-from variants.counting.spilling import run_in, spill_folder
-from variants.native import built
 
 __all__ = [
     "count_stream",
@@ -29,8 +28,8 @@ __all__ = [
     "merge_runs",
     "run_in",
     "safe_place",
+    "sorted_run",
     "spill_folder",
-    "write_runs",
 ]
 
 REPLACEMENT = "\ufffd"
@@ -115,8 +114,13 @@ def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int 
             feeding.result()  # raises what `write` raised: the text ended too early because of it
 
 
-def write_runs(word_counts: WordCounts, partitions: int, file: BinaryIO) -> list[int]:
-    """Write the words into an empty file, one run for each partition by their hash; returns where each run ends."""
-    columns = word_counts.data, word_counts.offsets, word_counts.counts
-    stops: list[int] = built("_word_runs").write_runs(*columns, partitions, file.fileno())
-    return stops
+def sorted_run(word_counts: WordCounts) -> bytes:
+    """The words as one run, for `run_in`. Raises OSError with what to do if the disk is full."""
+    spill = Spill()
+    with spill.file() as file:
+        try:
+            write_run(word_counts, file)
+        except OSError as error:
+            raise spill.no_room(error) from error
+        file.seek(0)
+        return file.read()
