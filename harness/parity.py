@@ -8,22 +8,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
 from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
-from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
 from harness.common.sheet import Column, Sheet, print_sheet
 from harness.common.units import count_text, parse_vocab_size
 from harness.proof.prove import tokens_left
 from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
-from harness.tokenizers.learned import BYTES, trained
+from harness.tokenizers.learned import trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.training import counted_file, pattern_named, refusing
-from variants.contract import Corpus, Merge, Meter, WordCounts
+from harness.tokenizers.training import counted_file, merges_for, pattern_named, refusing, showing
+from variants.contract import Corpus, Merge, WordCounts
 
 RULE = importlib.import_module("variants.parity")
 """What has the trainers and their tie-breaks, by name."""
@@ -54,26 +53,27 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(options: argparse.Namespace) -> int:
-    texts, dev, ratio = _named(options.texts), _named(options.dev), _named(options.ratio)
-    _check_languages(texts, dev, ratio)
+    texts = _named(options.texts)
+    dev, ratio = _named(options.dev), _named(options.ratio)
+    if dev and ratio:
+        raise Refusal("--dev and --ratio exclude each other; leave one out")
+    for option, given in (("--dev", dev), ("--ratio", ratio)):
+        if given and given.keys() != texts.keys():
+            raise Refusal(f"{option} is for {', '.join(given)}, not for {', '.join(texts)}; give each language one")
     one_of("variant", options.variant, list(RULE.VARIANTS))
     one_of("tie-break", options.tie_break, list(RULE.TIE_BREAKS))
-    special, size = tuple(special_tokens(options)), parse_vocab_size(options.vocab_size)
-    num_merges = size - len(BYTES) - len(special)
-    if num_merges < 0:
-        raise Refusal(f"--vocab-size {size} has no room for 256 bytes and {len(special)} special tokens")
-    corpus = Corpus("", special, pattern_named(options.pattern))
-    Tokenizer(*trained([], special, corpus.pattern))  # refuses an impossible pattern or special token
+    corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
+    size = parse_vocab_size(options.vocab_size)
+    num_merges = merges_for(size, corpus)
     place = None if options.save is None else checked_place(options)
-    for name, least in (("window", 0), ("together", 0), ("min_count", 1)):
-        at_least(f"--{name.replace('_', '-')}", getattr(options, name), least)
+    at_least("--min-count", options.min_count, 1)
     settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
     settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
-    with refusing(), bar("training", num_merges, "merges") as show:
+    with refusing(), showing("training", num_merges, "merges", True) as meter:
         tables = [_words(language, file, corpus) for language, file in texts.items()]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
         served = RULE.VARIANTS[options.variant](
-            tables, num_merges, Following(show),
+            tables, num_merges, meter,
             dev=measured, tie_break=RULE.TIE_BREAKS[options.tie_break], min_count=options.min_count, **settings,
         )  # fmt: skip
     merges = [merge for merge, _ in served]
@@ -81,44 +81,22 @@ def _command(options: argparse.Namespace) -> int:
     if place is not None:
         origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
         origin |= {"variant": f"parity {options.variant}", "languages": list(texts), "dev": bool(dev)}
-        save_and_report(Tokenizer(*trained(merges, special, corpus.pattern), origin=origin), place)
+        learned = trained(merges, corpus.special_tokens, corpus.pattern)
+        save_and_report(Tokenizer(*learned, origin=origin), place)
     return OK
-
-
-class Following(Meter):
-    """Shows how many merges a trainer has made."""
-
-    def __init__(self, show: Callable[[int], None]) -> None:
-        super().__init__()
-        self.show = show
-
-    def lap(self, phase: str) -> None:
-        super().lap(phase)
-        self.show(len(self.followed))
 
 
 def _named(given: Iterable[str]) -> dict[str, str]:
     """The values by language. Raises Refusal for what has no name, or one twice."""
     values: dict[str, str] = {}
-    for each in given:
-        language, equals, value = each.partition("=")
+    for text in given:
+        language, equals, value = text.partition("=")
         if not (language and equals and value):
-            raise Refusal(f"{each!r} is not of the form LANGUAGE=VALUE, such as en=en.txt")
+            raise Refusal(f"{text!r} is not of the form LANGUAGE=VALUE, such as en=en.txt")
         if language in values:
             raise Refusal(f"{language} is given twice; give each language one text")
         values[language] = value
     return values
-
-
-def _check_languages(texts: Mapping[str, str], dev: Mapping[str, str], ratio: Mapping[str, str]) -> None:
-    if dev and ratio:
-        raise Refusal("--dev and --ratio exclude each other; leave one out")
-    for option, given in (("--dev", dev), ("--ratio", ratio)):
-        if unknown := [language for language in given if language not in texts]:
-            language = unknown[0]
-            raise Refusal(f"{option} {language}={given[language]} has no training text; add {language}=FILE")
-        if given and (missing := [language for language in texts if language not in given]):
-            raise Refusal(f"{option} has nothing for {missing[0]}; give it for every language, or leave {option} out")
 
 
 def _number(language: str, value: str) -> float:

@@ -163,6 +163,7 @@ def learn(
         served.append(language)
         state.merge(pair, vocabulary.add(pair))
         meter.lap("update")
+        meter.progress(len(served))
     return list(zip(vocabulary.merges, served))
 
 

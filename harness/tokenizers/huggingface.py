@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,24 +92,27 @@ def read_tokenizer_json(content: bytes) -> Learned:
     """The tokenizer in a tokenizer.json. Raises ValueError if it does what ours cannot."""
     merges = from_tokenizer_json(content)
     file = read_json(content)
-    model = file["model"]
-    if file.get("normalizer") is not None:
-        raise ValueError(f"it changes the text first (normalizer {type_of(file['normalizer'])}); ours never does")
-    for key in ("byte_fallback", "dropout"):
-        if model.get(key):
-            raise ValueError(f"its {key} is {json.dumps(model[key])}; ours has none")
+    pattern, model = split_by(file), file["model"]
     ids = checked_ids(model.get("vocab"))
     special_tokens = _special_tokens(file.get("added_tokens") or [])
     if clash := [text for text, number in special_tokens.items() if ids.get(text, number) != number]:
         raise ValueError(f"it gives two ids to {clash[0]!r}")
-    return put_together(
-        {**ids, **special_tokens},  # a special token may be in added_tokens alone
-        merges,
-        special_tokens,
-        pattern_of(file.get("pre_tokenizer")),
-        ignore_merges=bool(model.get("ignore_merges")),
-        others=True,
-    )
+    ids |= special_tokens  # which may be in added_tokens alone
+    options = {"ignore_merges": bool(model.get("ignore_merges")), "others": True}
+    return put_together(ids, merges, special_tokens, pattern, **options)
+
+
+def split_by(file: Mapping[str, Any]) -> str | None:
+    """The pattern by which a tokenizer.json splits a text. Raises ValueError if it does what ours cannot."""
+    model = file["model"]
+    if model.get("type", "BPE") != "BPE":
+        raise ValueError(f"its model is {model['type']}; ours is byte-level BPE")
+    if file.get("normalizer") is not None:
+        raise ValueError(f"it changes the text first (normalizer {type_of(file['normalizer'])}); ours never does")
+    for key in ("byte_fallback", "dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(key):
+            raise ValueError(f"its {key} is {json.dumps(model[key])}; ours has none")
+    return pattern_of(file.get("pre_tokenizer"))
 
 
 def _special_tokens(added: Any) -> dict[str, int]:

@@ -1,16 +1,14 @@
 """The pre-tokenizer of a tokenizer.json as one regular expression of ours.
 
-Hugging Face splits a text by several steps, each within the pieces of the one before. Steps that find characters of one
-class (numbers, a script) become alternatives of one expression, in which the last step sees no character beyond its
-piece. Anything else that is not one expression is refused by name.
+Hugging Face splits a text by several steps, each within the pieces of the one before. The sequences that are in use are
+known as one expression; anything else is refused by name.
 """
 
 from __future__ import annotations
 
 import json
-import random
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,23 +19,13 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.tokenizers.learned import read_json
 from variants.contract import GPT2_PATTERN
+from variants.counting.patterns import NotOfFamily, slots_of
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
 SPLIT_LIKE_OURS = ({"behavior": "Isolated", "invert": False}, {"behavior": "Removed", "invert": True})
-CLASS = r"\\[pP](?:\{\^?\w+\}|\w)"
-SET = r"(?P<set>\[\^?\]?(?:\\.|(?&set)|[^\]\[\\])*\])"
-RUN = regex.compile(rf"(?P<of>{CLASS}|{SET})(?P<most>\+?|\{{1,\d+\}})")
-"""A step that finds runs of one class: all, or so many characters at a time."""
-PART = regex.compile(
-    rf"{CLASS}|\\x\{{\w+\}}|\\x\w\w|\\u\w{{4}}|\\.|\(\?[a-z-]*:|\(\?<?[=!]|\(\?[a-z-]+\)|{SET}"
-    r"|(?:[?*+]|\{\d+(?:,\d*)?\})[?+]?|.",
-    regex.DOTALL,
-)
-"""The parts of an expression: a class, a set with the sets in it, the opening of a group, a quantifier, a character."""
-QUANTIFIER = regex.compile(r"(?:[?*+]|\{\d+(?:,\d*)?\})[?+]?")
-NOT_IN_PIECES = regex.compile(r"[$^]|\\[bBAZzGKX0-9]|\($|\(\?<|\(\?[a-z-]+\)")
-"""What would see beyond a piece, or number its groups."""
+NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
+"""A set with another in it, or what two have in common."""
 
 
 @lru_cache
@@ -105,8 +93,7 @@ def _split(step: Any) -> str:
         raise ValueError("its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours")
     expression = from_ruby(pattern["Regex"])
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
-    nested = any("&&" in part or regex.search(r"(?<!\\)\[", part[1:]) for part in _parts(expression) if part[0] == "[")
-    return f"(?V1){expression}" if nested else expression
+    return f"(?V1){expression}" if NESTED.search(expression) else expression
 
 
 def type_of(part: Any) -> str:
@@ -114,74 +101,51 @@ def type_of(part: Any) -> str:
 
 
 # --------------------
-# Several steps as one expression.
+# Several steps as one expression: numbers before a pattern of the published family, and DeepSeek V3's.
+
+NUMBERS = r"\\p\{N\}(?:\+|\{1,(\d)\})?"
+KANA_AND_HAN = "一-龥\u3040-\u309f\u30a0-\u30ff"
+SIGNS = r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    f"[{KANA_AND_HAN}]+",
+    rf"{SIGNS}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
 
 
 def joined(patterns: Sequence[str]) -> str:
-    """One expression that splits any text as these do one after another. Raises ValueError if there is none."""
-    *runs, last = (pattern.removeprefix("(?V1)") for pattern in patterns)
-    if not runs:
-        return patterns[0]
-    if runs == [r"\p{N}"] and last == GPT2_PATTERN:
-        return str(registry.cards("pattern")["starcoder2"]["regex"])
-    steps = [_class_and_most(run, len(patterns)) for run in runs]
-    members = [_members(f"[{inner}]") for inner, _ in steps]
-    if len(set().union(*members)) < sum(map(len, members)):
-        raise ValueError("it splits by classes one after another that have characters in common")
-    if regex.fullmatch(last, "") is not None:
-        raise ValueError(f"it splits by {last!r} last, which matches nothing at all")
-    alternatives = []
-    for run, (inner, most), inside in zip(runs, steps, members, strict=True):
-        if most is not None:
-            _check_whole(last, run, most, inside)
-        alternatives.append(run if most is not None else _within(last, f"[{inner}]"))
-    expression = "|".join([*alternatives, _within(last, f"[^{''.join(inner for inner, _ in steps)}]")])
-    nested = "&&" in expression or any(pattern.startswith("(?V1)") for pattern in patterns)
-    return f"(?V1){expression}" if nested else expression
+    """One expression that splits any text as these do one after another. Raises ValueError if none is known."""
+    *steps, last = patterns
+    if not steps:
+        return last
+    if tuple(pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns) == DEEPSEEK:
+        return _deepseek()
+    numbers, own = regex.fullmatch(NUMBERS, steps[0]), regex.search(rf"(?: \?)?({NUMBERS})\|", last)
+    if len(steps) == 1 and numbers and own:
+        most = int(numbers[1] or (numbers[0] == r"\p{N}"))  # 0: any; then the last step divides them
+        expression = f"{numbers[0] if most else own[1]}|{last[: own.start()]}{last[own.end() :]}"
+        expression = expression.replace(r"(?!\S)", r"(?![^\s\p{N}])")
+        with suppress(NotOfFamily):
+            slots = slots_of(last)
+            same = slots._replace(digits=most or slots.digits, blank_numbers=False, numbers_apart=True)
+            if slots_of(expression) == same and not 0 < slots.digits < most:
+                return expression
+    raise ValueError(
+        f"it splits by {len(patterns)} patterns one after another; that is one expression only for numbers before a "
+        f"pattern like GPT-2's, and for DeepSeek V3's three, not for {steps[0]!r} before {patterns[1]!r}"
+    )
 
 
-def _class_and_most(pattern: str, number: int) -> tuple[str, int | None]:
-    """The class of a step that finds runs of one, as in a set, and its longest run; None for any."""
-    run = RUN.fullmatch(pattern)
-    inner = "" if run is None else run["of"][1:-1] if run["of"][0] == "[" else run["of"]
-    if run is None or regex.match(r"\^|.*(?:&&|--|\|\||~~|(?<!\\)\[)", inner):
-        raise ValueError(
-            f"it splits by {number} patterns one after another, and {pattern!r} is not one class of characters"
-        )
-    return inner, None if run["most"] == "+" else int(run["most"][3:-1] or 1)
-
-
-def _within(pattern: str, region: str) -> str:
-    """The expression within pieces that end where a character is not of `region`; what it leaves out is a word."""
-    text = ""
-    for part in _parts(pattern):
-        if NOT_IN_PIECES.match(part):
-            raise ValueError(f"it splits by several patterns one after another, the last with {part}")
-        if part[0] in "(|)" or QUANTIFIER.fullmatch(part) or (len(part) == 1 and regex.fullmatch(region, part)):
-            text += part
-        else:
-            text += f"(?:(?-i:(?={region})){part})"
-    return f"{text}|(?:(?!{text}){region})+"
-
-
-def _parts(pattern: str) -> list[str]:
-    return [part.group() for part in PART.finditer(pattern)]
-
-
-def _members(of: str) -> list[str]:
-    return regex.findall(f"(?V1){of}", "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1)))))
-
-
-def _check_whole(pattern: str, run: str, most: int, characters: Sequence[str]) -> None:
-    """Refuse a pattern that splits what a run with a bound finds: then the run would be no word."""
-    chance = random.Random(0)
-    texts = [character * most for character in characters]
-    texts += ["".join(chance.choices(characters, k=most)) for _ in range(2000)]
-    compiled = regex.compile(f"(?V1){pattern}")
-    for text in texts:
-        found = compiled.search(text)
-        if found is not None and found.group() != text:
-            raise ValueError(f"it splits by {run!r}, and what that finds once more by {pattern!r}")
+def _deepseek() -> str:
+    """Numbers, and the last step twice: on kana and Chinese, and on pieces that end before one or a number."""
+    kana, ends = f"[{KANA_AND_HAN}]", rf"\p{{N}}{KANA_AND_HAN}"
+    on_kana = rf"[{kana}--[\p{{L}}\p{{P}}\p{{S}}]]?[{kana}&&[\p{{L}}\p{{M}}]]+|[{kana}&&[\p{{P}}\p{{S}}]]+"
+    on_others = (
+        rf"{SIGNS}|[^\r\n\p{{L}}\p{{P}}\p{{S}}{ends}]?[[\p{{L}}\p{{M}}]--[{ends}]]+"
+        rf"| ?[[\p{{P}}\p{{S}}]--[{ends}]]+[\r\n]*|\s*[\r\n]+|\s+(?![^\s{ends}])|\s+"
+    )
+    left_out = rf"(?:(?!{on_kana}){kana})+|(?:(?!{on_others})[^{ends}])+"
+    return rf"(?V1)\p{{N}}{{1,3}}|{on_kana}|{on_others}|{left_out}"
 
 
 # --------------------

@@ -19,9 +19,9 @@ from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of
+from harness.tokenizers import huggingface
 from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.pre_tokenizer import pattern_of
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Document = str | bytes
@@ -54,19 +54,12 @@ def train(
     a regular expression, or None for raw bytes; `errors` is `strict` or `replace`, for bytes that are not UTF-8.
     Raises Refusal or TypeError, with the item's number, for a source that cannot be trained on.
     """
-    special_tokens = tuple(special_tokens)
-    if not isinstance(vocab_size, int):
-        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000")
-    num_merges = vocab_size - len(BYTES) - len(special_tokens)
-    if num_merges < 0:
-        special = counted_text(len(special_tokens), "special token")
-        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {special}")
+    corpus = Corpus("documents", tuple(special_tokens), pattern_named(pattern), errors)
+    num_merges = merges_for(vocab_size, corpus)
     for name, number in (("min_count", min_count), ("threads", threads)):
         at_least(name, number, 1)
     one_of("errors", errors, ["strict", "replace"])
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
-    corpus = Corpus("documents", special_tokens, pattern_named(pattern), errors)
-    Tokenizer(*trained([], special_tokens, corpus.pattern))  # refuses an impossible pattern or special token
     with refusing():
         words, data = counted(source, corpus, threads, progress)
     rule = TieBreak(tie_break)
@@ -78,7 +71,19 @@ def train(
         "variant": trainer().name,
         "data": data,
     }
-    return Tokenizer(*trained(merges, special_tokens, corpus.pattern), origin=origin)
+    return Tokenizer(*trained(merges, corpus.special_tokens, corpus.pattern), origin=origin)
+
+
+def merges_for(vocab_size: int, corpus: Corpus) -> int:
+    """The number of merges. Raises Refusal for a size, a pattern or special tokens that no tokenizer can have."""
+    if not isinstance(vocab_size, int):
+        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000")
+    Tokenizer(*trained([], corpus.special_tokens, corpus.pattern))
+    least = len(BYTES) + len(corpus.special_tokens)
+    if vocab_size < least:
+        special = counted_text(len(corpus.special_tokens), "special token")
+        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more")
+    return vocab_size - least
 
 
 def learn(words: WordCounts, num_merges: int, progress: bool = False, **options: Any) -> list[Merge]:
@@ -208,27 +213,31 @@ class Documents:
 
     def __iter__(self) -> Iterator[list[bytes]]:
         items, number, at_once = iter(self.source), 0, 1
-        while chunk := next_items(items, number, at_once):
-            size = 0
-            for documents in self.encoded(chunk, number + 1):
-                size += sum(map(len, documents))
-                yield documents
-            number += len(chunk)
-            at_once = 1 if size > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
-
-    def encoded(self, chunk: list[Any], first: int) -> Iterator[list[bytes]]:
-        if set(map(type, chunk)) == {str}:
-            with suppress(UnicodeEncodeError):  # it is reported below
-                documents = list(map(str.encode, chunk))
-                self.place = f"items {first} to {first + len(chunk) - 1}" if len(chunk) > 1 else f"item {first}"
-                yield documents
+        while True:
+            chunk: list[Any] = []
+            try:
+                chunk.extend(islice(items, at_once))
+            except Exception as error:
+                place = f"item {number + len(chunk) + 1}"
+                raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
+            if not chunk:
                 return
+            self.place = f"item {number + 1}" if len(chunk) == 1 else f"items {number + 1} to {number + len(chunk)}"
+            documents = self.encoded(chunk, number + 1)
+            yield documents
+            number += len(chunk)
+            at_once = 1 if sum(map(len, documents)) > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
+
+    def encoded(self, chunk: list[Any], first: int) -> list[bytes]:
+        with suppress(TypeError, UnicodeEncodeError):  # something is not a str, or is reported below
+            return list(map(str.encode, chunk))
+        documents = []
         for number, item in enumerate(chunk, first):
-            self.place = f"item {number}"
             if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
-                yield [self.document(item, self.place)]
+                documents.append(self.document(item, f"item {number}"))
             else:
-                yield [self.document(each, f"{self.place}, element {at}") for at, each in enumerate(item, 1)]
+                documents += [self.document(each, f"item {number}, element {at}") for at, each in enumerate(item, 1)]
+        return documents
 
     def document(self, item: Any, place: str) -> bytes:
         try:
@@ -248,20 +257,8 @@ class Documents:
             raise Refusal(f"{place} has a lone surrogate at character {error.start}, not UTF-8; remove it") from error
 
 
-def next_items(items: Iterator[Any], number: int, at_once: int) -> list[Any]:
-    """Up to so many of the items behind the first `number`. Raises Refusal, with the item's number, if that fails."""
-    chunk: list[Any] = []
-    try:
-        chunk.extend(islice(items, at_once))
-    except Exception as error:
-        place = f"item {number + len(chunk) + 1}"
-        raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
-    return chunk
-
-
 # `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.
 
-MODEL_PARTS = ("continuing_subword_prefix", "end_of_word_suffix", "dropout", "byte_fallback")
 UNSUPPORTED = ("limit_alphabet", "continuing_subword_prefix", "end_of_word_suffix")
 
 
@@ -280,7 +277,12 @@ def train_new_from_iterator(
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
     if not hasattr(wrapped, "train_new_from_iterator"):
         raise Refusal(f"{type(old).__name__} is not a fast tokenizer of transformers or a tokenizers.Tokenizer")
-    pattern = reproducible_pattern(json.loads(wrapped.backend_tokenizer.to_str()), keywords)
+    if unsupported := [name for name in UNSUPPORTED if keywords.get(name) is not None]:
+        raise Refusal(f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training")
+    try:
+        pattern = huggingface.split_by(json.loads(wrapped.backend_tokenizer.to_str()))
+    except ValueError as error:
+        raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class and its settings.
     new = wrapped.train_new_from_iterator([], vocab_size, **keywords)
     content = json.loads(new.backend_tokenizer.to_str())
@@ -320,22 +322,3 @@ def with_trainers() -> Any:
             "'tokenizers<1'",
             UNMEASURED,
         ) from error
-
-
-def reproducible_pattern(content: dict[str, Any], keywords: dict[str, Any]) -> str | None:
-    """The pattern of a tokenizer.json. Raises Refusal if it, or a keyword, makes training differ from ours."""
-    for name in UNSUPPORTED:
-        if keywords.get(name) is not None:
-            raise Refusal(f"{name} is not supported here; leave it out, or use transformers' own training")
-    model = content["model"]
-    if model["type"] != "BPE":
-        raise Refusal(f"its model is {model['type']}; only byte-level BPE can be trained here")
-    if content.get("normalizer") is not None:
-        raise Refusal(f"it has a normalizer ({content['normalizer']['type']}); only tokenizers without one are trained")
-    for name in MODEL_PARTS:
-        if model.get(name):
-            raise Refusal(f"its {name} is {model[name]!r}; only tokenizers without it are trained")
-    try:
-        return pattern_of(content.get("pre_tokenizer"))
-    except ValueError as error:
-        raise Refusal(f"it cannot be trained here: {error}") from error

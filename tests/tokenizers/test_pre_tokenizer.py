@@ -16,6 +16,7 @@ from harness.common import registry
 from harness.records.file import read_records
 from harness.tokenizers.pre_tokenizer import joined, pattern_of
 from variants.contract import GPT2_PATTERN
+from variants.counting.patterns import compiled
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
@@ -35,11 +36,28 @@ CHAINS = {
     "digits together, then GPT-2's": [r"\p{N}+", GPT2_PATTERN],
     "numbers in threes, then any": [r"\p{N}{1,3}", CARDS["llama3"].replace("{1,3}", "+")],
     "numbers, then threes": [r"\p{N}+", CARDS["llama3"]],
-    "numbers, kana and Chinese, signs": [r"\p{N}{1,3}", "[一-龥\u3040-\u309f\u30a0-\u30ff]+", SIGNS],
+    "DeepSeek V3's": [r"\p{N}{1,3}", "[一-龥\u3040-\u309f\u30a0-\u30ff]+", SIGNS],
 }
 PIECES = (
     *("ア・イ", "中", "a", "B", "'s", "'S", "'", "12", "3", "٣٣٣٣", "½", "e\u0301", "\u0301", "\u200b", "\x00", "$x"),
-    *(" ", "  ", "\n", "\r\n", " \n ", "\u3000", "!", "?!", "...", " 1", "1 ", "・", "ー"),
+    *(
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        " \n ",
+        "\u3000",
+        "!",
+        "?!",
+        "...",
+        " 1",
+        "1 ",
+        "・",
+        "ー",
+        "\u3099",
+        "\u309b",
+        "\u3040",
+    ),
 )
 
 
@@ -73,6 +91,7 @@ def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
 
 def test_digits_before_the_pattern_of_gpt2_are_compiled() -> None:
     assert joined([r"\p{N}", GPT2_PATTERN]) == CARDS["starcoder2"]
+    assert compiled(joined([r"\p{N}+", CARDS["llama3"]]))
 
 
 @pytest.mark.parametrize("name", ["gpt4", "llama3", "qwen2", "o200k", "nanochat", "olmo"])
@@ -99,11 +118,10 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
         ([{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL], "Punctuation is not a Split"),
         ([{**split("a"), "behavior": "MergedWithNext"}, BYTE_LEVEL], "MergedWithNext"),
         ([split(r"\p{N}{1,3}+"), BYTE_LEVEL], "repeats what it repeats"),
-        ([split(r"\s?[a-z]+"), split("b"), BYTE_LEVEL], r"'\\\\s\?\[a-z\]\+' is not one class"),
-        ([split(r"\p{L}+"), split(r"\p{Lu}+"), split("b"), BYTE_LEVEL], "characters in common"),
-        ([split(r"\p{L}+"), split(r"a\b"), BYTE_LEVEL], r"the last with \\b"),
-        ([split(r"\p{L}+"), split("a*"), BYTE_LEVEL], "matches nothing at all"),
-        ([split(r"\p{N}{1,3}"), split(r"\p{N}|a"), BYTE_LEVEL], "once more"),
+        ([split(r"\s?[a-z]+"), split(GPT2_PATTERN), BYTE_LEVEL], r"2 patterns .* not for '\\\\s\?\[a-z\]\+' before"),
+        ([split(r"\p{N}"), split(r"\p{N}"), split(GPT2_PATTERN), BYTE_LEVEL], "3 patterns one after another"),
+        ([split(r"\p{N}{1,3}"), split(r"\p{N}|a"), BYTE_LEVEL], "2 patterns one after another"),
+        ([split(r"\p{N}{1,3}"), split(CARDS["qwen2"]), BYTE_LEVEL], "2 patterns one after another"),
         ([{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL], "drops text"),
         ([split("a"), {**BYTE_LEVEL, "add_prefix_space": True}], "a blank before the text"),
         ([split("a")], "the last one must be ByteLevel"),

@@ -96,7 +96,7 @@ def unread() -> Any:
 @pytest.mark.parametrize(
     ("changes", "keywords", "answer"),
     [
-        ({"normalizer": {"type": "NFC"}}, {}, r"it has a normalizer \(NFC\)"),
+        ({"normalizer": {"type": "NFC"}}, {}, r"it changes the text first \(normalizer NFC\)"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, {}, "its pre-tokenizer is Whitespace"),
         ({"pre_tokenizer": {"type": "UnicodeScripts"}}, {}, "its pre-tokenizer is UnicodeScripts"),
         ({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}, {}, "its model is WordLevel"),
