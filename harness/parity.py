@@ -81,8 +81,7 @@ def _command(options: argparse.Namespace) -> int:
     if place is not None:
         origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
         origin |= {"variant": f"parity {options.variant}", "languages": list(texts), "dev": bool(dev)}
-        learned = trained(merges, corpus.special_tokens, corpus.pattern)
-        save_and_report(Tokenizer(*learned, origin=origin), place)
+        save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
     return OK
 
 

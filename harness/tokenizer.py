@@ -62,7 +62,7 @@ def load(path: Path | str, *, pattern: Pattern = ..., special_tokens: SpecialTok
 
 
 def opened(file: TokenizerFile) -> Tokenizer:
-    return Tokenizer(*file.learned, origin=file.origin)
+    return Tokenizer(file.learned, file.origin)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -343,12 +343,7 @@ def _stats(options: argparse.Namespace) -> int:
         from harness.results import charts, drawing
 
         drawing.check_suffix(options.picture)
-    # A tokenizer is named after its folder or file if that distinguishes it from the others.
-    short = {Path(name).name for name in options.tokenizers}
-    tokenizers = {
-        Path(name).name if len(short) == len(set(options.tokenizers)) else name: opened(_read(options, name))
-        for name in options.tokenizers
-    }
+    tokenizers = {name: opened(_read(options, name)) for name in options.tokenizers}
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():

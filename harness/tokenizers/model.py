@@ -20,8 +20,8 @@ from harness.common.files import readable, whole_file
 from harness.common.units import count_text
 from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, learned, tiktoken
-from harness.tokenizers.learned import Learned, join, pattern_name
-from variants.contract import GPT2_PATTERN, Merge, Pair
+from harness.tokenizers.learned import BYTES, Learned, join, pattern_name
+from variants.contract import Pair
 from variants.counting import patterns
 
 if TYPE_CHECKING:
@@ -35,13 +35,11 @@ BLOCK = 1 << 20
 
 
 class Tokenizer:
-    """Merges and what they make: `vocab` from id to bytes, `special_tokens` from text to id, `pattern`.
+    """A tokenizer at work; `learned` is what it consists of, `origin` what the manifest says about the training.
 
-    `origin` is what the manifest says about the training.
-
-    >>> from variants.contract import vocab_of
+    >>> from variants.contract import GPT2_PATTERN
     >>> merges = [(b"l", b"o"), (b"lo", b"w")]
-    >>> tokenizer = Tokenizer(vocab_of(merges, ["<|e|>"]), merges, {"<|e|>": 256})
+    >>> tokenizer = Tokenizer(learned.trained(merges, ["<|e|>"], GPT2_PATTERN))
     >>> tokenizer
     <Tokenizer: 259 tokens, 2 merges, special tokens ['<|e|>'], pattern gpt2>
     >>> tokenizer.encode("low<|e|>lot")
@@ -50,40 +48,23 @@ class Tokenizer:
     b'low<|e|>'
     """
 
-    def __init__(
-        self,
-        vocab: Mapping[int, bytes],
-        merges: Sequence[Merge],
-        special_tokens: Mapping[str, int],
-        pattern: str | None = GPT2_PATTERN,
-        ignore_merges: bool = False,
-        *,
-        origin: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.vocab = dict(vocab)
-        self.merges = list(merges)
-        self.special_tokens = dict(special_tokens)
-        self.pattern = pattern
-        self.ignore_merges = ignore_merges
+    def __init__(self, learned: Learned, origin: Mapping[str, Any] | None = None) -> None:
+        self.learned = learned
+        self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges = learned
         self.origin = dict(origin or {})
-        self._compiled = None if pattern is None else _compiled(pattern)
-        self._last_cut = last_cut_of(pattern)
-        ids = self.learned.token_ids()
-        self._byte_ids = [ids[byte] for byte in learned.BYTES]
+        self._compiled = None if self.pattern is None else _compiled(self.pattern)
+        self._last_cut = last_cut_of(self.pattern)
+        ids = learned.token_ids()
+        self._byte_ids = [ids[byte] for byte in BYTES]
         self._ranks: dict[Pair, int] = {}
         for rank, (left, right) in enumerate(self.merges):
             self._ranks.setdefault((ids[left], ids[right]), rank)
         self._made = [ids[left + right] for left, right in self.merges]
-        self._whole = ids if ignore_merges else {}
+        self._whole = ids if self.ignore_merges else {}
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest_special = max(map(len, longest_first), default=0)
         self._cache = _Cache(self)
-
-    @property
-    def learned(self) -> Learned:
-        """The same as plain data."""
-        return Learned(self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges)
 
     @property
     def vocab_size(self) -> int:
@@ -166,7 +147,7 @@ class Tokenizer:
                 f"{count_text(len(self) - len(self.merges) + inherited)} or more"
             )
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
-        return Tokenizer(*smaller, origin={**self.origin, **source})
+        return Tokenizer(smaller, {**self.origin, **source})
 
     def _batches(self, texts: Iterable[str]) -> Iterator[list[int]]:
         """The ids of the texts joined. What later text could change waits for it."""

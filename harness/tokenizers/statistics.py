@@ -27,23 +27,23 @@ _WORD = re.compile(rb"\S+")
 class Figures:
     """One tokenizer on one text.
 
-    A word is what is between white space (ASCII's), whatever the pattern; `special` counts special tokens among the
-    `tokens`, `used` the tokens of the vocabulary that occur; of `longest` the more frequent come first among equals.
+    A word is what is between white space (ASCII's), whatever the pattern; `special_tokens` are those among the `tokens`,
+    `used` the tokens of the vocabulary that occur; of `longest` the more frequent come first among equals.
     """
 
     tokenizer: str
     text: str
-    size: int
+    bytes: int
     words: int
     tokens: int
-    special: int
+    special_tokens: int
     used: int
     vocabulary: int
-    longest: tuple[bytes, ...]
+    longest: Sequence[Any]
 
     @property
     def bytes_per_token(self) -> float | None:
-        return self.size / self.tokens if self.tokens else None
+        return self.bytes / self.tokens if self.tokens else None
 
     @property
     def tokens_per_word(self) -> float | None:
@@ -55,10 +55,8 @@ class Figures:
 
     def record(self) -> dict[str, Any]:
         """The raw figures; tokens in hexadecimal digits."""
-        record = asdict(self)
         figures = {name: getattr(self, name) for name in ("bytes_per_token", "tokens_per_word", "share_used")}
-        record |= {"bytes": record.pop("size"), "special_tokens": record.pop("special"), **figures}
-        return {**record, "longest": [token.hex() for token in self.longest]}
+        return {**asdict(self), **figures, "longest": [token.hex() for token in self.longest]}
 
 
 def figures_of(
@@ -95,7 +93,7 @@ def figures_of(
         sum(counts[number] for number in special),
         len(counts),
         len(tokenizer),
-        tuple(tokenizer.vocab[number] for number in longest[:LONGEST]),
+        [tokenizer.vocab[number] for number in longest[:LONGEST]],
     )
 
 
@@ -104,7 +102,7 @@ def sheet(figures: Sequence[Figures]) -> Sheet:
     columns = [
         Column("text", [row.text for row in figures], figures=False),
         Column("tokenizer", [row.tokenizer for row in figures], figures=False),
-        Column("bytes", [bytes_text(row.size) for row in figures]),
+        Column("bytes", [bytes_text(row.bytes) for row in figures]),
         Column("tokens", [count_text(row.tokens) for row in figures]),
         Column("bytes per token", [_three(row.bytes_per_token) for row in figures]),
         Column("tokens per word", [_three(row.tokens_per_word) for row in figures]),

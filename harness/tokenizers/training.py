@@ -71,14 +71,14 @@ def train(
         "variant": trainer().name,
         "data": data,
     }
-    return Tokenizer(*trained(merges, corpus.special_tokens, corpus.pattern), origin=origin)
+    return Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin)
 
 
 def merges_for(vocab_size: int, corpus: Corpus) -> int:
     """The number of merges. Raises Refusal for a size, a pattern or special tokens that no tokenizer can have."""
     if not isinstance(vocab_size, int):
         raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000")
-    Tokenizer(*trained([], corpus.special_tokens, corpus.pattern))
+    Tokenizer(trained([], corpus.special_tokens, corpus.pattern))
     least = len(BYTES) + len(corpus.special_tokens)
     if vocab_size < least:
         special = counted_text(len(corpus.special_tokens), "special token")

@@ -18,10 +18,10 @@ from harness.common.errors import USAGE, Refusal
 from harness.gate.evidence import read_evidence
 from harness.proof.counterexamples import defined_merges
 from harness.tokenizers.forms import content_of
-from harness.tokenizers.learned import spelled
+from harness.tokenizers.learned import spelled, trained
 from harness.tokenizers.merges_file import merges_text, read_merges_file
 from harness.tokenizers.model import Tokenizer
-from variants.contract import Merge, TieBreak, vocab_of
+from variants.contract import Merge, TieBreak
 
 SPELLED = "t h\nth e\n"
 MERGES = [(b"t", b"h"), (b"th", b"e")]
@@ -146,7 +146,7 @@ def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str | b
 
 
 def ids_of(path: Path) -> Any:
-    return Tokenizer(vocab_of([]), [], {}).encode_file(path)
+    return Tokenizer(trained([], [], None)).encode_file(path)
 
 
 @pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence])

@@ -22,7 +22,7 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers.folder import FILES, check_free, save
-from harness.tokenizers.learned import read_spelling, spelled, trained
+from harness.tokenizers.learned import Learned, read_spelling, spelled, trained
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
@@ -48,7 +48,7 @@ def tokenizer_of(
     merges: Sequence[Merge] = MERGES, specials: Sequence[str] = (), pattern: str | None = GPT2_PATTERN
 ) -> Tokenizer:
     numbered = {text: number for number, text in enumerate(specials, 256)}
-    return Tokenizer(vocab_of(merges, specials), merges, numbered, pattern)
+    return Tokenizer(Learned(vocab_of(merges, specials), list(merges), numbered, pattern))
 
 
 def saved(

@@ -105,14 +105,14 @@ def test_tiktoken_joins_by_what_two_tokens_become() -> None:
     one = spelled_twice()
     theirs = tiktoken.Encoding("x", pat_str=tiktoken_form.ANYTHING, mergeable_ranks=one.token_ids(), special_tokens={})
     assert theirs.encode("abc") == [258]
-    assert Tokenizer(*one).encode("abc") == [97, 256]
+    assert Tokenizer(one).encode("abc") == [97, 256]
 
 
 # Comparing
 
 
 def test_equal_ids_are_counted_and_others_differ(tmp_path: Path) -> None:
-    one = Tokenizer(*learned())
+    one = Tokenizer(learned())
     engines: dict[str, checking.Engine] = {
         "same": lambda _: one.encode,
         "short": lambda _: lambda text: one.encode(text)[:-1],
@@ -126,7 +126,7 @@ def test_equal_ids_are_counted_and_others_differ(tmp_path: Path) -> None:
 
 
 def test_the_first_difference_is_shown_with_the_text_around_it(tmp_path: Path) -> None:
-    one = Tokenizer(*learned())
+    one = Tokenizer(learned())
 
     def other(_: Path) -> checking.Encode:
         return lambda text: one.encode(text.replace("mat", "hat"))
@@ -141,7 +141,7 @@ def test_the_first_difference_is_shown_with_the_text_around_it(tmp_path: Path) -
 
 
 def test_an_engine_that_cannot_open_or_gives_up_is_not_equal(tmp_path: Path) -> None:
-    one = Tokenizer(*learned())
+    one = Tokenizer(learned())
 
     def closed(_: Path) -> checking.Encode:
         raise OSError("no such\nthing")

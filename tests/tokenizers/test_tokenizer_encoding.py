@@ -19,7 +19,7 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers import model
 from harness.tokenizers.check import mixed_parts
-from harness.tokenizers.learned import join, join_by_heap
+from harness.tokenizers.learned import Learned, join, join_by_heap
 from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 
@@ -69,7 +69,7 @@ def test_scan_and_heap_merge_as_looking_at_every_pair_does(
 @examples(40)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at: list[int], bytewise: bool) -> None:
-    one = Tokenizer(*learned(pattern, SPECIALS))
+    one = Tokenizer(learned(pattern, SPECIALS))
     whole: str | bytes = text.encode() if bytewise else text
     places = [0, *sorted(place for place in cut_at if place < len(whole)), len(whole)]
     parts = [whole[start:stop] for start, stop in pairwise(places)]
@@ -103,7 +103,7 @@ def test_parts_are_read_only_as_they_are_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(model, "WINDOW", 1000)
-    one = Tokenizer(*learned("gpt2", SPECIALS))
+    one = Tokenizer(learned("gpt2", SPECIALS))
     taken = 0
 
     def endless() -> Iterator[str]:
@@ -119,7 +119,7 @@ def test_parts_are_read_only_as_they_are_needed(
 
 
 def test_merged_pre_tokens_are_cached_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Tokenizer(*learned())
+    one = Tokenizer(learned())
     merged: list[bytes] = []
     merge = one.merged
     monkeypatch.setattr(one, "merged", lambda piece: merge(merged.append(piece) or piece))  # type: ignore[func-returns-value]
@@ -143,7 +143,7 @@ def test_a_file_is_encoded_as_its_bytes(tmp_path: Path, block: int, monkeypatch:
     monkeypatch.setattr(model, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
-    one = Tokenizer(*learned("gpt2", SPECIALS))
+    one = Tokenizer(learned("gpt2", SPECIALS))
     done: list[int] = []
     ids = one.encode_file(tmp_path / "text", on_progress=done.append)
     assert ids.dtype == np.uint16
@@ -158,7 +158,7 @@ def test_a_file_is_encoded_as_its_bytes(tmp_path: Path, block: int, monkeypatch:
 def test_large_ids_and_empty_files_make_arrays(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"<|far|>a")
     vocab = {**dict(enumerate(bytes((byte,)) for byte in range(256))), 65_536: b"<|far|>"}
-    one = Tokenizer(vocab, [], {"<|far|>": 65_536})
+    one = Tokenizer(Learned(vocab, [], {"<|far|>": 65_536}, PATTERNS["gpt2"]))
     ids = one.encode_file(tmp_path / "text", tmp_path / "ids.npy")
     assert (ids.dtype, ids.tolist()) == (np.uint32, [65_536, 97])
     (tmp_path / "text").write_bytes(b"")
@@ -168,7 +168,7 @@ def test_large_ids_and_empty_files_make_arrays(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_or_written_leaves_nothing(tmp_path: Path) -> None:
-    one = Tokenizer(*learned())
+    one = Tokenizer(learned())
     with pytest.raises(Refusal, match=r"cannot read .*nowhere .No such file") as refused:
         one.encode_file(tmp_path / "nowhere", tmp_path / "ids.npy")
     assert refused.value.exit_code == UNMEASURED
@@ -192,6 +192,6 @@ def test_mixed_text_is_the_same_for_the_same_seed_and_comes_back() -> None:
         assert piece in text
     with pytest.raises(UnicodeDecodeError):
         parts[7].decode()
-    one = Tokenizer(*learned("o200k", SPECIALS))
+    one = Tokenizer(learned("o200k", SPECIALS))
     for part in (parts[0], parts[7][:5000]):
         assert one.decode(one.encode(part)) == part

@@ -94,7 +94,7 @@ def test_no_ranks_are_written_if_tiktoken_would_use_a_dead_token(tmp_path: Path)
     assert not (tmp_path / "ranks.tiktoken").exists()
     with pytest.raises(Refusal, match=r"tiktoken cannot hold this tokenizer: .*'abc'"):
         convert(TokenizerFile(one, "here"), "tiktoken", tmp_path, False)
-    assert Tokenizer(*one).encode("abc") == [97, 256]
+    assert Tokenizer(one).encode("abc") == [97, 256]
     assert by_result(b"abc", one.token_ids()) == [b"abc"]
 
 
@@ -126,7 +126,7 @@ def test_ranks_are_written_exactly_if_tiktoken_gives_the_same_ids(merges: list[M
     words = [bytes(chance.choices(b"abc", k=chance.randint(1, 12))) for _ in range(30)]
 
     def differ(learned: Learned) -> bool:
-        tokenizer = Tokenizer(*learned)
+        tokenizer = Tokenizer(learned)
         return any(
             [tokenizer.vocab[number] for number in tokenizer.encode(word)] != by_result(word, ids)
             for word in [*words, *ids]

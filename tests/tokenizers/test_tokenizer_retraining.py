@@ -33,7 +33,7 @@ KEYWORDS: list[dict[str, Any]] = [
 def old_tokenizer(name: str) -> Any:
     from tokenizers.processors import TemplateProcessing
 
-    plain = Tokenizer(*learned("gpt2", SPECIALS)._replace(pattern=OLD[name])).huggingface()
+    plain = Tokenizer(learned("gpt2", SPECIALS)._replace(pattern=OLD[name])).huggingface()
     if name == "Llama 3":
         special_tokens = [("<|e|>", plain.token_to_id("<|e|>"))]
         plain.post_processor = TemplateProcessing(single="<|e|> $A", special_tokens=special_tokens)
@@ -115,4 +115,4 @@ def test_what_would_differ_is_refused_before_anything_is_read(
 
 def test_anything_else_is_refused() -> None:
     with pytest.raises(Refusal, match="Tokenizer is not a fast tokenizer of transformers"):
-        train_new_from_iterator(Tokenizer(*learned()), unread(), 300)
+        train_new_from_iterator(Tokenizer(learned()), unread(), 300)

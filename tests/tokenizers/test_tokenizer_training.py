@@ -166,7 +166,7 @@ def test_ids_close_up_or_stay() -> None:
 
 
 def test_an_impossible_cut_is_refused() -> None:
-    tokenizer = Tokenizer(*learned("gpt2", SPECIALS))
+    tokenizer = Tokenizer(learned("gpt2", SPECIALS))
     with pytest.raises(Refusal, match="it has only 459 tokens; cut to 459 or fewer"):
         tokenizer.cut(2000)
     with pytest.raises(Refusal, match="no room for 256 bytes and 3 special tokens; cut to 259 or more"):
@@ -177,7 +177,7 @@ def test_an_impossible_cut_is_refused() -> None:
     assert cut(extra, 300, keep_ids=True).vocab[900] == b"qqq"
     twice = of_merges(("a", "b"), ("ab", "c"), ("b", "c"), ("a", "bc"))
     assert twice.cut(258).merges == [(b"a", b"b"), (b"ab", b"c")]
-    inherited = Tokenizer(*learned(), origin={"inherited_merges": 100})
+    inherited = Tokenizer(learned(), {"inherited_merges": 100})
     assert len(inherited.cut(356).merges) == 100
     with pytest.raises(Refusal, match=r"first 100 merges were inherited.* first_stage/, or cut to 356 or more"):
         inherited.cut(355)
@@ -189,7 +189,7 @@ def test_an_impossible_cut_is_refused() -> None:
 def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
     pairs = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in merges]
     vocab = dict(enumerate(dict.fromkeys(vocab_of(pairs).values())))
-    return Tokenizer(vocab, pairs, {}, **options)
+    return Tokenizer(Learned(vocab, pairs, {}, PATTERNS["gpt2"], **options))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_tokens_are_classed_the_worst_first() -> None:
 @given(texts=st.lists(st.text("ab", min_size=1, max_size=30), min_size=1, max_size=6))
 def test_made_counts_every_replacement(texts: list[str]) -> None:
     merges = definition()(WordCounts.from_items(Counter(map(str.encode, texts)).items()), 20)
-    tokenizer = Tokenizer(vocab_of(merges), merges, {}, None)
+    tokenizer = Tokenizer(Learned(vocab_of(merges), list(merges), {}, None))
     replaced: Counter[bytes] = Counter()
     for text in texts:
         tokens = [letter.encode() for letter in text]
@@ -284,7 +284,7 @@ def test_commands_train_cut_and_find_unused_tokens(tmp_path: Path, capsys: pytes
 def test_commands_answer_bad_input_with_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, answer: str
 ) -> None:
-    Tokenizer(*learned("gpt2", SPECIALS)).save(tmp_path)
+    Tokenizer(learned("gpt2", SPECIALS)).save(tmp_path)
     assert main([argument.format(tmp_path) for argument in arguments]) == code
     message = capsys.readouterr().err
     assert answer in message
