@@ -27,7 +27,7 @@ _WORD = re.compile(rb"\S+")
 class Figures:
     """One tokenizer on one text.
 
-    A word is what is between white space (ASCII's), whatever the pattern; `special_tokens` are those among the `tokens`,
+    A word is what is between white space (ASCII's), whatever the pattern; `special_tokens` are those among `tokens`,
     `used` the tokens of the vocabulary that occur; of `longest` the more frequent come first among equals.
     """
 
