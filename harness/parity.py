@@ -59,7 +59,8 @@ def _command(options: argparse.Namespace) -> int:
         raise Refusal("--dev and --ratio exclude each other; leave one out")
     for option, given in (("--dev", dev), ("--ratio", ratio)):
         if given and given.keys() != texts.keys():
-            raise Refusal(f"{option} is for {', '.join(given)}, not for {', '.join(texts)}; give each language one")
+            languages = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
+            raise Refusal(f"{option} is for {languages}; give both for the same languages")
     one_of("variant", options.variant, list(RULE.VARIANTS))
     one_of("tie-break", options.tie_break, list(RULE.TIE_BREAKS))
     corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
