@@ -5,7 +5,8 @@ that all of them can be found and ended, and their CPU time accounted. If the ha
 guard ends everything.
 
 Arguments: the descriptor that the measured process inherits, and its command. The guard writes `started PID` or `failed
-ERRNO`, and `gone STATUS CPU_SECONDS` when the process has ended. It ends everything when its standard input is closed.
+ERRNO`, and `gone STATUS CPU_SECONDS SYSTEM_SECONDS` when the process has ended. It ends everything when its standard
+input is closed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def reap(leader: int) -> bool:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == leader:
                 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-                report(b"gone %d %.9f" % (ended[1], usage.ru_utime + usage.ru_stime))
+                report(b"gone %d %.9f %.9f" % (ended[1], usage.ru_utime + usage.ru_stime, usage.ru_stime))
         return True
     return False
 

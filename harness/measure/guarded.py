@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import psutil
 
@@ -27,6 +27,13 @@ SHARE_OF_TIME_FOR_SHARES = 0.02
 """Asking for shares of memory may take this part of the time: while the kernel answers, a process cannot map memory."""
 
 
+class Cpu(NamedTuple):
+    """CPU seconds up to a moment, and the part of them that the kernel worked."""
+
+    total: float = 0.0
+    system: float = 0.0
+
+
 class GuardedProcess:
     """A guard, its process and all that this has started; a context that ends everything.
 
@@ -38,7 +45,8 @@ class GuardedProcess:
         self.leader: int | None = None
         self.failure = "its guard has ended"
         self.exit_code: int | None = None
-        self.cpu_seconds = 0.0
+        self.used = Cpu()
+        """What all processes that have ended have used, when the measured one ended."""
         self.is_guard_gone = False
         """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
         self.members: list[psutil.Process] = []
@@ -92,7 +100,7 @@ class GuardedProcess:
         elif what == b"failed":
             self.failure = os.strerror(int(figures[0]))
         elif what == b"gone":
-            self.exit_code, self.cpu_seconds = os.waitstatus_to_exitcode(int(figures[0])), float(figures[1])
+            self.exit_code, self.used = os.waitstatus_to_exitcode(int(figures[0])), Cpu(*map(float, figures[1:]))
         else:
             self.is_guard_gone = True
             self.kill_members()
@@ -163,11 +171,11 @@ class GuardedProcess:
         self.peak_bytes = max(self.peak_bytes, total, 1024 * int(figures.get("VmHWM", 0)))
         return limit is not None and total > limit
 
-    def cpu(self) -> float:
-        """Return the CPU seconds of the process and of all that it started, by the kernel's account."""
+    def cpu(self) -> Cpu:
+        """Return what the process and all that it started have used, by the kernel's account."""
         self.find_members()
-        _, of_orphans = cpu_seconds(self.guard.pid)
-        return of_orphans + sum(sum(cpu_seconds(member.pid)) for member in self.members)
+        accounts = [cpu_of_children(self.guard.pid), *(cpu_of(member.pid) for member in self.members)]
+        return Cpu(sum(account.total for account in accounts), sum(account.system for account in accounts))
 
     def waited(self) -> float:
         """Return for how many seconds the process has waited for a processor."""
@@ -195,17 +203,24 @@ def process_of(number: int) -> psutil.Process | None:
     return None
 
 
-def cpu_seconds(process: int) -> tuple[float, float]:
-    """Return the CPU seconds of a process, to the nanosecond on Linux, and of its children that it waited for."""
-    try:
+def cpu_of_children(process: int) -> Cpu:
+    """Return what the children of a process that it waited for have used."""
+    with contextlib.suppress(psutil.Error):
         times = psutil.Process(process).cpu_times()
-    except psutil.Error:
-        return 0.0, 0.0
-    own, of_children = times.user + times.system, times.children_user + times.children_system
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
-    return own, of_children
+        return Cpu(times.children_user + times.children_system, times.children_system)
+    return Cpu()
+
+
+def cpu_of(process: int) -> Cpu:
+    """Return what a process and its children that it waited for have used; to the nanosecond on Linux, in total."""
+    with contextlib.suppress(psutil.Error):
+        times = psutil.Process(process).cpu_times()
+        own, of_children = times.user + times.system, times.children_user + times.children_system
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
+        return Cpu(own + of_children, times.system + times.children_system)
+    return Cpu()
 
 
 def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:

@@ -30,7 +30,7 @@ from typing import Any
 
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, asked_to_end
-from harness.common.units import BytesRead
+from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
 from harness.measure.machine import content
 from harness.measure.sandbox import COLD, PACKAGES, Limits, Sandbox, drop, touch_memory
@@ -261,7 +261,8 @@ class Supervision:
             return {}
         if self.stopped_by == "wall":
             return {"status": "timeout", "reason": f"over limits.wall={self.limits.wall_seconds:g} s"}
-        reason = f"its processes held over limits.memory={self.limits.memory_bytes} bytes"
+        limit = self.limits.memory_bytes or 0
+        reason = f"its processes held more than limits.memory={limit} ({bytes_text(limit)}); raise limits.memory"
         return {"status": "out_of_memory", "reason": reason}
 
     def check(self, answer: Answer, timed: bool) -> None:

@@ -26,7 +26,7 @@ from harness.worker.merges_bytes import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
-    from harness.measure.guarded import GuardedProcess
+    from harness.measure.guarded import Cpu, GuardedProcess
 
 Answer = dict[str, Any]
 
@@ -170,7 +170,7 @@ class Moment(NamedTuple):
 
     at: float
     waited: float
-    cpu: float
+    cpu: Cpu
     interference: Totals
 
 
@@ -181,8 +181,8 @@ class ProcessAccount:
     process: GuardedProcess
     inherited_bytes: int = 0
     started_at: float = field(default_factory=time.perf_counter)
-    received: float | None = None
-    """The CPU time of the process when it was sent its work."""
+    received: Cpu | None = None
+    """What the process had used when it was sent its work."""
     begun: Moment | None = None
     ended: Moment | None = None
     late: float = 0.0
@@ -202,15 +202,20 @@ class ProcessAccount:
 
     def record(self) -> dict[str, Any]:
         """Return the keys `witness` and `disturbance` of an answer; the latter is None if the call was not seen."""
-        process = self.process
-        import_cpu = process.cpu_seconds if self.received is None else self.received
         start = self.started_at if self.begun is None else self.begun.at
-        wall, cpu, interfered = self.closed_at - start, process.cpu_seconds, None
+        wall, (cpu, system), interfered = self.closed_at - start, self.process.used, None
         if self.begun is not None and self.ended is not None:
-            wall, cpu = self.ended.at - start, self.ended.cpu - self.begun.cpu
+            wall, cpu = self.ended.at - start, self.ended.cpu.total - self.begun.cpu.total
+            system = self.ended.cpu.system - self.begun.cpu.system
             interfered = difference(self.begun.interference, self.ended.interference)
-        witness = {"wall_seconds": wall, "cpu_seconds": cpu, "whole_process": interfered is None}
-        return {"witness": {**witness, "import_cpu_seconds": import_cpu}, "disturbance": interfered}
+        witness = {
+            "wall_seconds": wall,
+            "cpu_seconds": cpu,
+            "system_seconds": system,
+            "whole_process": interfered is None,
+            "import_cpu_seconds": (self.received or self.process.used).total,
+        }
+        return {"witness": witness, "disturbance": interfered}
 
     def check(self, answer: Answer, seen: dict[str, Any]) -> str | None:
         """Set an answer's CPU time and total right; return what its `witness` contradicts, None if nothing.
@@ -218,7 +223,7 @@ class ProcessAccount:
         The time for which the process waited for a processor, or the harness to hear of the end, need not be in the
         total. A rest that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
         """
-        answer["cpu_seconds"] = seen["cpu_seconds"]
+        answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
         if self.begun is None:
             return None if answer["status"] == "timeout" else "its parent has not heard that its call began"
         waited = 0.0 if self.ended is None else self.ended.waited - self.begun.waited + self.late
@@ -231,13 +236,13 @@ class ProcessAccount:
     def hidden_work(self, answer: Answer) -> str | None:
         """Return how much CPU time the process used outside its call, if that is more than is allowed."""
         assert self.begun is not None
-        before = 0.0 if self.received is None else self.begun.cpu - self.received
+        before = 0.0 if self.received is None else self.begun.cpu.total - self.received.total
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
         if before > allowed:
             return excess(before, "between receiving the job and starting the call", allowed)
         if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
             return None
-        after = self.process.cpu_seconds - self.ended.cpu
+        after = self.process.used.total - self.ended.cpu.total
         words = sum((answer.get("words") or {}).get("sizes", {}).values())
         allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes + SECONDS_TO_WRITE_A_BYTE * words
         allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))

@@ -101,6 +101,7 @@ class Seconds(TypedDict, total=False):
 class Witness(TypedDict, total=False):
     wall_seconds: Annotated[Number, doc("by the parent's clock")]
     cpu_seconds: Annotated[Number, doc("by the kernel's account")]
+    system_seconds: Annotated[Number, doc("the part of them that the kernel worked for the process")]
     whole_process: Annotated[bool, doc("whether both cover the whole process, as the call's ends were not visible")]
     import_cpu_seconds: Annotated[Number, doc("before the call: imports and `before_the_clock()`; in no total")]
 
@@ -232,6 +233,7 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     reason: Annotated[str | None, doc("why the status is not `ok`, in a sentence")] = None
     seconds: Annotated[Seconds, doc("wall seconds by phase, the counter's in the same block included")] = {}
     cpu_seconds: Annotated[Number | None, doc("the kernel's account of the processes of counter and trainer")] = None
+    system_seconds: Annotated[Number | None, doc("the part of `cpu_seconds` that the kernel worked for them")] = None
     merges: Annotated[Whole | None, doc("how many merges there are")] = None
     merges_sha256: Annotated[Digest | None, doc("the digest of the merges, see results/README.md")] = None
     merges_done: Annotated[Whole | None, doc("how many merges were made, also if it did not finish")] = None

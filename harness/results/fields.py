@@ -122,6 +122,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Figure]:
         "total": Figure(lambda row: row.total, seconds_text),
         "spread": Figure(lambda row: row.spread, share_text),
         "CPU": Figure(lambda row: row.cpu_seconds, seconds_text),
+        "system": Figure(lambda row: row.system_seconds, seconds_text),
         **{phase: Figure(lambda row, phase=phase: row.seconds.get(phase), seconds_text) for phase in phases},  # type: ignore[misc]
         "merge": Figure(merge_seconds, seconds_text),
         "memory": Figure(lambda row: row.peak_rss_bytes, bytes_text),

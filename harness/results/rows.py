@@ -59,6 +59,7 @@ class Row:
     reason: str
     runs: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+    system_seconds: float | None = None
     peak_rss_bytes: int | None = None
     peak_private_bytes: int | None = None
     memory_is_sampled: bool = False
@@ -247,6 +248,7 @@ def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
         phases=tuple(timed),
         instructions=statistics.median_low(instructions) if instructions else None,
         seconds={name: statistics.median(seconds[name]) for name in sorted(seconds, key=_phase_order)},
+        system_seconds=_median_of([record for record in right if id(record) in samples], "system_seconds"),
         peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
         peak_private_bytes=_median_of(right, "peak_private_bytes"),
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
@@ -273,7 +275,7 @@ def _phase_order(name: str) -> int:
     return PHASES.index(name) if name in PHASES else len(PHASES)
 
 
-def _median_of(records: Sequence[Record], key: str) -> int | None:
+def _median_of(records: Sequence[Record], key: str) -> Any:
     values = [record[key] for record in records if record.get(key) is not None]
     return statistics.median_low(values) if values else None
 

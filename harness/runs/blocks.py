@@ -166,14 +166,15 @@ def recorded_count(cell: CountCell, records: Sequence[Record], several: bool) ->
 
 def note_count(cell: CountCell, counted: Counted, session: Session) -> None:
     """Remember whether there are words, or why there are none; of a counter that was too slow also what to do."""
-    reason = counted.answer["reason"]
+    reason, what = counted.answer["reason"], f"counting {cell.reading.file.name} with counting={cell.counter.name}"
     if counted.words is not None:
         session.any_words = True
     elif counted.answer["status"] == "timeout":
         session.uncounted[
-            f"counting {cell.reading.file.name} with counting={cell.counter.name} was {reason}; raise that, take a "
-            "slice (data.bytes=64MB), or choose another counter"
+            f"{what} was {reason}; raise that, take a slice (data.bytes=64MB), or choose another counter"
         ] = None
+    elif counted.answer["status"] == "out_of_memory":
+        session.uncounted[f"{what}: {reason}"] = None
     else:
         session.uncounted[str(reason)] = None
 
@@ -279,7 +280,10 @@ def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: T
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
         status = "error" if counted.answer["status"] == "mismatch" else counted.answer["status"]
-        failed = {"status": status, "reason": f"counting failed: {counted.answer['reason']}"}
+        failed = {
+            "status": status,
+            "reason": f"counting with {cell.count.counter.name} failed: {counted.answer['reason']}",
+        }
         return Trained(cell, block, started, failed, counted)
     if runs_under.status:
         failed = {"status": runs_under.status, "reason": runs_under.reason}
@@ -420,7 +424,7 @@ def without_times(record: Record, session: Session) -> Record:
     """The record without its times if times were not what was measured."""
     if session.timed:
         return record
-    untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None}
+    untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None, "system_seconds": None}
     return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
 
 

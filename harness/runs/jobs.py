@@ -123,7 +123,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "identity": None if trained.identity is None else asdict(trained.identity),
         **{key: answer.get(key) for key in ("feeding", "curve", "instructions", "merges_done")},
         "seconds": train_seconds(answer, counting, reads_text),
-        "cpu_seconds": total_of(answer.get("cpu_seconds"), counting.get("cpu_seconds")),
+        **{name: total_of(answer.get(name), counting.get(name)) for name in ("cpu_seconds", "system_seconds")},
         "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
         "interpreter": interpreter(cell.interpreter).label,
         "started": trained.started,
@@ -149,7 +149,7 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str, 
         "counting": cell.counter.name,
         "words_sha256": None if counted.words is None else counted.words.manifest["sha256"],
         "seconds": seconds,
-        "cpu_seconds": answer.get("cpu_seconds"),
+        **{name: answer.get(name) for name in ("cpu_seconds", "system_seconds")},
         "interpreter": answer.get("interpreter") or python(),
         "started": started,
         **common,
@@ -220,6 +220,7 @@ def counted_from(record: Record, words: Words | None) -> Counted:
     """A counter's answer, from its record."""
     seconds = {phase: spent for phase, spent in record["seconds"].items() if phase not in ("other", "total")}
     answer = {name: record[name] for name in ("status", "reason", "cpu_seconds", "takes_threads", "tallies")}
+    answer["system_seconds"] = record.get("system_seconds")
     answer |= {"seconds": seconds, "documents": record["data"].get("documents")}
     if "other" in record["seconds"]:
         answer["total"] = sum(seconds.values()) + record["seconds"]["other"]

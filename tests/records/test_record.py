@@ -73,7 +73,9 @@ def test_the_phases_add_up_to_the_total(records: list[dict[str, Any]]) -> None:
 
 def test_a_record_says_how_far_its_times_can_be_trusted(records: list[dict[str, Any]]) -> None:
     for each in (records[0], trained(records, "naive")):
-        assert each["witness"].keys() == {"wall_seconds", "cpu_seconds", "whole_process", "import_cpu_seconds"}
+        assert each["witness"].keys() == {
+            *("wall_seconds", "cpu_seconds", "system_seconds", "import_cpu_seconds", "whole_process")
+        }
         assert each["disturbance"].keys() >= DISTURBANCES
         assert 0 < each["clock_cost_seconds"] < 1e-4
         assert each["affinity"] is None
@@ -178,4 +180,4 @@ def test_a_counter_that_failed_leaves_a_record_for_its_trainers_too(tmp_path: Pa
     assert (counter["cell"], counter["status"]) == ("count", "error")
     assert counter["reason"] == "text.txt: invalid UTF-8 at byte 5; fix the file, or set errors=replace"
     assert counter["seconds"]["total"] is None
-    assert trainer["reason"] == f"counting failed: {counter['reason']}"
+    assert trainer["reason"] == f"counting with {counter['counting']} failed: {counter['reason']}"

@@ -10,7 +10,7 @@ from measured import measured
 from harness.records.__main__ import all_keys
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Splitter
-from harness.results.fields import MEASURED, fields_of
+from harness.results.fields import MEASURED, fields_of, figures_of
 from harness.results.legend import Legend, incomparable
 from harness.results.rows import rows
 from harness.results.tables import Baseline, Ratio
@@ -77,3 +77,12 @@ def test_fields_are_keys_of_a_record() -> None:
     renamed = {"data": "data.name", "limits.wall": "limits.wall_seconds", "limits.memory": "limits.memory_bytes"}
     assert {renamed.get(field.name, field.name) for field in FIELDS} - of_the_environment <= keys
     assert Splitter().lines({**HEAP, "seconds": {"update": 1.0, "total": 1.0}})
+
+
+def test_system_time_is_the_median_of_the_timed_runs() -> None:
+    runs = [measured("heap", 1.0, block=block, system_seconds=0.1 * block) for block in range(3)]
+    (row,) = rows(runs)
+    figure = figures_of([row])["system"]
+    assert figure.text(figure.value(row)) == "0.100 s"
+    (unknown,) = rows([HEAP])
+    assert figure.value(unknown) is None

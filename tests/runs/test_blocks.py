@@ -333,7 +333,8 @@ def test_a_counter_that_loses_a_word_gets_no_time(tmp_path: Path, cached: bool) 
     assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == ("mismatch", None, None)
     row_of = by_variant(records)
     assert (row_of["heap"]["status"], row_of["naive"]["status"], code(measured)) == ("ok", "error", 21)
-    assert row_of["naive"]["reason"] == "counting failed: its words are not those of counting=native"
+    failed = "counting with counter_that_loses_a_word failed: its words are not those of counting=native"
+    assert row_of["naive"]["reason"] == failed
     (sentence,) = measured.session.disagreements
     assert "the words of counting=counter_that_loses_a_word are not those of counting=native; check it with" in sentence
     assert sentence in notes(measured)
