@@ -14,10 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sabotaged
-from exploring import examples
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as some
 from random_extensions import random_list, random_pieces
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
@@ -115,40 +111,6 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
             assert result == want, (seed, number, merges, settings)
             wrong += not result.proved
     assert wrong > 20
-
-
-few_words = some.dictionaries(
-    some.lists(some.sampled_from(b"\x00\xffab"), min_size=1, max_size=12).map(bytes),
-    some.integers(1, 6) | some.integers(2**40, 2**40 + 2),
-    max_size=6,
-)
-
-
-@examples(150, suppress_health_check=[HealthCheck.too_slow])
-@given(table=few_words, choices=some.lists(some.integers(0, 10**6), max_size=14), tie_break=some.sampled_from(TieBreak))
-def test_random_choices_are_judged_as_all_counts_judge_them(
-    table: dict[bytes, int], choices: list[int], tie_break: TieBreak
-) -> None:
-    """Lists that go wrong at random: one of the pairs that occur, mostly the right one."""
-    words = WordCounts.from_items(table.items())
-    merges: list[Merge] = []
-    for choice in choices:
-        best = naive.train(words, len(merges) + 1, tie_break=tie_break)[len(merges) :] if choice % 4 else []
-        tokens = [bytes((byte,)) for byte in b"\x00\xffab"] + [left + right for left, right in merges]
-        merges += best or [(tokens[choice % len(tokens)], tokens[choice // 7 % len(tokens)])]
-    for num_merges in (len(merges), len(merges) + 3):
-        assert judge(words, merges, num_merges, tie_break=tie_break) == expected(words, merges, num_merges, tie_break)
-
-
-def test_merges_of_sabotaged_trainers_are_judged_as_all_counts_judge_them() -> None:
-    trainers = {name: train for name, train in vars(sabotaged).items() if getattr(train, "__name__", "") == "train"}
-    assert len(trainers) > 15
-    for name, train in trainers.items():
-        for seed in range(4):
-            words = WordCounts.from_items(table_of(1000 + seed).items())
-            merges = train(words, 40)
-            for tie_break in (GREATEST, TieBreak.RAW_BYTES):
-                assert judge(words, merges, 40, tie_break=tie_break) == expected(words, merges, 40, tie_break), name
 
 
 @pytest.mark.parametrize("word", [b"a" * 999, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff"])

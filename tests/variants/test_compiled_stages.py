@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import importlib
 import random
@@ -20,7 +21,7 @@ import pytest
 from meters import Recorder, ends_in_memory_error, interrupt
 from workbench import first_fast
 
-from variants import cpp, cython_stages, flat, flat_file, heap, naive
+from variants import cpp, cython_stages, flat, flat_file, heap, naive, vetoes
 from variants.contract import LARGEST_COUNT, Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
@@ -75,12 +76,24 @@ def test_bounds_of_any_size(train: Train) -> None:
         assert train(words, 10) == naive.train(words, 10)
 
 
-@each_compiled
-def test_meter_stops_training_and_its_exceptions_come_through(train: Train) -> None:
-    words, meter = one_word(2_000_000 if train is flat.train else 150_000), Recorder(lambda: False)
-    merges = train(words, 10**6, meter)
+@pytest.mark.parametrize(
+    ("train", "length"),
+    [
+        (flat.train, 2_000_000),
+        (functools.partial(flat.train, veto=vetoes.superbpe), 700_000),
+        (cython_stages.typed, 150_000),
+        *((functools.partial(cpp.train, words=words), 150_000) for words in ("columns", "objects")),
+        (functools.partial(cpp.train, maximum="openmp_region", threads=2), 100_000),
+    ],
+)
+def test_meter_stops_training_and_its_exceptions_come_through(train: Train, length: int) -> None:
+    words, meter = one_word(length), Recorder(lambda: False)
+    try:
+        merges = train(words, 10**6, meter)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
     assert len(meter.heard) == 2
-    assert len(merges) < 150_000
+    assert len(merges) < length
     assert merges == train(words, len(merges))
     assert all(done == followed for done, followed in meter.heard)
     with pytest.raises(KeyboardInterrupt):

@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meters import Recorder, interrupt
 from sanitizers import case_text, printed_merges, sanitized
 from workbench import first_fast
 
 from harness.common import registry
-from harness.worker.calling import LONGEST_SHOWN
 from variants import cpp, fine_grained, heap, incremental, naive
 from variants.contract import LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -169,15 +167,6 @@ def test_a_point_that_was_not_compiled_is_answered_with_the_nearest_and_where_to
     )
 
 
-def test_any_point_that_was_not_compiled_is_answered_in_short() -> None:
-    for policy, named in zip(POLICIES, zip(*POINTS, strict=True), strict=True):
-        assert set(named) <= set(cpp.CHOICES[policy])
-    for point in set(itertools.product(*(cpp.CHOICES[policy] for policy in POLICIES))) - set(POINTS):
-        with pytest.raises((ValueError, Unavailable)) as refused:
-            learn(point, random_words(1), 0)
-        assert refused.type is Unavailable or len(str(refused.value)) <= LONGEST_SHOWN
-
-
 @pytest.mark.parametrize(
     ("module", "point", "package"),
     [
@@ -209,26 +198,6 @@ def test_every_preset_names_a_point_that_is_compiled_or_absent_with_its_library(
     points = compiled(f"_grid_{library}")
     assert tuple(params[policy] for policy in POLICIES) in points or not points
     assert f"_grid_{library}" in MODULES
-
-
-@functools.cache
-def long_work() -> WordCounts:
-    return WordCounts.from_items([(bytes(random.Random(3).choices(b"ACGT", k=100_000)), 1)])
-
-
-ONE_OF_EACH_TEAM = [point for point in POINTS if point[0] == "std" and point[3] in ("iterator_scan", "openmp_region")]
-
-
-@pytest.mark.parametrize("point", [ONE_OF_EACH_TEAM[0], ONE_OF_EACH_TEAM[-1]], ids="-".join)
-@pytest.mark.parametrize("words", ["columns", "objects"])
-def test_meter_stops_each_team_and_its_exceptions_come_through(point: tuple[str, ...], words: str) -> None:
-    meter = Recorder(lambda: False)
-    merges = learn(point, long_work(), 10**6, meter, threads=2, words=words)
-    assert len(meter.heard) == 2
-    assert len(merges) < 10_000
-    assert merges == learn(point, long_work(), len(merges), threads=2)
-    with pytest.raises(KeyboardInterrupt):
-        learn(point, long_work(), 10**6, Recorder(interrupt), threads=2, words=words)
 
 
 def test_a_module_compiled_with_other_types_is_refused() -> None:

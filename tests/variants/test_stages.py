@@ -8,9 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from exploring import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 from variants import fine_grained, heap, incremental, multiprocess, naive, python_heap, seg_status
 from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -22,9 +19,6 @@ WORD_LEVEL: dict[str, Train] = {
     "fine_grained": fine_grained.train,
     "heap": heap.train,
 }
-tables = st.dictionaries(
-    st.lists(st.sampled_from(b"ab\x00\xff"), min_size=1, max_size=14).map(bytes), st.integers(1, 9), max_size=8
-).map(lambda words: WordCounts.from_items(words.items()))
 
 
 def tallies_of(train: Train, word_counts: WordCounts, num_merges: int, **params: Any) -> dict[str, int]:
@@ -48,32 +42,12 @@ def dna(length: int) -> WordCounts:
 # ---- parameters
 
 
-@given(tables, st.sampled_from([0, 0.3, 0.9, 1]), st.integers(1, 4), st.sampled_from(TieBreak))
-@examples(80)
-def test_compressing_position_lists_never_changes_the_merges(
-    word_counts: WordCounts, threshold: float, min_count: int, tie_break: TieBreak
-) -> None:
-    want = naive.train(word_counts, 100, tie_break=tie_break, min_count=min_count)
-    got = seg_status.train(word_counts, 100, tie_break=tie_break, min_count=min_count, compress_threshold=threshold)
-    assert got == want
-
-
 def test_compressing_visits_stale_positions_once_and_not_again() -> None:
     never = tallies_of(seg_status.train, english(1), 200)
     always = tallies_of(seg_status.train, english(1), 200, compress_threshold=1)
     assert always["positions_visited"] != never["positions_visited"]
     assert always["pair_updates"] == never["pair_updates"]
     assert always["position_bytes"] <= never["position_bytes"]
-
-
-@given(tables, st.booleans(), st.sampled_from(["words", "occurrences"]), st.sampled_from(TieBreak))
-@examples(80)
-def test_both_ideas_of_part_8_keep_the_merges(
-    word_counts: WordCounts, coarse_on_repeat: bool, index: str, tie_break: TieBreak
-) -> None:
-    want = naive.train(word_counts, 100, tie_break=tie_break)
-    got = fine_grained.train(word_counts, 100, tie_break=tie_break, index=index, coarse_on_repeat=coarse_on_repeat)
-    assert got == want
 
 
 def test_falling_back_to_the_whole_word_updates_more_pairs() -> None:
@@ -89,15 +63,6 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
         assert multiprocess.train(word_counts, 9, parallel_max=3) == naive.train(word_counts, 9)
     expected = incremental.train(english(3), 40, tie_break=TieBreak.HUGGINGFACE)
     assert multiprocess.train(english(3), 40, tie_break=TieBreak.HUGGINGFACE, parallel_max=2) == expected
-
-
-@given(st.lists(st.integers(), max_size=50), st.integers(1, 60))
-def test_slices_hold_every_entry_once_and_none_is_empty(entries: list[int], number: int) -> None:
-    ranked = [(entry, b"", b"", (0, 0)) for entry in entries]
-    slices = multiprocess.slices_of(ranked, number)
-    assert [entry for part in slices for entry in part] == ranked
-    assert len(slices) <= number
-    assert all(slices)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +101,6 @@ def test_every_heap_gives_the_same_merges_and_tallies(monkeypatch: pytest.Monkey
             meter = Meter()
             runs.append((heap.train(english(4), 200, meter, heap=kind, push=push), meter.tallies))
         assert runs[0] == runs[1] == runs[2]
-
-
-entries = st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=2)))
-
-
-@given(entries, entries)
-def test_the_plain_heap_gives_the_greatest_first(
-    first: list[tuple[int, bytes]], later: list[tuple[int, bytes]]
-) -> None:
-    items = list(first)
-    python_heap.heapify(items)
-    for item in later:
-        python_heap.push(items, item)
-    assert [python_heap.pop(items) for _ in range(len(items))] == sorted(first + later, reverse=True)
 
 
 # ---- tallies
