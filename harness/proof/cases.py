@@ -110,31 +110,6 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def merges_of_run(byte: bytes, length: int) -> tuple[Merge, ...]:
-    """The merges of one byte repeated: halve the run while two of the longest token are left, then fold in the rest.
-
-    Left to right the odd one out stays at the end, so the tokens are always in order of length, and of the pairs
-    that occur once the one with the longest tokens is the greatest.
-
-    >>> merges_of_run(b"a", 5)
-    ((b'a', b'a'), (b'aa', b'aa'), (b'aaaa', b'a'))
-    """
-    merges, token, rest, number = [], byte, [], length
-    while number > 1:
-        merges.append((token, token))
-        if number % 2:
-            rest.append(token)
-        token, number = token + token, number // 2
-    for shorter in reversed(rest):
-        merges.append((token, shorter))
-        token += shorter
-    return tuple(merges)
-
-
-def case_of_run(length: int, why: str) -> MergeCase:
-    return merge_case(f"run_of_{length}", {b"a" * length: 1}, merges_of_run(b"a", length), why)
-
-
 def case_of_distinct_pairs(name: str, weights: range, why: str) -> MergeCase:
     """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
     words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
@@ -143,20 +118,6 @@ def case_of_distinct_pairs(name: str, weights: range, why: str) -> MergeCase:
 
 
 COMPUTED_CASES = (
-    merge_case(
-        "sum_above_32_bits",
-        {b"ab": 2**30, b"xab": 2**30, b"yab": 2**30, b"cd": 2**31 - 1},
-        merges_from("a+b c+d y+ab x+ab"),
-        "each weight fits 32 bits and their sum does not",
-    ),
-    *(
-        merge_case(name, {b"ab": first, b"cd": second}, merges_from("a+b c+d"), why)
-        for name, first, second, why in (
-            ("past_2_to_32", 2**32 + 1, 2, "unsigned 32 bits leave (a, b) 1"),
-            ("past_2_to_53", 2**53 + 1, 2**53, "as floats the two are equal"),
-            ("near_2_to_63", 2**62, 2**62 - 1, "the largest weights allowed: their sum is 2**63 - 1"),
-        )
-    ),
     case_of_distinct_pairs(
         "eleven_pairs",
         range(1, 12),
@@ -168,8 +129,6 @@ COMPUTED_CASES = (
         "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
     ),
     case_of_distinct_pairs("first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"),
-    case_of_run(600, "tokens of 256 bytes and more: lengths stored in one byte"),
-    case_of_run(70_000, "tokens of 65,536 bytes and more: lengths stored in two bytes"),
 )
 
 MERGE_CASES = (
@@ -239,6 +198,15 @@ huggingface_blank: _a zb \x80a \xc3a -> z+b \xc3+a _+a \x80+a | tie_break=huggin
     # bytes are numbered by their GPT-2 characters: those shown as themselves (z, 0xC3) before blank and 0x80
 huggingface_ids_by_age: zy*3 ab*2 zyq abq _c -> z+y a+b _+c zy+q ab+q | tie_break=huggingface
     # learned tokens come after all bytes, a blank included, in the order they were learned
+
+# Counts beyond 32 bits, beyond a float, and the largest allowed.
+
+sum_above_32_bits: ab*1073741824 xab*1073741824 yab*1073741824 cd*2147483647 -> a+b c+d y+ab x+ab
+    # each weight fits 32 bits and their sum does not
+past_2_to_32: ab*4294967297 cd*2 -> a+b c+d  # unsigned 32 bits leave (a, b) 1
+past_2_to_53: ab*9007199254740993 cd*9007199254740992 -> a+b c+d  # as floats the two are equal
+near_2_to_63: ab*4611686018427387904 cd*4611686018427387903 -> a+b c+d
+    # the largest weights allowed: their sum is 2**63 - 1
 
 # A newborn pair may win a tie that its parent lost: several merges at once must see it.
 

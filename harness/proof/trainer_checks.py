@@ -304,7 +304,8 @@ def two_letter_word(length: int) -> bytes:
 
 
 LONG_WORDS = {
-    "run_of_600": b"a" * 600,
+    "run_of_600": b"a" * 600,  # lengths of tokens stored in one byte
+    "run_of_70000": b"a" * 70_000,  # in two bytes
     "ab_300_times": b"ab" * 300,
     "two_letters_3000_bytes": two_letter_word(3000),
 }

@@ -52,7 +52,7 @@ CAUGHT_TRAINERS = {
     "counts_in_float": "[past_2_to_53]",
     "leaves_out_pairs_that_occur_once": "[C10]",
     "loses_pairs_in_parallel_maximum": "[eleven_pairs] [last_pair_greatest]",
-    "token_length_in_one_byte": "[run_of_600]",
+    "token_length_in_one_byte": "check_long_word[run_of_600]",
     "changes_its_input": "check_leaves_input_alone",
     "one_merge_too_many": "check_stops_at_num_merges",
     "missing_lap": "check_reports_phases",

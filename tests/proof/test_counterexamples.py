@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 
 from harness.conformance import counter_checks, trainer_checks
 from harness.proof.checks import CheckFailed, Outcome, outcome_of
-from harness.proof.counterexamples import CounterCall, TrainerCall, cuts, pasted, shrunk, smaller_text, smaller_words
+from harness.proof.counterexamples import CounterCall, TrainerCall, pasted, shrunk, smaller_text, smaller_words
 from variants import heap, naive
 from variants.contract import TieBreak, WordCounts
 
@@ -124,11 +124,6 @@ def test_counterexample_too_long_to_paste_becomes_its_check() -> None:
 def test_input_that_does_not_fail_again_is_not_shrunk() -> None:
     words = TrainerCall({b"ab": 1}, 5)
     assert words.smallest(naive.train) is words
-
-
-def test_cuts_never_remove_all() -> None:
-    assert list(cuts(0)) == list(cuts(1)) == []
-    assert all(stop - start < 9 for start, stop in cuts(9))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

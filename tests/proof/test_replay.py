@@ -16,7 +16,6 @@ from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.trainer_checks import ALPHABET, two_letter_word
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay, tokens_left
 from harness.replay import main
-from harness.tokenizers.merges_file import merges_text
 from variants.contract import Merge, TieBreak, WordCounts
 
 Words = dict[bytes, int]
@@ -72,15 +71,6 @@ def merged(tokens: list[bytes], merge: Merge) -> list[bytes]:
 
 def trained(words: Words, tie_break: TieBreak = GREATEST) -> list[Merge]:
     return TrainerCall(words, 1000, tie_break).defined()
-
-
-@without_health_check
-@given(words_of_few_letters, some.sampled_from(TieBreak))
-def test_merges_of_the_definition_are_right_under_its_tie_break(words: Words, tie_break: TieBreak) -> None:
-    replayed = replay(WordCounts.from_items(words.items()), trained(words, tie_break))
-    assert replayed.faults == []
-    assert tie_break in replayed.tie_breaks
-    assert (replayed.rest, replayed.stops_too_early(1000)) == (Best(0, 0, {}), False)
 
 
 @without_health_check
@@ -185,46 +175,7 @@ def test_first_difference_has_a_cause(a: list[Merge], b: list[Merge], cause: str
         assert (difference and difference.cause, difference and difference.place) == (cause, place)
 
 
-@without_health_check
-@given(words_of_few_letters, some.sampled_from(TieBreak), some.sampled_from(TieBreak))
-def test_lists_of_two_tie_breaks_differ_by_ties_alone(words: Words, one: TieBreak, other: TieBreak) -> None:
-    lists = [trained(words, tie_break) for tie_break in (one, other)]
-    a, b = (replay(WordCounts.from_items(words.items()), merges) for merges in lists)
-    difference = first_difference(a, b)
-    assert (difference is None) == (lists[0] == lists[1])
-    if difference is not None:
-        assert difference.cause == BY_TIES
-        assert difference.steps[0] is not None
-        assert one in difference.steps[0].right_under
-
-
 # The command; tests/fixtures/command_rows/proof.toml has what it prints
-
-
-def test_first_difference_of_two_files_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "book.txt").write_text("ab ab cd cd aaaa aaaa aaaa xyz xyz")
-    (tmp_path / "a").write_text("a a\naa aa\nx y\n")
-    (tmp_path / "b").write_text("61 61\n6161 6161\n20 61616161\n")
-    arguments = [str(tmp_path / "a"), "--data", str(tmp_path / "book.txt"), "--against", str(tmp_path / "b")]
-    assert main(arguments) == errors.MISMATCH
-    out = capsys.readouterr().out
-    assert "first difference: merge 3, 2 equal before it" in out
-    assert "A merge 3: b'x' + b'y', 2 times; the most frequent is b' ' + b'aaaa', 3 times\n" in out
-    assert "B merge 3: b' ' + b'aaaa', 3 times, the most frequent pair of its moment" in out
-    assert "in common: 2 of 4 merges, 2 of 4 tokens" in out
-    assert "A: 1 merge is not right, the first is merge 3" in out
-
-
-@pytest.mark.slow
-def test_variant_makes_as_many_merges_as_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "book.txt").write_text("low low low low low lower lower widest widest widest newest newest")
-    words = {b"low": 1, b" low": 4, b" lower": 2, b" widest": 3, b" newest": 2}
-    (tmp_path / "merges.txt").write_bytes(merges_text(trained(words)))
-    arguments = [str(tmp_path / "merges.txt"), "--data", str(tmp_path / "book.txt"), "--against"]
-    assert main([*arguments, "heap"]) == errors.OK
-    assert "the lists are equal\n" in capsys.readouterr().out
-    assert main([*arguments, "heap", "tie_break=raw_bytes"]) == errors.MISMATCH
-    assert ", as often as 1 other; right under" in capsys.readouterr().out
 
 
 @pytest.mark.slow
