@@ -23,7 +23,7 @@ PROGRAM = """
 import harness
 from harness import run
 from harness.tokenizer import load
-from variants.flat import train_file
+from variants.flat_file import train_file
 
 vocabulary, merges = train_file("book.txt", 300, special_tokens=["<|endoftext|>"])
 records = run(variants=["heap", "flat"], data_path="book.txt", vocab_size=300)

@@ -14,21 +14,18 @@ Without the compiled module the variant is not available: it never runs as somet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from variants.contract import (
-    GPT2_PATTERN,
     GREATEST_BYTES,
     LARGEST_COUNT,
     NULL_METER,
-    Corpus,
     Merge,
     Meter,
     TieBreak,
     Veto,
     WordCounts,
-    vocab_of,
 )
 from variants.extending import check_inherited
 from variants.flat_extending import Ids, bytes_apart, cut_at, extension_arguments, is_bounded, numbered
@@ -138,50 +135,3 @@ def train_compiled(
         **how,
     )
     return merges
-
-
-def train_file(
-    path: str,
-    vocab_size: int,
-    *,
-    special_tokens: Sequence[str] | str | None = ("<|endoftext|>",),
-    pattern: str | None = GPT2_PATTERN,
-    tie_break: TieBreak = GREATEST_BYTES,
-    min_count: int = 1,
-    threads: int = 1,
-    errors: str = "strict",
-    partial: bool = False,
-) -> tuple[dict[int, bytes], Sequence[Merge]]:
-    """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
-
-    `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
-    is left before. `special_tokens` may be one token by itself, or None for none. `pattern` is a regular expression for
-    pre-tokens, None takes the raw bytes between special tokens. `errors="replace"` reads bytes that are not UTF-8 as
-    U+FFFD.
-    Raises ValueError for a size that is too small, other `errors`, or special tokens that are empty or repeated,
-    InvalidText with the offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be
-    `partial`, OSError if the file cannot be read, and what `train` raises.
-    """
-    # Here, because counting needs the `regex` package and training does not.
-    from variants import flat_file
-
-    tokens = _tokens_in(special_tokens)
-    num_merges = vocab_size - 256 - len(tokens)
-    if num_merges < 0:
-        raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(tokens)} bytes and special tokens")
-    if "" in tokens or len(set(tokens)) < len(tokens):
-        raise ValueError("special_tokens holds an empty token or one twice; leave it out")
-    if errors not in ("strict", "replace"):
-        raise ValueError(f"errors={errors!r} is neither strict nor replace")
-    corpus = Corpus(str(path), tokens, pattern, errors, partial)
-    merges = flat_file.train(corpus, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
-    return vocab_of(merges, tokens), merges
-
-
-def _tokens_in(given: object) -> tuple[str, ...]:
-    """The special tokens that are meant. Raises ValueError for what are none."""
-    listed = () if given is None else (given,) if isinstance(given, str) else given
-    tokens = tuple(listed) if isinstance(listed, Iterable) else (listed,)
-    if not all(isinstance(token, str) for token in tokens):
-        raise ValueError('special_tokens are texts, such as ["<|endoftext|>"], or None')
-    return tokens

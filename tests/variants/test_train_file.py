@@ -9,7 +9,7 @@ import pytest
 from variants import naive
 from variants.contract import Corpus, InvalidText, vocab_of
 from variants.counting.pretokenize import serial
-from variants.flat import train_file
+from variants.flat_file import train_file
 
 TEXT = "It's a test, isn't it?  A test of tests.<|e|>Ein Test, größer als 一二一二.\n\n" * 3
 
