@@ -65,17 +65,23 @@ Merges merges_of(const flat::Answer& answer) {
     return merges;
 }
 
-// The counts of the words in a file, or the number of runs that spilled them.
+bool leave_out(void* words, std::int64_t, scanner::WordTable::Columns& columns) {
+    *static_cast<std::size_t*>(words) += columns.words - columns.first;
+    return true;
+}
+
+// The counts of the words in a file, or how many there are in the tables that were handed over.
 Merges scanned(std::FILE* file, std::size_t table_bytes) {
     const std::string classes(2 * scanner::Classes::number_of_pages, '\0'), page(scanner::Classes::page_size, '\0');
+    std::size_t handed_over = 0;
     const std::string lines{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     scanner::Scan scan(::fileno(file), lines, 0, {0, 500, 1000}, {"<|e|>"}, classes, page, std::string(32, 'x'), 512,
-                       table_bytes, "/tmp");
+                       table_bytes ? leave_out : nullptr, table_bytes, false, &handed_over);
     scan.start();
     while (!scan.wait(1)) {
     }
     scan.finish();
-    if (!scan.runs.empty()) return {scan.runs.size()};
+    if (handed_over) return {handed_over};
     const auto* const counts = static_cast<const std::uint64_t*>(scan.columns.counts.start);
     return {counts + scan.columns.first, counts + scan.columns.words};
 }

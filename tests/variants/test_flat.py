@@ -218,15 +218,6 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
         assert words is many or learned == [learned[0]] * 4
 
 
-def test_words_are_sorted_where_that_is_worth_it() -> None:
-    """Few of one weight by comparing, many digit by digit."""
-    for number in (100, 5000):
-        dice = random.Random(number)
-        drawn = (dice.randbytes(dice.randint(1, 2)) + b"a" * dice.randint(1, 6) for _ in range(number))
-        words = WordCounts.from_items((word, 1 + dice.randint(0, 1)) for word in drawn)
-        assert learn(words, 60, part=1) == learn(words, 60) == heap.train(words, 60)
-
-
 def test_phases_and_tallies_are_reported() -> None:
     words, meter, unpruned = chain_of_letters(20_000), Meter(), Meter()
     merges = flat.train(words, 300, meter)

@@ -158,32 +158,29 @@ class Scan:
         descriptor = (source or file).fileno()
         before = os.fstat(descriptor)
         spill = Spill() if self.memory else None
+        ranges = max(1, len(bounds) - 1)
         emptying: tuple[Any, ...] = ()
         if self.taker is not None:
-            self.taker.begin(max(1, len(bounds) - 1))
-            part_bytes = max(PART_BYTES, before.st_size // PARTS) // max(1, len(bounds) - 1)
-            emptying = max(1, part_bytes), "", self.taker.take
+            self.taker.begin(ranges)
+            emptying = self.taker.take, max(PART_BYTES, before.st_size // PARTS) // ranges, True
         elif spill is not None:
-            emptying = self.largest_table(len(bounds) - 1), spill.folder
+            emptying = spill.take, self.largest_table(ranges)
         self.meter.lap("read")
         start = time.perf_counter()
-        try:
-            columns, documents, done, (reading, handing_over), invalid, cut_off = _scanner.scan(
-                file.fileno(),
-                bounds or (0, _scanner.UNTIL_END),
-                self.pattern,
-                self.specials,
-                self.tables,
-                self.instructions,
-                self.buffer,
-                self.meter.progress,
-                *emptying,
-            )
-        except OSError as error:
-            raise error if spill is None else spill.no_room(error) from error
+        columns, documents, done, (reading, handing_over), invalid, cut_off = _scanner.scan(
+            file.fileno(),
+            bounds or (0, _scanner.UNTIL_END),
+            self.pattern,
+            self.specials,
+            self.tables,
+            self.instructions,
+            self.buffer,
+            self.meter.progress,
+            *emptying,
+        )
         seconds = time.perf_counter() - start
         self.meter.add("read", seconds * reading)
-        self.meter.add("convert", seconds * handing_over)
+        self.meter.add("count" if self.taker is None else "convert", seconds * handing_over)
         self.meter.add("count", seconds * (1 - reading - handing_over))
         after = os.fstat(descriptor)
         if cut_off or (stat.S_ISREG(before.st_mode) and changed(before, after)):
@@ -192,16 +189,13 @@ class Scan:
             raise InvalidText(self.corpus.path, invalid)
         self.meter.tally("documents", documents)
         self.meter.tally("bytes_scanned", after.st_size if source and source.seekable() else done)
-        if spill is not None and isinstance(columns, list):
-            word_counts = spill.merged(columns, self.meter)
-        else:
-            word_counts = WordCounts(*columns) if columns else WordCounts.from_items([])
+        word_counts = spill.merged(self.meter) if spill is not None and spill.runs else WordCounts(*columns)
         self.meter.lap("count")
         return word_counts
 
     def largest_table(self, ranges: int) -> int:
         """The bytes that the table of each range may have."""
-        return max(1, int((self.memory or 0) * SHARE_OF_A_TABLE) // max(1, ranges))
+        return int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
 
     def bounds(self, file: BinaryIO, threads: int, smallest_range: int) -> list[int]:
         """Where ranges of about equal length begin and end, at places where a cut changes no word; [] for one range."""

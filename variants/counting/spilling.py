@@ -45,17 +45,14 @@ class Spill:
                 write_run(word_counts, file)
             except OSError as error:
                 raise self.no_room(error) from error
-            self.take(file.fileno())
+            self.runs.append(run_in(mapped(file.fileno())))
 
-    def take(self, descriptor: int) -> None:
-        """Add the run that is in an open file."""
-        self.runs.append(mapped_run(descriptor))
+    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:  # noqa: ARG002
+        """Spill what a counter's thread has counted; several may at once."""
+        self.add(WordCounts(data, offsets, counts))
 
-    def merged(self, files: Sequence[int] = (), meter: Meter = NULL_METER) -> WordCounts:
-        """The sum of all runs, those in open `files` too, which are closed; its words in the order of their bytes."""
-        for descriptor in files:
-            self.take(descriptor)
-            os.close(descriptor)
+    def merged(self, meter: Meter = NULL_METER) -> WordCounts:
+        """The sum of all runs, its words in the order of their bytes."""
         meter.tally("runs_spilled", len(self.runs))
         with self.file() as data, self.file() as offsets, self.file() as counts:
             try:
@@ -113,7 +110,7 @@ class Overflow:
         if not self.spill.runs:
             return self.columns()
         self.empty()
-        return self.spill.merged(meter=meter)
+        return self.spill.merged(meter)
 
 
 def spill_folder() -> str:
@@ -129,11 +126,6 @@ def spill_folder() -> str:
 def mapped(descriptor: int) -> memoryview:
     size = os.fstat(descriptor).st_size
     return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else b"")
-
-
-def mapped_run(descriptor: int) -> WordCounts:
-    """The words in a run's file, mapped."""
-    return run_in(mapped(descriptor))
 
 
 def run_in(content: memoryview) -> WordCounts:

@@ -18,7 +18,7 @@ def scan(
     path: str,
     buffer: int,
     progress: Callable[[int], bool],
-    table_bytes: int = 0,
-    spill_folder: str = "",
     take: Callable[[int, memoryview, memoryview, memoryview], object] | None = None,
-) -> tuple[Columns | list[int] | tuple[()] | None, int, int, tuple[float, float], int, bool]: ...
+    table_bytes: int = 0,
+    takes_all: bool = False,
+) -> tuple[Columns | None, int, int, tuple[float, float], int, bool]: ...

@@ -37,8 +37,8 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 
     cdef cppclass Scan:
         Scan(int file, string pattern, int path, vector[int64_t] bounds, vector[string] specials,
-             string numbers, string pages, string seed, size_t buffer, size_t table_bytes, string spill_folder,
-             HandOver hand_over, void* context) except +
+             string numbers, string pages, string seed, size_t buffer, HandOver hand_over, size_t table_bytes,
+             cpp_bool hands_over_all, void* context) except +
         void start() except +
         cpp_bool wait(double seconds)
         void stop()
@@ -47,8 +47,6 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
         double part_reading()
         double part_handing_over()
         int error
-        int spill_error
-        vector[int] runs
         cpp_bool cut_off
         int64_t invalid_at
         uint64_t documents
@@ -143,14 +141,13 @@ cdef cpp_bool hand_over_to_python(void* context, int64_t part, Columns& columns)
 
 
 def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buffer, progress,
-         size_t table_bytes=0, str spill_folder="", take=None):
+         take=None, size_t table_bytes=0, bint takes_all=False):
     """Count the ranges between `bounds`: (columns, documents, bytes, parts of the time spent, invalid, cut off).
 
     `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
     and answers whether to go on. The parts of the time are those spent reading and in `take`. A range whose table has more
-    than `table_bytes`, unless that is 0, spills it into a run in `spill_folder`; where one did, `columns` is the list of
-    all runs, as files that the caller has to close. Instead, `take` takes the tables, also what is left in the end: the
-    number of a range and columns, in the range's own thread; then `columns` is empty.
+    than `table_bytes` hands it to `take`, if there is one: its number and the columns, in its own thread. What is left in
+    the end is taken too if anything was, or if it `takes_all`; then `columns` holds no words.
     """
     cdef unique_ptr[Scan] scan
     cdef Scan* running
@@ -161,8 +158,7 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
     if take is not None:
         handing_over = hand_over
     scan.reset(new Scan(file, pattern, <int> PATHS[path], bounds, specials, tables[0], tables[1],
-                        os.urandom(32), buffer, table_bytes, os.fsencode(spill_folder),
-                        handing_over, <void*> taker))
+                        os.urandom(32), buffer, handing_over, table_bytes, takes_all, <void*> taker))
     running = scan.get()
     try:
         running.start()
@@ -182,16 +178,9 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         running.finish()
     if taker.raised is not None:
         raise taker.raised
-    if running.error or running.spill_error:
-        raise OSError(running.error or running.spill_error, os.strerror(running.error or running.spill_error))
+    if running.error:
+        raise OSError(running.error, os.strerror(running.error))
     parts = (running.part_reading(), running.part_handing_over())
     if running.cut_off or running.invalid_at >= 0:
         return None, 0, running.done(), parts, running.invalid_at, running.cut_off
-    if take is not None:
-        columns = ()
-    elif running.runs.size():
-        columns = list(running.runs)
-        running.runs.clear()
-    else:
-        columns = taken(running.columns)
-    return columns, running.documents, running.done(), parts, -1, False
+    return taken(running.columns), running.documents, running.done(), parts, -1, False

@@ -64,7 +64,7 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
               Progress& progress, WordsRead words_read, void* context, const Veto& veto) {
     Tallies& tallies = answer.tallies;
     const std::size_t parts = parts_of(classes.positions(), options);
-    Text<Symbol> text = options.has(layout) ? lay_out<Symbol>(words, classes, shift, options, parts, progress)
+    Text<Symbol> text = options.has(layout) ? lay_out<Symbol>(words, classes, shift, parts, progress)
                                        : lay_out_as_given<Symbol>(words, classes, progress);
     if (words_read) words_read(context);
     tallies.text_bytes = text.bytes();

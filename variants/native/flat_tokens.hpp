@@ -33,7 +33,7 @@ struct Options {
     double guess_scale = 1.0;
     bool wide_symbols = false;
     bool wide_positions = false;
-    std::size_t part = std::size_t{1} << 22;   // positions below which a thread is not worth starting, nor sorting
+    std::size_t part = std::size_t{1} << 22;   // positions below which a thread is not worth starting
 };
 
 struct Tallies {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <poll.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -13,11 +15,10 @@
 
 #include "scanner_join.hpp"
 #include "scanner_paths.hpp"
-#include "word_runs.hpp"
 
 namespace scanner {
 
-// Takes the words of a range's table, which is begun anew; false: stop.
+// Takes the words of a range's table, whose memory it may free; false: stop.
 using HandOver = bool (*)(void* context, std::int64_t range, WordTable::Columns& columns);
 
 // What all ranges of a scan have in common.
@@ -29,10 +30,11 @@ struct Job {
     SpecialTokens specials;
     Seed seed;
     std::size_t buffer;  // the bytes read at once, as long as a word fits
-    std::size_t table_bytes;   // a table that has more is spilled; 0 for any size
-    std::string spill_folder;
-    HandOver hand_over;        // takes tables instead of a file
+    HandOver hand_over;        // if there is one, it takes a table that has more than so many bytes, and then the rest
+    std::size_t table_bytes;
+    bool hands_over_all;       // it takes the rest in any case, each range's in the range's thread
     void* context;
+    std::atomic<bool> handed_over{false};
     std::atomic<std::int64_t> done{0};
     std::atomic<bool> stopped{false};
     std::atomic<std::int64_t> first_bad_range{INT64_MAX};  // ranges behind it are not needed any more
@@ -45,10 +47,6 @@ class Range {
     Range(Job& job, std::int64_t number, std::int64_t start, std::int64_t stop)
         : table(new_table(job)), job_(job),
           number_(number), position_(start), stop_(stop), base_(start), search_(job.specials), starts_(*table) {}
-
-    ~Range() {
-        for (const int run : runs) ::close(run);
-    }
 
     void count() {
         std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
@@ -68,7 +66,8 @@ class Range {
             valid_ -= taken;
             base_ += static_cast<std::int64_t>(taken);
             job_.done += static_cast<std::int64_t>(taken);
-            if (job_.table_bytes && (table->memory() > job_.table_bytes || (last && job_.hand_over)) && !empty_table()) return;
+            const bool full = table->memory() > job_.table_bytes || (last && job_.hands_over_all);
+            if (job_.hand_over && full && !empty_table()) return;
             if (last) return;
             if (filled_ == capacity) {
                 capacity *= 2;
@@ -77,22 +76,23 @@ class Range {
         }
     }
 
-    // Hands over what was counted so far, or writes it to a run, and begins a new table; false if that failed.
+    // Hands over what was counted so far and begins a new table; false if that failed.
     bool empty_table() {
         if (!table->words()) return true;
         table->settle();
         WordTable::Columns columns = table->release();
         table.reset();
-        const bool emptied = job_.hand_over ? hand_over(columns) : spill(columns);
+        job_.handed_over = true;
+        const auto begun = std::chrono::steady_clock::now();
+        const bool taken = job_.hand_over(job_.context, number_, columns);
+        seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
         table = new_table(job_);
         starts_.into(*table);
-        if (!emptied) job_.stopped = true;
-        return emptied;
+        if (!taken) job_.stopped = true;
+        return taken;
     }
 
     std::unique_ptr<WordTable> table;
-    std::vector<int> runs;          // open files, to be closed by whoever takes them
-    int spill_error = 0;
     int error = 0;                  // of reading
     bool cut_off = false;           // the file ended before the range did
     std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
@@ -102,25 +102,6 @@ class Range {
     bool any_special = false, blank_head = true, blank_tail = true;
 
   private:
-    bool hand_over(WordTable::Columns& columns) {
-        const auto begun = std::chrono::steady_clock::now();
-        const bool taken = job_.hand_over(job_.context, number_, columns);
-        seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-        return taken;
-    }
-    bool spill(const WordTable::Columns& columns) {
-        spill_error = word_runs::error_of([&] {
-            runs.push_back(word_runs::nameless_file(job_.spill_folder));
-            word_runs::write_run({static_cast<byte*>(columns.data.start) + columns.bytes,
-                                  static_cast<std::int64_t*>(columns.offsets.start) + columns.first,
-                                  static_cast<std::uint64_t*>(columns.counts.start) + columns.first,
-                                  columns.words - columns.first,
-                                  static_cast<std::size_t>(static_cast<std::int64_t*>(columns.offsets.start)[columns.words])},
-                                 runs.back());
-        });
-        return !spill_error;
-    }
-
     static constexpr int milliseconds_to_stop = 50;
 
     static std::unique_ptr<WordTable> new_table(const Job& job) {
@@ -235,8 +216,7 @@ class Scan {
   public:
     Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
          const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer,
-         std::size_t table_bytes = 0, const std::string& spill_folder = "", HandOver hand_over = nullptr,
-         void* context = nullptr)
+         HandOver hand_over = nullptr, std::size_t table_bytes = 0, bool hands_over_all = false, void* context = nullptr)
         : job_{file,
                Pattern::of(pattern),
                functions_of(Pattern::of(pattern), static_cast<Path>(path)),
@@ -244,9 +224,9 @@ class Scan {
                SpecialTokens(specials),
                Seed{},
                buffer,
-               table_bytes,
-               spill_folder,
                hand_over,
+               table_bytes,
+               hands_over_all,
                context} {
         if (seed.size() != sizeof job_.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
         std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
@@ -257,7 +237,6 @@ class Scan {
     ~Scan() {
         stop();
         join();
-        for (const int run : runs) ::close(run);
     }
 
     void start() {
@@ -272,15 +251,13 @@ class Scan {
     void stop() { job_.stopped = true; }
     std::int64_t done() const { return job_.done; }
 
-    // Joins the tables, unless they were handed over. Of several failures the first in the file is the one told.
+    // Joins the tables, or hands over the rest. Of several failures the first in the file is the one told.
     void finish() {
         join();
         for (const std::exception_ptr& failure : failures_)
             if (failure) std::rethrow_exception(failure);
-        for (const auto& range : ranges_)
-            if ((spill_error = range->spill_error)) return;
+        if (job_.stopped) return;
         std::vector<WordTable*> tables;
-        bool spilled = false;
         bool open = false;  // whether the document that goes on into the next range holds more than blanks
         for (const auto& range : ranges_) {
             error = range->error;
@@ -291,11 +268,10 @@ class Scan {
             if (range->any_special) documents += open || !range->blank_head;
             open = range->any_special ? !range->blank_tail : open || !range->blank_head;
             tables.push_back(range->table.get());
-            spilled = spilled || !range->runs.empty();
         }
         documents += open;
-        if (job_.hand_over) return;
-        if (spilled) return hand_over_runs();
+        for (std::size_t i = 0; job_.handed_over && i < ranges_.size(); ++i)
+            if (!ranges_[i]->empty_table()) return;
         if (tables.size() > 1)
             Join(tables, tables.size()).run();
         else
@@ -308,24 +284,13 @@ class Scan {
     double part_handing_over() const { return part_of(&Range::seconds_handing_over); }
 
     int error = 0;
-    int spill_error = 0;
     bool cut_off = false;
     std::int64_t invalid_at = -1;
     std::uint64_t documents = 0;
-    std::vector<int> runs;         // what was spilled instead of columns: open files, to be closed by whoever takes them
     WordTable::Columns columns{};
 
   private:
     static const byte* bytes_of(const std::string& text) { return reinterpret_cast<const byte*>(text.data()); }
-
-    // What is still in the tables goes into runs too, so that there is one kind of result.
-    void hand_over_runs() {
-        for (const auto& range : ranges_) {
-            if (!range->empty_table() && (spill_error = range->spill_error)) return;
-            runs.insert(runs.end(), range->runs.begin(), range->runs.end());
-            range->runs.clear();
-        }
-    }
 
     double part_of(double Range::* seconds) const {
         double sum = 0;

@@ -1,11 +1,9 @@
 // Runs: word counts in the order of their bytes, and many of them merged into one table.
 //
-// A run is the number of words, their offsets, their counts, their bytes. What a scanner spills is a run in a file without a
-// name: whoever holds its descriptor has it, and it is gone with the last who does, even when a process is killed. Runs of
-// the partitions of a table stand one behind the other in one file.
+// A run is the number of words, their offsets, their counts, their bytes. Runs of the partitions of a table stand one behind
+// the other in one file.
 #pragma once
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,10 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -99,20 +94,6 @@ class Output {
     int file_;
     std::vector<std::uint8_t> buffer_;
 };
-
-// A file without a name in `folder`, open for reading and writing.
-inline int nameless_file(const std::string& folder) {
-#if defined(O_TMPFILE)
-    const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (unnamed >= 0) return unnamed;
-#endif
-    std::string name = folder + "/run-XXXXXX";
-    const int file = ::mkstemp(name.data());
-    if (file < 0) throw std::system_error(errno, std::generic_category());
-    ::fcntl(file, F_SETFD, FD_CLOEXEC);
-    ::unlink(name.c_str());
-    return file;
-}
 
 // Whether a place comes before another: by their prefixes, those with the same by their bytes.
 inline auto order_in(const Table* tables) {
@@ -250,17 +231,6 @@ inline void merge(const std::vector<Table>& tables, int data_file, int offsets_f
     data.flush();
     offsets.flush();
     counts.flush();
-}
-
-// The error of the system that ended the work, 0 if it came to its end.
-template <class Work>
-int error_of(Work work) {
-    try {
-        work();
-        return 0;
-    } catch (const std::system_error& error) {
-        return error.code().value();
-    }
 }
 
 }  // namespace word_runs
