@@ -1,6 +1,6 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
-// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, five bits of switches, guess scale,
+// A case is a line of numbers (words, num_merges, min_count, tie-break, threads, four bits of switches, guess scale,
 // whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, whether a veto is asked,
 // its rules, and the inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
@@ -53,7 +53,6 @@ std::vector<Case> read_cases(const char* path) {
         options.tie_break = static_cast<flat::TieBreak>(tie_break);
         options.ideas = switches & flat::all_ideas;
         options.wide_symbols = switches >> 3 & 1;
-        options.wide_positions = switches >> 4 & 1;
         one.words.read(file, words);
     }
     return cases;

@@ -22,7 +22,6 @@ def train(
     ideas: int = 7,
     guess_scale: float = 1.0,
     wide_symbols: bool = False,
-    wide_positions: bool = False,
     part: int = 4194304,
     pieces: Pieces | None = None,
     inherited: tuple[array[int], array[int]] | None = None,

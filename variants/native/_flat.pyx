@@ -30,7 +30,6 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
         unsigned ideas
         double guess_scale
         flag wide_symbols
-        flag wide_positions
         size_t part
 
     cdef cppclass Answer(Training):
@@ -182,7 +181,6 @@ def train(
     unsigned ideas=7,
     double guess_scale=1.0,
     bint wide_symbols=False,
-    bint wide_positions=False,
     size_t part=1 << 22,
     Pieces pieces=None,
     inherited=None,
@@ -214,7 +212,6 @@ def train(
     options.ideas = ideas
     options.guess_scale = guess_scale
     options.wide_symbols = wide_symbols
-    options.wide_positions = wide_positions
     options.part = part
     if veto is not None:
         refusing.superbpe, refusing.whole_characters = veto.superbpe, veto.whole_characters

@@ -12,8 +12,8 @@
 //
 // Threads lay out, count and list in parts; every part knows beforehand where it writes, so the result is the same at every
 // width. Merges are made by one thread.
-// Memory: two bytes a position (four above 65,278 merges), four for every listed occurrence (eight above 2**32
-// positions), both reported. The words may be given back when they are laid out.
+// Memory: two bytes a position (four above 65,278 merges) and four for every listed occurrence, both reported. The words
+// may be given back when they are laid out.
 #pragma once
 
 #include "flat_bytes.hpp"
@@ -26,12 +26,19 @@ inline std::size_t parts_of(std::uint64_t positions, const Options& options) {
     return std::min<std::size_t>(options.threads, 1 + positions / options.part);
 }
 
+// A merge takes at least one position away, so no more can be made; and ids have to be found for all.
+inline void limit_merges(Options& options, std::uint64_t positions) {
+    options.num_merges = std::min(options.num_merges, positions);
+    if (first_merge + options.num_merges > most_ids)
+        throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
+}
+
 // Makes the merges, from a text whose first pairs are counted.
-template <class Symbol, class Position, class FirstPairs>
-void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptPairs<Position>& pairs, FirstPairs& first_pairs,
+template <class Symbol, class FirstPairs>
+void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptPairs& pairs, FirstPairs& first_pairs,
                  const Options& options, Answer& answer, Progress& progress) {
     Tallies& tallies = answer.tallies;
-    Merger<Symbol, Position> merger(text, tokens, pairs, options, tallies, progress);
+    Merger<Symbol> merger(text, tokens, pairs, options, tallies, progress);
     progress.lap(init);
 
     while (answer.merges.size() < options.num_merges) {
@@ -59,7 +66,7 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
     progress.lap(update);
 }
 
-template <class Symbol, class Position>
+template <class Symbol>
 void train_in(const Words& words, const WeightClasses& classes, unsigned shift, const Options& options, Answer& answer,
               Progress& progress, WordsRead words_read, void* context, const Veto& veto) {
     Tallies& tallies = answer.tallies;
@@ -74,8 +81,8 @@ void train_in(const Words& words, const WeightClasses& classes, unsigned shift, 
     Tokens tokens(options.tie_break, veto.refuses_any());
     VetoFilter filter(tokens, veto, context);
     Threshold threshold(options, options.num_merges, &classes);
-    KeptPairs<Position> pairs(tokens, tallies, veto.refuses_any() ? &filter : nullptr);
-    BytePairs<Symbol, Position> bytes(text, pairs, parts, tallies, progress);
+    KeptPairs pairs(tokens, tallies, veto.refuses_any() ? &filter : nullptr);
+    BytePairs<Symbol> bytes(text, pairs, parts, tallies, progress);
     bytes.count(threshold.value());
     make_merges(text, tokens, threshold, pairs, bytes, options, answer, progress);
 }
@@ -100,20 +107,11 @@ inline Answer train(const Words& words, Options options, Report report, void* co
     Progress progress(answer, report, context);
     try {
         const WeightClasses classes(words, progress);
-        // A merge takes at least one position away, so no more merges than positions can be made.
-        options.num_merges = std::min(options.num_merges, classes.positions());
-        const std::uint64_t ids = first_merge + options.num_merges;
-        if (ids > most_ids) throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
+        limit_merges(options, classes.positions());
         const bool narrow = has_narrow_ids(options.num_merges) && !options.wide_symbols;
         const unsigned shift = options.has(layout) ? best_shift(classes.classes(), narrow ? 2 : 4) : 0;
-        const std::uint64_t positions = positions_needed(classes.classes(), shift);
-        if (options.wide_positions || positions > UINT32_MAX) {
-            train_in<std::uint32_t, std::uint64_t>(words, classes, shift, options, answer, progress, words_read, context, veto);
-        } else if (narrow) {
-            train_in<std::uint16_t, std::uint32_t>(words, classes, shift, options, answer, progress, words_read, context, veto);
-        } else {
-            train_in<std::uint32_t, std::uint32_t>(words, classes, shift, options, answer, progress, words_read, context, veto);
-        }
+        const auto train = narrow ? train_in<std::uint16_t> : train_in<std::uint32_t>;
+        train(words, classes, shift, options, answer, progress, words_read, context, veto);
     } catch (const Stopped&) {
     }
     answer.work = answer.tallies.listed();

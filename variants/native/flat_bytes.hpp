@@ -12,10 +12,10 @@ namespace flat {
 //
 // No stage has to step from token to token. Claim: the cell at p holds the id of a byte if and only if that byte is a
 // token still. For merges write holes and new ids only, and one that takes a byte writes one of these to its cell.
-template <class Symbol, class Position>
+template <class Symbol>
 class BytePairs {
   public:
-    BytePairs(const Text<Symbol>& text, KeptPairs<Position>& pairs, std::size_t parts, Tallies& tallies, Progress& progress)
+    BytePairs(const Text<Symbol>& text, KeptPairs& pairs, std::size_t parts, Tallies& tallies, Progress& progress)
         : text_(text), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {}
 
     // Counts the pairs, puts those that reach `lowest` into table and queue, and makes the first lists. Every part of
@@ -61,7 +61,7 @@ class BytePairs {
     }
 
   private:
-    using Slot = typename KeptPairs<Position>::Slot;
+    using Slot = KeptPairs::Slot;
     struct Sum {
         std::uint64_t weight;   // of what is no pair, words' ends, it may pass 63 bits
         std::uint64_t occurrences;
@@ -151,7 +151,7 @@ class BytePairs {
     }
 
     const Text<Symbol>& text_;
-    KeptPairs<Position>& pairs_;
+    KeptPairs& pairs_;
     std::size_t parts_;
     Tallies& tallies_;
     Progress& progress_;
@@ -182,8 +182,8 @@ void each_pair(const Text<Symbol>& text, const Tokens& tokens, Tallies& tallies,
 
 // Counts all pairs of the text as it stands, and keeps anew those that reach `lowest`. A pair is counted exactly only
 // if it can reach it: an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
-template <class Symbol, class Position>
-void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs<Position>& pairs,
+template <class Symbol>
+void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pairs,
                  std::int64_t lowest, Tallies& tallies, Progress& progress) {
     pairs.clear();
     unsigned shared_log = 8;
@@ -194,7 +194,7 @@ void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs<Posit
     auto shared = Array<std::int64_t>::zeros(std::size_t{1} << shared_log);
     each_pair(text, tokens, tallies, progress,
               [&](std::size_t at, PairKey key) { shared[cell(key)] += text.weight_at(at); });
-    PairTable<Position> counted;
+    PairTable counted;
     each_pair(text, tokens, tallies, progress, [&](std::size_t at, PairKey key) {
         if (shared[cell(key)] < lowest) return;
         auto* slot = counted.find(key);

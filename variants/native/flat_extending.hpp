@@ -44,40 +44,22 @@ class RetainedMerges {
     bool dropped_ = false;
 };
 
-template <class Symbol, class Position>
-void extend_in(Text<Symbol>& text, const std::vector<Merge>& kept, const Extension& extension, const Options& options,
-               std::size_t parts, Answer& answer, Progress& progress, void* context) {
+// From the encoded text on; `kept` are the merges that it was encoded by and that stay.
+template <class Symbol>
+void extend_text(Text<Symbol> text, const std::vector<Merge>& kept, const Extension& extension, const Options& options,
+                 std::size_t parts, Answer& answer, Progress& progress, void* context) {
     Tallies& tallies = answer.tallies;
+    answer.merges = kept;
+    tallies.text_bytes = text.bytes();
+    progress.lap(convert);
     Tokens tokens(options.tie_break, true);
     for (const Merge& merge : kept) tokens.inherit(merge.left, merge.right);
     VetoFilter filter(tokens, extension.veto, context);
     Threshold threshold(options, options.num_merges - std::min<std::uint64_t>(options.num_merges, kept.size()), nullptr);
-    KeptPairs<Position> pairs(tokens, tallies, &filter);
-    TokenPairs<Symbol, Position> first_pairs(text, tokens.size(), pairs, parts, tallies, progress);
+    KeptPairs pairs(tokens, tallies, &filter);
+    TokenPairs<Symbol> first_pairs(text, tokens.size(), pairs, parts, tallies, progress);
     first_pairs.count(threshold, filter);
     make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, progress);
-}
-
-// From the encoded text on; `kept` are the merges that it was encoded by and that stay.
-template <class Symbol>
-void extend_text(Text<Symbol> text, const RetainedMerges& kept, const Extension& extension, const Options& options, std::size_t parts,
-                 std::uint64_t positions, Answer& answer, Progress& progress, void* context) {
-    answer.merges = kept.merges();
-    answer.tallies.text_bytes = text.bytes();
-    answer.tallies.positions_visited += positions;
-    progress.lap(convert);
-    if (options.wide_positions || text.size() > UINT32_MAX) {
-        extend_in<Symbol, std::uint64_t>(text, kept.merges(), extension, options, parts, answer, progress, context);
-    } else {
-        extend_in<Symbol, std::uint32_t>(text, kept.merges(), extension, options, parts, answer, progress, context);
-    }
-}
-
-// No more merges can be made than there are positions, and ids have to be found for all.
-inline void limit_merges(Options& options, std::size_t inherited, std::uint64_t positions) {
-    options.num_merges = std::min(options.num_merges, inherited + positions);
-    if (first_merge + options.num_merges > most_ids)
-        throw Refused("2**31 tokens are the most that can be numbered; ask for fewer merges");
 }
 
 // Makes all pieces of these words, each of `parts` threads those of as many bytes.
@@ -109,16 +91,17 @@ inline Answer extend(Pieces& pieces, Options options, const Extension& extension
         }
         pieces.table([&](auto& table) {
             const std::uint64_t positions = table.positions();
-            limit_merges(options, extension.number, positions);
+            limit_merges(options, extension.number + positions);
+            answer.tallies.positions_visited += positions;
             const RetainedMerges kept(pieces.merges(), table.met(), extension.met);
             const std::size_t parts = parts_of(positions, options);
-            if (has_narrow_ids(options.num_merges) && !options.wide_symbols) {
-                extend_text(table.template finish<std::uint16_t>(kept.changed_ids()), kept, extension, options, parts,
-                            positions, answer, progress, context);
-            } else {
-                extend_text(table.template finish<std::uint32_t>(kept.changed_ids()), kept, extension, options, parts,
-                            positions, answer, progress, context);
-            }
+            const auto extend = [&](auto text) {
+                extend_text(std::move(text), kept.merges(), extension, options, parts, answer, progress, context);
+            };
+            if (has_narrow_ids(options.num_merges) && !options.wide_symbols)
+                extend(table.template finish<std::uint16_t>(kept.changed_ids()));
+            else
+                extend(table.template finish<std::uint32_t>(kept.changed_ids()));
         });
     } catch (const Stopped&) {
     }

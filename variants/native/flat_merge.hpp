@@ -5,7 +5,7 @@
 
 namespace flat {
 
-template <class Symbol, class Position>
+template <class Symbol>
 struct Occurrence {
     Position position;
     Symbol before;   // the neighbours when it was replaced
@@ -16,7 +16,6 @@ struct Occurrence {
 // occurrence. Each is told by one token, so its changes are summed in an array over tokens, and the pair table is
 // asked once for every distinct neighbour instead of four times for every occurrence. First a neighbour's cell holds
 // its sums, then where its new occurrences are written; a pair that is not kept writes them all to the same idle cell.
-template <class Position>
 union Neighbour {
     struct {
         std::int64_t weight;
@@ -30,9 +29,9 @@ union Neighbour {
 };
 
 // The cells of one side's neighbours; all zero between two merges.
-template <class Symbol, class Position>
+template <class Symbol>
 struct NeighbourSums {
-    Array<Neighbour<Position>> of;
+    Array<Neighbour> of;
     Array<Symbol> touched;        // those whose sums are not zero
     std::size_t number = 0;   // of them
 
@@ -41,37 +40,37 @@ struct NeighbourSums {
         touched.reach(token + std::size_t{1});
     }
     void forget() {
-        for (std::size_t place = 0; place < number; ++place) of[touched[place]] = Neighbour<Position>{};
-        of[separator] = Neighbour<Position>{};
+        for (std::size_t place = 0; place < number; ++place) of[touched[place]] = Neighbour{};
+        of[separator] = Neighbour{};
         number = 0;
     }
 };
 
 // The same while it is added to, copied out of the class so that the compiler may keep it in registers.
-template <class Symbol, class Position>
+template <class Symbol>
 struct Adding {
-    explicit Adding(NeighbourSums<Symbol, Position>& side)
+    explicit Adding(NeighbourSums<Symbol>& side)
         : of(side.of.data()), touched(side.touched.data()), number(side.number) {}
 
     void add(std::uint32_t token, std::int64_t weight) {
-        Neighbour<Position>& neighbour = of[token];
+        Neighbour& neighbour = of[token];
         touched[number] = static_cast<Symbol>(token);
         number += neighbour.sum.occurrences == 0;
         neighbour.sum.weight += weight;
         neighbour.sum.occurrences += 1;
     }
 
-    Neighbour<Position>* const of;
+    Neighbour* const of;
     Symbol* const touched;
     std::size_t number;
 };
 
-template <class Symbol, class Position>
+template <class Symbol>
 class Merger {
   public:
-    using Slot = typename PairTable<Position>::Slot;
+    using Slot = PairTable::Slot;
 
-    Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs<Position>& pairs, const Options& options,
+    Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs& pairs, const Options& options,
            Tallies& tallies, Progress& progress)
         : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), progress_(progress) {
         // At once what few merges need, so that nothing is copied as they come.
@@ -103,7 +102,7 @@ class Merger {
     }
 
     // Asks for the beginning of what a later merge will read, in three steps.
-    void prefetch(const Queue<Position>& queue) const {
+    void prefetch(const Queue& queue) const {
         if (const PairKey third = queue.upcoming(2)) pairs_.table().prefetch(third);
         if (const PairKey second = queue.upcoming(1)) {
             if (const Slot* const slot = pairs_.table().find(second)) __builtin_prefetch(slot->list);
@@ -118,8 +117,7 @@ class Merger {
     }
 
   private:
-    using Occurrence = flat::Occurrence<Symbol, Position>;
-    using Neighbour = flat::Neighbour<Position>;
+    using Occurrence = flat::Occurrence<Symbol>;
 
     static constexpr std::uint64_t most_foreseen = 1 << 16;
     static constexpr std::size_t chunk = 256;
@@ -176,7 +174,7 @@ class Merger {
         const std::uint32_t left = left_, right = right_, merged = merged_;
         const std::size_t left_length = left_length_, length = length_;
         Occurrence* occurrence = occurrences_.data() + live_count_;
-        Adding<Symbol, Position> befores(before_), afters(after_);
+        Adding<Symbol> befores(before_), afters(after_);
         for (std::size_t place = 0; place < number; ++place) {
             const std::size_t at = live[place];
             // In a run of equal tokens a replacement undoes the next candidate, which still stood when it was tested.
@@ -305,7 +303,7 @@ class Merger {
 
     Text<Symbol>& text_;
     Tokens& tokens_;
-    KeptPairs<Position>& pairs_;
+    KeptPairs& pairs_;
     const Options& options_;
     Tallies& tallies_;
     Progress& progress_;
@@ -314,7 +312,7 @@ class Merger {
     std::uint32_t left_ = 0, right_ = 0, merged_ = 0;
     std::size_t left_length_ = 0, length_ = 0;
     std::uint64_t finished_ = 0;   // weight of the word that it makes one token
-    NeighbourSums<Symbol, Position> before_, after_;
+    NeighbourSums<Symbol> before_, after_;
     Array<Occurrence> occurrences_;
     std::size_t live_count_ = 0;
     Position discard_ = 0;

@@ -10,7 +10,6 @@ namespace flat {
 // so there is nothing to grow: fresh lists are cut from the end of the last chunk, or from a free extent. Free extents
 // stand in bins, four for every power of two, found through a bitmap; the smallest bin whose extents are all large
 // enough serves a request, and what is left over goes back. Neighbouring extents are not joined.
-template <class Position>
 class ListPool {
   public:
     Position* take(std::size_t entries) {
@@ -121,13 +120,11 @@ class ListPool {
 // once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
 // those still true are sorted by the tie-break, as many as are wanted, and merged from the best down. What is born with just
 // that count goes into a heap beside them, and the better of both comes out: to insert it would move all behind it.
-template <class Position>
 class Queue {
   public:
-    using Table = PairTable<Position>;
-    using Slot = typename Table::Slot;
+    using Slot = PairTable::Slot;
 
-    Queue(Table& table, const Tokens& tokens, Tallies& tallies)
+    Queue(PairTable& table, const Tokens& tokens, Tallies& tallies)
         : table_(table), tokens_(tokens), tallies_(tallies) {}
 
     void push(PairKey key, std::int64_t count) {
@@ -281,7 +278,7 @@ class Queue {
         }
     }
 
-    Table& table_;
+    PairTable& table_;
     const Tokens& tokens_;
     Tallies& tallies_;
     std::vector<Ranked> level_;
@@ -292,11 +289,9 @@ class Queue {
     std::vector<Large> large_;
 };
 
-template <class Position>
 class KeptPairs {
   public:
-    using Table = PairTable<Position>;
-    using Slot = typename Table::Slot;
+    using Slot = PairTable::Slot;
 
     // A pair that the filter refuses is never kept.
     KeptPairs(const Tokens& tokens, Tallies& tallies, VetoFilter* filter = nullptr)
@@ -304,24 +299,16 @@ class KeptPairs {
 
     // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
     Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest || is_vetoed(key)) {
-            tallies_.pairs_pruned += count > 0;
-            return nullptr;
-        }
+        if (!may_be_kept(key, count, lowest)) return nullptr;
         Position* const list = lists_.take(occurrences);
-        table_.insert(key, count, list, occurrences);
-        keep(key, count);
+        keep(*table_.insert(key, count, list, occurrences));
         return list;
     }
 
     // The same for a pair whose list is to be made later; until then `entries` are its occurrences. True if it is kept.
     bool open_unlisted(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {
-        if (count < lowest || is_vetoed(key)) {
-            tallies_.pairs_pruned += 1;
-            return false;
-        }
-        table_.insert(key, count, nullptr, occurrences);
-        keep(key, count);
+        if (!may_be_kept(key, count, lowest)) return false;
+        keep(*table_.insert(key, count, nullptr, occurrences));
         return true;
     }
 
@@ -389,14 +376,10 @@ class KeptPairs {
     // list of the size it needs.
     void settle(PairKey key, std::int64_t lowest) {
         Slot* const slot = table_.find(key);
-        if (slot->count < lowest || is_vetoed(key)) {
-            tallies_.pairs_pruned += 1;
-            table_.erase(slot);
-            return;
-        }
+        if (!may_be_kept(key, slot->count, lowest)) return table_.erase(slot);
         slot->list = lists_.take(slot->entries);
         slot->entries = 0;
-        keep(key, slot->count);
+        keep(*slot);
     }
 
     void clear() {
@@ -412,27 +395,31 @@ class KeptPairs {
         tallies_.table_bytes = std::max<std::uint64_t>(tallies_.table_bytes, table_.bytes_held());
     }
 
-    Table& table() { return table_; }
+    PairTable& table() { return table_; }
     const CountHistogram& kept() const { return kept_; }
-    Queue<Position>& queue() { return queue_; }
+    Queue& queue() { return queue_; }
 
   private:
-    bool is_vetoed(PairKey key) { return filter_ && (*filter_)(key); }
+    bool may_be_kept(PairKey key, std::int64_t count, std::int64_t lowest) {
+        const bool kept = count >= lowest && !(filter_ && (*filter_)(key));
+        tallies_.pairs_pruned += !kept && count > 0;
+        return kept;
+    }
 
-    void keep(PairKey key, std::int64_t count) {
+    void keep(const Slot& slot) {
         tallies_.pairs_kept += 1;
-        kept_.add(count);
-        queue_.push(key, count);
+        kept_.add(slot.count);
+        queue_.push(slot.key, slot.count);
     }
 
     static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
 
     Tallies& tallies_;
     VetoFilter* filter_;
-    Table table_;
+    PairTable table_;
     CountHistogram kept_;
-    ListPool<Position> lists_;
-    Queue<Position> queue_;
+    ListPool lists_;
+    Queue queue_;
 };
 
 }  // namespace flat

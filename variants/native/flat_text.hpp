@@ -193,6 +193,7 @@ class TextWriter {
 
 template <class Symbol>
 Text<Symbol> empty_text(std::size_t positions, unsigned shift) {
+    if (positions > UINT32_MAX) throw Refused("the words take 2**32 positions or more; leave the rarest out");
     Text<Symbol> text;
     text.shift = shift;
     text.begin = std::size_t{1} << shift;

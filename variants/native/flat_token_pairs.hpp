@@ -18,10 +18,10 @@ namespace flat {
 //
 // There, a cell that holds a byte's id is that byte. Here the same is true of all tokens the text was laid out with: each has
 // one cell, and merges write holes and new ids only.
-template <class Symbol, class Position>
+template <class Symbol>
 class TokenPairs {
   public:
-    TokenPairs(const Text<Symbol>& text, std::uint32_t first_new, KeptPairs<Position>& pairs, std::size_t parts,
+    TokenPairs(const Text<Symbol>& text, std::uint32_t first_new, KeptPairs& pairs, std::size_t parts,
                Tallies& tallies, Progress& progress)
         : text_(text), first_new_(first_new), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {
         while (sums_log_ < most_sums_log && text.size() >> sums_log_ > cells_a_sum) ++sums_log_;
@@ -32,7 +32,7 @@ class TokenPairs {
     // Guesses the threshold, counts the pairs, puts those that reach it into table and queue, and makes the first lists.
     void count(Threshold& threshold, VetoFilter& filter) {
         {
-            std::vector<Table> samples(parts_);
+            std::vector<PairTable> samples(parts_);
             const std::vector<std::uint64_t> reaching = [&] {
                 std::vector<Array<std::uint32_t>> sums(parts_);
                 in_parallel(parts_, [&](std::size_t part) { add_up(part, sums[part], samples[part]); });
@@ -40,8 +40,8 @@ class TokenPairs {
                 threshold.begin_at(guess(samples[0], threshold, filter));
                 return those_that_reach(sums, threshold.value());
             }();
-            for (Table& sample : samples) sample.clear();
-            std::vector<Table> counted(parts_);
+            for (PairTable& sample : samples) sample.clear();
+            std::vector<PairTable> counted(parts_);
             in_parallel(parts_, [&](std::size_t part) { count_part(part, reaching, counted[part]); });
             join(counted);
             counted[0].each([&](const Slot& slot) {
@@ -57,8 +57,7 @@ class TokenPairs {
     void list_more() { list_next(update); }
 
   private:
-    using Table = PairTable<Position>;
-    using Slot = typename Table::Slot;
+    using Slot = PairTable::Slot;
 
     static constexpr unsigned most_sums_log = 22;
     static constexpr std::size_t cells_a_sum = 8;
@@ -97,7 +96,7 @@ class TokenPairs {
         }
     }
 
-    void add_up(std::size_t part, Array<std::uint32_t>& sums, Table& sample) const {
+    void add_up(std::size_t part, Array<std::uint32_t>& sums, PairTable& sample) const {
         sums = Array<std::uint32_t>::zeros(std::size_t{1} << sums_log_);
         each_block(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_, init, [&](const Place* places, std::size_t number) {
             std::uint64_t hashes[block];
@@ -114,7 +113,7 @@ class TokenPairs {
         });
     }
 
-    void add(Table& table, const Place& place) const {
+    void add(PairTable& table, const Place& place) const {
         Slot* slot = table.find(place.key);
         if (!slot) slot = table.insert(place.key, 0, nullptr, 0);
         slot->count += text_.weight_at(place.at);
@@ -122,7 +121,7 @@ class TokenPairs {
     }
 
     // Adds all to the first.
-    static void join(std::vector<Table>& tables) {
+    static void join(std::vector<PairTable>& tables) {
         for (std::size_t part = 1; part < tables.size(); ++part) {
             tables[part].each([&](const Slot& other) {
                 Slot* slot = tables[0].find(other.key);
@@ -130,12 +129,12 @@ class TokenPairs {
                 slot->count += other.count;
                 slot->entries += other.entries;
             });
-            tables[part] = Table();
+            tables[part] = PairTable();
         }
     }
 
     // The count that so many pairs reach as the threshold wants to know, refused ones not among them; 0 if there are fewer.
-    std::int64_t guess(Table& sample, const Threshold& threshold, VetoFilter& filter) const {
+    std::int64_t guess(PairTable& sample, const Threshold& threshold, VetoFilter& filter) const {
         std::uint64_t wanted = threshold.pairs_to_begin_with() / sampled_;
         if (!wanted) return 0;
         std::vector<std::pair<std::int64_t, PairKey>> counts;
@@ -164,7 +163,7 @@ class TokenPairs {
         return bits;
     }
 
-    void count_part(std::size_t part, const std::vector<std::uint64_t>& reaching, Table& counted) {
+    void count_part(std::size_t part, const std::vector<std::uint64_t>& reaching, PairTable& counted) {
         const std::size_t end = text_.cut(part + 1, parts_);
         each_block(text_.cut(part, parts_), end, part + 1 == parts_, init, [&](Place* places, std::size_t number) {
             std::size_t reach = 0;
@@ -273,7 +272,7 @@ class TokenPairs {
 
     const Text<Symbol>& text_;
     std::uint32_t first_new_;   // the first id that the text was not laid out with
-    KeptPairs<Position>& pairs_;
+    KeptPairs& pairs_;
     std::size_t parts_;
     Tallies& tallies_;
     Progress& progress_;

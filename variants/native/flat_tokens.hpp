@@ -28,11 +28,10 @@ struct Options {
     // The ideas, each of which can be switched off to see what it is worth; the merges are the same in all settings.
     unsigned ideas = all_ideas;
     bool has(Idea idea) const { return ideas & idea; }
-    // For tests: scales the guess at the last merge's count (so that rescans happen), forces the wide types, and treats
-    // short texts as long ones.
+    // For tests: scales the guess at the last merge's count (so that rescans happen), forces wide ids, and treats short
+    // texts as long ones.
     double guess_scale = 1.0;
     bool wide_symbols = false;
-    bool wide_positions = false;
     std::size_t part = std::size_t{1} << 22;   // positions below which a thread is not worth starting
 };
 
@@ -209,11 +208,13 @@ class Tokens {
     std::vector<std::uint64_t> order_;
 };
 
+// Where something stands in a text, and how often: a text has fewer than 2**32 cells.
+using Position = std::uint32_t;
+
 // ---- pairs by their tokens: for each its count and the list of the positions where it was born ----
 
 // Open addressing with linear probing; a pair that is taken out leaves no trace, for the pairs behind it move up. So
 // the table holds the live pairs only, however many have come and gone, and a slot is found again by its pair alone.
-template <class Position>
 class PairTable {
   public:
     struct Slot {

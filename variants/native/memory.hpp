@@ -71,34 +71,11 @@ template <class Value>
 class Array {
   public:
     Array() = default;
-    explicit Array(std::size_t size) : size_(size) {
-        const std::size_t bytes = bytes_of(size);
-#ifdef __linux__
-        if (bytes >= huge_page) {
-            if (posix_memalign(&memory_.start, huge_page, bytes)) throw std::bad_alloc();
-            ::madvise(memory_.start, bytes, MADV_HUGEPAGE);
-            return;
-        }
-#endif
-        memory_.start = std::malloc(bytes);
-        if (!memory_.start) throw std::bad_alloc();
-    }
+    explicit Array(std::size_t size) : Array(size, std::malloc) {}
 
     // All values zero.
     static Array zeros(std::size_t size) {
-        Array array;
-        array.size_ = size;
-#ifdef __linux__
-        if (const std::size_t bytes = in_huge_pages(bytes_of(size)); bytes_of(size) >= huge_page) {
-            array.memory_ = reserved_space(bytes);
-            if (!array.memory_.start) throw std::bad_alloc();
-            open_space(array.memory_.start, bytes);
-            return array;
-        }
-#endif
-        array.memory_.start = std::calloc(bytes_of(size), 1);
-        if (!array.memory_.start) throw std::bad_alloc();
-        return array;
+        return {size, [](std::size_t bytes) { return std::calloc(bytes, 1); }};
     }
     // Makes room for `index`, at least doubling; new values are zero.
     void reach(std::size_t index) {
@@ -124,9 +101,20 @@ class Array {
     }
 
   private:
-    static std::size_t bytes_of(std::size_t size) {
+    // Where it is large, pages of its own, which are zero.
+    Array(std::size_t size, void* (*allocate)(std::size_t)) : size_(size) {
         if (size > SIZE_MAX / 2 / sizeof(Value)) throw std::bad_alloc();
-        return std::max(size * sizeof(Value), std::size_t{1});
+        const std::size_t bytes = std::max(size * sizeof(Value), std::size_t{1});
+#ifdef __linux__
+        if (bytes >= huge_page) {
+            memory_ = reserved_space(in_huge_pages(bytes));
+            if (!memory_.start) throw std::bad_alloc();
+            open_space(memory_.start, memory_.mapped);
+            return;
+        }
+#endif
+        memory_.start = allocate(bytes);
+        if (!memory_.start) throw std::bad_alloc();
     }
 
     Memory memory_;
