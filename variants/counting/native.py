@@ -40,7 +40,8 @@ except ImportError as error:
     NOT_BUILT = str(error)
 
 BUFFER_BYTES = 1 << 18
-SMALLEST_RANGE = 1 << 20
+SMALLEST_RANGE = 1 << 21
+"""What a thread must have to count: a second one enters the common words anew, as long as 1 MB of text takes."""
 
 PART_BYTES, PARTS = 1 << 25, 16
 """The memory of tables that are handed over, or this share of the text if that is more: then less is met anew."""
