@@ -13,24 +13,21 @@ import io
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
-from harness.common.console import say
 from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.units import bytes_text
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
 READ_AT_ONCE = 1 << 17
-WORTH_TELLING_BYTES = 50_000_000
 JUST_STARTED_SECONDS = 60
 """How long a temporary folder without a lock is left alone: its owner may not have locked it yet."""
-COPIES = ("assembled", "slices")
-UNFINISHED = "half-made"
 KINDS = {
     "assembled": "copies of joined and unpacked files",
     "slices": "copies of parts of corpora",
@@ -41,9 +38,8 @@ KINDS = {
     "counts": "counted words, and merges that were proved on them",
     "parts": "parts of texts, counted for a table that is not whole yet",
     "spool": "what was piped in",
-    UNFINISHED: "what runs had begun when they were killed",
 }
-"""The folders of the cache that can grow, and unfinished entries in any of them."""
+"""The folders of the cache that can grow."""
 
 
 # Writing
@@ -137,13 +133,6 @@ def read_whole(path: Path) -> bytes:
 # The cache
 
 
-class Entry(NamedTuple):
-    """A folder or file in the cache, and the bytes of all that is in it."""
-
-    path: Path
-    bytes: int
-
-
 def cache_folder(*parts: str) -> Path:
     """A folder below the cache, made if it is missing."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "bpe-harness")
@@ -174,47 +163,23 @@ def _in_use(cache: Path) -> int:
     return descriptor
 
 
-def entries(kind: str) -> list[Entry]:
-    """The entries of a kind, by name."""
-    folders = [*filter(Path.is_dir, cache_folder().iterdir())] if kind == UNFINISHED else [cache_folder(kind)]
-    paths = sorted(path for folder in folders for path in folder.iterdir() if path.suffix != ".lock")
-    listed = []
-    for path in paths:
-        if path.name.startswith(".") == (kind == UNFINISHED):
-            with contextlib.suppress(FileNotFoundError):
-                listed.append(Entry(path, size_of(path)))
-    return listed
+def cached(kind: str) -> dict[Path, int]:
+    """The entries of a kind with their bytes; the hidden ones are what runs had begun when they were killed."""
+    paths = sorted(path for path in cache_folder(kind).iterdir() if path.suffix != ".lock")
+    return {path: sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file()) for path in paths}
 
 
-def size_of(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder."""
-    if not path.is_dir():
-        return path.stat().st_size
-    return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def report_copy(made: Path, name: str) -> None:
-    """Report a large copy."""
-    if (size := size_of(made)) >= WORTH_TELLING_BYTES:
-        say(
-            f"{name}: a copy of {bytes_text(size)} is kept in {made.parent}; "
-            "python -m harness.corpora cache lists and clears such copies"
-        )
-
-
-def clear(kinds: Sequence[str]) -> list[Entry]:
+def clear(kinds: Sequence[str]) -> dict[Path, int]:
     """Remove and return all entries of these kinds. Raises Refusal if another process uses the cache."""
     lock = _in_use(cache_folder())
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise Refusal("another command uses the cache; clear it when that has ended", UNMEASURED) from error
-    try:
-        removed = [entry for kind in kinds for entry in entries(kind)]
-        for entry in removed:
-            remove_tree(entry.path)
-    finally:
-        fcntl.flock(lock, fcntl.LOCK_SH)
+    removed = {path: size for kind in kinds for path, size in cached(kind).items()}
+    for path in removed:
+        remove_tree(path)
+    fcntl.flock(lock, fcntl.LOCK_SH)
     return removed
 
 
@@ -255,34 +220,20 @@ def remove_abandoned() -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder whatever is in it: folders without rights, links, thousands of nested folders.
+    """Remove a file or a folder, whatever is in it.
 
-    Folders are moved to the top before they are emptied, so that no path exceeds the system's limit. The file that
-    locks a temporary folder goes last, so that a killed removal is finished by the next command.
+    The file that locks a temporary folder goes last, so that a killed removal is finished by the next command.
     """
-    try:
-        if not stat.S_ISDIR(top.lstat().st_mode):
-            top.unlink()
-            return
-    except FileNotFoundError:
+    if top.is_symlink() or not top.is_dir():
+        top.unlink(missing_ok=True)
         return
-    number = 0
-    folders = [top]
-    while folders:
-        folder = folders.pop()
-        with contextlib.suppress(OSError):
-            folder.chmod(0o700)
-        for entry in list(os.scandir(folder)):
-            if entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    os.chmod(entry.path, 0o700)  # noqa: PTH101 - moving a folder takes the right to write in it
-                while (moved := top / f".removing-{number}").exists() or moved.is_symlink():
-                    number += 1
-                os.replace(entry.path, moved)  # noqa: PTH105
-                folders.append(moved)
-            elif folder != top or entry.name != OWNER:
-                os.unlink(entry.path)  # noqa: PTH108
-        if folder != top:
-            folder.rmdir()
-    (top / OWNER).unlink(missing_ok=True)
-    top.rmdir()
+    try:
+        for path in top.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name != OWNER:
+                path.unlink()
+        shutil.rmtree(top)
+    except (OSError, RecursionError):  # folders that nobody may enter, or thousands within each other
+        subprocess.run(["chmod", "-R", "u+rwx", top], check=False)
+        subprocess.run(["rm", "-rf", top], check=True)

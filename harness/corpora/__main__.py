@@ -40,7 +40,6 @@ fetch resumes when it is called again; a file that is not what its card describe
 exit code: 0; 2 for a usage error; 22 if a file is missing, cannot be fetched or is not what
 its card describes; 130 if interrupted."""
 HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
-GROUPS_OF_KINDS = {"copies": (*files.COPIES, files.UNFINISHED), "all": tuple(files.KINDS)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,9 +76,9 @@ def parser() -> argparse.ArgumentParser:
     added.add_argument(
         "--clear",
         nargs="+",
-        choices=[*GROUPS_OF_KINDS, *files.KINDS],
+        choices=["all", *files.KINDS],
         metavar="KIND",
-        help="remove copies, all, or one of: %(choices)s; what a run uses stays, the rest is made again when needed",
+        help="remove all, or these: %(choices)s; what a run needs is made again",
     )
     added = command("counts", export, "the words of a data set with their counts as Parquet; counted first if missing")
     added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
@@ -151,15 +150,14 @@ def verify(arguments: argparse.Namespace) -> int:
 def show_cache(arguments: argparse.Namespace) -> int:
     """List the cache, or clear it."""
     if arguments.clear:
-        kinds = [kind for name in arguments.clear for kind in GROUPS_OF_KINDS.get(name, (name,))]
-        removed = files.clear(list(dict.fromkeys(kinds)))
-        tell(f"removed {bytes_text(sum(entry.bytes for entry in removed))} in {len(removed)} entries")
+        removed = files.clear(list(files.KINDS) if "all" in arguments.clear else arguments.clear)
+        tell(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
         return OK
     tell(str(files.cache_folder()))
     for kind, about in files.KINDS.items():
-        if entries := files.entries(kind):
-            tell(f"{kind:<10} {bytes_text(sum(entry.bytes for entry in entries)):>8} {len(entries):>5}  {about}")
-    tell("assembled and slices are copies; --clear copies removes them, --clear all everything")
+        if entries := files.cached(kind):
+            tell(f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}")
+    tell("--clear assembled slices removes copies of texts, --clear all everything")
     return OK
 
 

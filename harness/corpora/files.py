@@ -182,7 +182,6 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     folder = files.cache_folder("slices") / key
     if not folder.is_dir():
         write_slice(folder, whole, limits, special_tokens)
-        files.report_copy(folder, f"a slice of {whole.name}")
     start = int((folder / "start").read_text())
     path = folder / "text"
     return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)

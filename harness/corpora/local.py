@@ -189,7 +189,6 @@ def assemble(members: Sequence[Path], separator: str, column: str | None, name: 
             for member, state in states:
                 if state_of(Path(member)) != state:
                     raise Refusal(f"{member} was changed while it was read; run the same again", UNMEASURED)
-        files.report_copy(folder, name)
     return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
 
 

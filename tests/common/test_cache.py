@@ -1,4 +1,4 @@
-"""The cache: it is cleared while nobody else uses it, large copies are reported, everything is made again."""
+"""The cache: it is cleared while nobody else uses it, everything is made again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_cache_is_cleared_only_while_nobody_else_uses_it(tmp_path: Path, capsys:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as user:
         assert user.stdout is not None
         user.stdout.readline()
-        assert main(["cache", "--clear", "copies"]) == UNMEASURED
+        assert main(["cache", "--clear", "all"]) == UNMEASURED
         assert capsys.readouterr().err == "another command uses the cache; clear it when that has ended\n"
         assert used.read_text() == TEXT[:500]
         user.communicate(b"\n")
@@ -41,26 +41,14 @@ def test_cache_is_cleared_only_while_nobody_else_uses_it(tmp_path: Path, capsys:
     assert sliced(tmp_path, 500).read_text() == TEXT[:500]
 
 
-def test_unfinished_entries_are_listed_and_cleared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_killed_runs_left_is_listed_and_cleared(capsys: pytest.CaptureFixture[str]) -> None:
     slices = files.cache_folder("slices")
     (slices / ".left").mkdir()
     (slices / ".left" / "text").write_bytes(bytes(700))
-    (files.cache_folder("digests") / ".0.1").write_bytes(bytes(20))
     with files.placing(slices / "one") as temporary:
         temporary.write_bytes(bytes(80))
     assert main(["cache"]) == OK
-    assert "half-made     720 B     2" in capsys.readouterr().out
-    assert main(["cache", "--clear", files.UNFINISHED]) == OK
-    assert capsys.readouterr().out == "removed 720 B in 2 entries\n"
-    assert [path.name for path in slices.iterdir()] == ["one"]
-
-
-def test_large_copy_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "WORTH_TELLING_BYTES", 600)
-    place = sliced(tmp_path, 700).parent.parent
-    message = f"a slice of book.txt: a copy of 701 B is kept in {place}; "
-    assert capsys.readouterr().err == f"{message}python -m harness.corpora cache lists and clears such copies\n"
-    sliced(tmp_path, 700)
-    assert capsys.readouterr().err == ""
+    assert "slices        780 B     2" in capsys.readouterr().out
+    assert main(["cache", "--clear", "all"]) == OK
+    assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
+    assert list(slices.iterdir()) == []

@@ -49,11 +49,15 @@ def test_the_folder_of_a_killed_command_is_removed_by_the_next(tmp_path: Path, m
 
 
 def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
-    top = deepest = tmp_path / "top"
-    for _ in range(300):
-        deepest = deepest / "deeper"
-    deepest.mkdir(parents=True)
-    (deepest / "file").touch()
+    top = tmp_path / "top"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(1100):  # deeper than a function can call itself, and than a path can be long
+        os.mkdir("deeper", dir_fd=here)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
     (top / "locked").mkdir(mode=0)
     (top / "link").symlink_to(tmp_path)
     files.remove_tree(top)
