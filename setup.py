@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, find_packages, setup
-from setuptools.command.build_ext import build_ext
 
 NATIVE = "variants/native"
 
@@ -38,16 +37,6 @@ def grid(library: str, cpp: str = "-O2", **options: Any) -> Extension:
     return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", cpp=cpp, **options)
 
 
-class Build(build_ext):
-    """Gives modules that needed no compilation the time of this build: the harness warns of older ones."""
-
-    def copy_extensions_to_source(self) -> None:
-        super().copy_extensions_to_source()
-        for module in map(Path, map(self.get_ext_fullpath, (extension.name for extension in self.extensions))):
-            if module.exists():
-                module.touch()
-
-
 CARDS = sorted({file.parent.name for file in Path("conf").glob("*/*.yaml")})
 
 setup(
@@ -57,7 +46,6 @@ setup(
         *(f"harness.conf.{group}" for group in CARDS),
     ],
     package_dir={"harness.conf": "conf"},
-    cmdclass={"build_ext": Build},
     ext_modules=[
         module("_updates", "_updates.pyx"),
         module("_typed", "_typed.pyx", "grid_job", "grid_containers", cpp="-O2"),

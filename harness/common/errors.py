@@ -45,27 +45,14 @@ def extra(module: str, what: str, group: str = "data") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise not_installed(module, what, group) from error
+        raise Refusal(
+            f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
+            f"a checkout python -m pip install -e '.[{group}]'",
+            UNMEASURED,
+        ) from error
 
 
-def not_installed(module: str, what: str, group: str) -> Refusal:
-    return Refusal(
-        f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
-        f"a checkout python -m pip install -e '.[{group}]'",
-        UNMEASURED,
-    )
-
-
-OUTDATED = "the compiled part is older than its sources; python -m pip install -e . builds it again"
 CHECKOUT = Path(__file__).resolve().parents[2]
-
-
-def is_build_outdated(root: Path = CHECKOUT) -> bool:
-    """Whether compiled modules in a checkout are older than their sources, as after `git pull`."""
-    paths = [path for folder in ("variants/native", "harness/proof/native") for path in (root / folder).glob("*")]
-    modules = [path.stat().st_mtime for path in paths if path.suffix == ".so"]
-    sources = [path.stat().st_mtime for path in paths if path.suffix in (".pyx", ".pxd", ".pxi", ".hpp")]
-    return bool(modules and sources) and max(sources) > min(modules)
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -111,10 +98,6 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     except KeyboardInterrupt:
         say(f"interrupted; {kept}")
         return INTERRUPTED
-    except (TypeError, ValueError, AttributeError, ImportError) as error:
-        if is_build_outdated():  # one half may call what the other no longer has
-            error.add_note(OUTDATED)
-        raise
     except BrokenPipeError:
         return OK
     except OSError as error:

@@ -9,23 +9,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import io
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.units import bytes_text
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
-READ_AT_ONCE = 1 << 17
 JUST_STARTED_SECONDS = 60
 """How long a temporary folder without a lock is left alone: its owner may not have locked it yet."""
 KINDS = {
@@ -100,34 +96,6 @@ def check_room(folder: Path, needed: int, what: str) -> None:
         sizes = f"needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free"
         instead = f"make room, or set {CACHE_VARIABLE} to a folder that has it"
         raise Refusal(f"{what} {sizes}; {instead}", UNMEASURED)
-
-
-# Reading
-
-
-def readable(path: Path) -> BinaryIO:
-    """A file, or a pipe that has a writer: one without would block, or seem empty. Raises OSError for anything else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        file = io.BufferedReader(io.FileIO(descriptor), READ_AT_ONCE)
-    except OSError:  # it is a folder
-        os.close(descriptor)
-        raise
-    mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-        file.close()
-        raise OSError("not a file or a pipe")
-    os.set_blocking(descriptor, True)
-    if stat.S_ISFIFO(mode) and not file.peek(1):
-        file.close()
-        raise OSError("a pipe without a writer")
-    return file
-
-
-def read_whole(path: Path) -> bytes:
-    """All of a file or pipe that a user has named. Raises OSError as `readable` does."""
-    with readable(path) as file:
-        return file.read()
 
 
 # The cache

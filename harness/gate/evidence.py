@@ -20,7 +20,7 @@ import msgspec
 from harness.common.comparison import Sample as Times
 from harness.common.console import well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import ELSEWHERE, make_results_folder, read_whole, write_whole
+from harness.common.files import ELSEWHERE, make_results_folder, write_whole
 from harness.common.units import count_text
 from harness.proof import WRONG
 from harness.proof.prove import Identity
@@ -188,7 +188,7 @@ def read_evidence(path: Path) -> Evidence:
     """Read a stored file without a last line that was cut short. Raises Refusal if it is not a gate's."""
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        first, *lines = read_whole(path).split(b"\n")
+        first, *lines = path.read_bytes().split(b"\n")
         decoder: msgspec.json.Decoder[Observation] = msgspec.json.Decoder(AnyObservation)
         return Evidence(msgspec.json.decode(first, type=Question), list(map(decoder.decode, lines[:-1])))
     except OSError as error:

@@ -24,7 +24,7 @@ import msgspec
 
 from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import make_results_folder, readable
+from harness.common.files import make_results_folder
 from harness.common.units import counted_text
 from harness.records.schema import (
     DECODER,
@@ -178,7 +178,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
     Raises Refusal if the file cannot be read.
     """
     try:
-        with readable(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield from ((number, decoded(text)) for number, text in _texts(file))
     except OSError as error:
         reason = error.strerror or error

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from harness.common import errors
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import count_text
@@ -76,7 +74,6 @@ def measure_tasks(plan: Plan, session: Session, records: list[Record]) -> None:
             records += session.log.records(task.number)
             raise
         records += session.log.records(task.number)
-    report_stale_build(records)
 
 
 def task_text(task: Task) -> str:
@@ -84,16 +81,6 @@ def task_text(task: Task) -> str:
     cell, number = task.cells[0], len(task.cells)
     trainers = "1 trainer" if number == 1 else f"{count_text(number)} trainers"
     return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
-
-
-def report_stale_build(records: Sequence[Record]) -> None:
-    """Print how to rebuild a compiled part that is older than its sources, if something crashed as it then would."""
-    failed = (record["reason"] or "" for record in records if record["status"] == "error")
-    if any(map(WRONG_CALL.search, failed)) and errors.is_build_outdated():
-        say(errors.OUTDATED)
-
-
-WRONG_CALL = re.compile(r"\b(TypeError|ValueError|AttributeError|ImportError): ")
 
 
 def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:

@@ -8,7 +8,6 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import read_whole
 from harness.common.units import count_text, token_text
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.folder import (
@@ -171,7 +170,7 @@ def read_ids(content: bytes) -> dict[str, int]:
 
 def content_of(path: Path) -> bytes:
     try:
-        return read_whole(path)
+        return path.read_bytes()
     except OSError as error:
         advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import Refusal, reason
-from harness.common.files import read_whole
 from harness.tokenizers.learned import BYTES, merges_behind, read_json, read_spelling, spelled
 from variants.contract import Merge
 
@@ -43,7 +42,7 @@ def read_merges_file(path: Path) -> MergesFile:
     if path.is_dir():
         path = _in_folder(path)
     try:
-        content = read_whole(path)
+        content = path.read_bytes()
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); name a file of merges") from error
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import regex
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import readable, whole_file
+from harness.common.files import whole_file
 from harness.common.units import count_text
 from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, learned, tiktoken
@@ -253,7 +253,7 @@ def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -
     """A file in blocks. Raises Refusal if it cannot be read."""
     done = 0
     try:
-        with readable(path) as file:
+        with path.open("rb") as file:
             while block := file.read(BLOCK):
                 yield block
                 done += len(block)

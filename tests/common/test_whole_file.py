@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.files import readable, whole_file, write_whole
+from harness.common.files import whole_file, write_whole
 from harness.gate.evidence import Snapshot, read_snapshot, write_snapshot
 
 
@@ -74,11 +73,3 @@ def test_impossible_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="choose another place with --output") as refused:
         write_whole(tmp_path / "file" / "below", b"")
     assert refused.value.exit_code == USAGE
-
-
-def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
-    os.close(first := os.open(tmp_path, os.O_RDONLY))
-    with pytest.raises(IsADirectoryError):
-        readable(tmp_path)
-    os.close(again := os.open(tmp_path, os.O_RDONLY))
-    assert first == again

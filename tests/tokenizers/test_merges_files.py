@@ -6,21 +6,16 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
-from harness.gate.evidence import read_evidence
 from harness.proof.counterexamples import defined_merges
-from harness.tokenizers.forms import content_of
-from harness.tokenizers.learned import spelled, trained
+from harness.tokenizers.learned import spelled
 from harness.tokenizers.merges_file import merges_text, read_merges_file
-from harness.tokenizers.model import Tokenizer
 from variants.contract import Merge, TieBreak
 
 SPELLED = "t h\nth e\n"
@@ -143,19 +138,6 @@ def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str | b
     ) as refused:
         read_merges_file(path)
     assert refused.value.exit_code == USAGE
-
-
-def ids_of(path: Path) -> Any:
-    return Tokenizer(trained([], [], None)).encode_file(path)
-
-
-@pytest.mark.parametrize("read", [read_merges_file, content_of, ids_of, read_evidence])
-def test_pipes_without_a_writer_and_devices_are_refused(read: Callable[[Path], Any], tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Refusal, match=r"pipe \(a pipe without a writer\)"):
-        read(tmp_path / "pipe")
-    with pytest.raises(Refusal, match="not a file or a pipe"):
-        read(Path("/dev/zero"))
 
 
 def test_merges_are_read_from_a_pipe_that_is_written_to() -> None:
