@@ -79,16 +79,8 @@ def differ(low: float, high: float) -> bool:
     >>> differ(1.02, 1.04), differ(0.98, 1.04), differ(1.002, 1.004)
     (True, False, False)
     """
-    return not (low <= 1 <= high or within_margin(low, high))
-
-
-def within_margin(low: float, high: float) -> bool:
-    """Whether a whole interval of ratios is too close to 1 to matter.
-
-    >>> within_margin(1.002, 1.008), within_margin(0.97, 0.995)
-    (True, False)
-    """
-    return low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
+    within_margin = low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN
+    return not (low <= 1 <= high or within_margin)
 
 
 def sample_of(record: Mapping[str, Any]) -> Sample | None:
@@ -180,19 +172,13 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
     ((0, 5), None, (9, 20), None)
     """
-    # Each end is beyond the median with half of what is left, and the outermost value with 2 ** -number.
-    beyond = (1 - confidence) / 2
-    if 2.0**-number > beyond:
-        return None
-    # The chance that of so many fair coins at most `rank` show heads, from where it is almost 0.
-    rank = max(0, int(number / 2 - 8 * math.sqrt(number)))
-    ways = math.lgamma(number + 1) - math.lgamma(rank + 1) - math.lgamma(number - rank + 1)
-    share = so_far = math.exp(ways - number * math.log(2))
-    while so_far <= beyond:
-        share *= (number - rank) / (rank + 1)
+    # The numbers of ways in which that many fair coins show exactly `rank` heads, and at most so many.
+    rank, ways, at_most = 0, 1, 1
+    while at_most / 2**number <= (1 - confidence) / 2:
+        ways = ways * (number - rank) // (rank + 1)
+        at_most += ways
         rank += 1
-        so_far += share
-    return rank - 1, number - rank
+    return (rank - 1, number - rank) if rank else None
 
 
 def spread(values: Sequence[float]) -> float | None:

@@ -170,9 +170,6 @@ def keys_beside(key: str, data: str = "") -> list[str]:
 MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
 """Arguments that may choose, or show, a variant that they do not name."""
 
-_registered: dict[str, dict[str, Any]] = {}
-"""The variants that Hydra knows, as they were: a process that composes often registers each once."""
-
 
 def register(arguments: Sequence[str]) -> None:
     """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
@@ -191,8 +188,5 @@ def register(arguments: Sequence[str]) -> None:
     command = " ".join(arguments)
     everything = MORE_THAN_NAMED.search(command) is not None
     for name, node in without_a_file.items():
-        if not everything and name not in command:
-            continue
-        if _registered.get(name) != node or f"{name}.yaml" not in store.repo.get("variant", {}):
+        if everything or name in command:
             store.store(group="variant", name=name, node=node)
-            _registered[name] = node

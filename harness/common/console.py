@@ -157,12 +157,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
         options = [option for action in self._actions for option in action.option_strings]
-        if choice := re.search(r"invalid choice: '?([^\s']+)'? \(choose from (.*)\)", message):
-            wrong, names = choice[1], re.findall(r"[\w-]+", choice[2])
-        else:  # an option with an underscore may be why one is missing
-            unknown = re.search(r"unrecognized arguments: (\S+)", message) or re.search(r"(--\w+_\w+)", str(sys.argv))
-            wrong, names = unknown[1] if unknown else "", options
-        close = difflib.get_close_matches(wrong, names, 1)
+        unknown = re.search(r"unrecognized arguments: (\S+)", message)
+        close = difflib.get_close_matches(unknown[1], options, 1) if unknown else []
         meant = f"did you mean {close[0]}? " if close else ""
         self.exit(2, f"{message}; {meant}see {self.prog} --help\n")
 

@@ -45,16 +45,17 @@ def bytes_text(size: int) -> str:
     # 999.5 would be written as 1000.
     while scaled >= 999.5 and unit < len(_UNITS) - 1:
         scaled, unit = scaled / 1000, unit + 1
-    return f"{_three_digits(scaled)} {_UNITS[unit]}"
+    return f"{rate_text(scaled)} {_UNITS[unit]}"
 
 
-def rate_text(per_second: float) -> str:
-    """A rate to three digits, whole if it has more.
+def rate_text(number: float) -> str:
+    """A number to three digits, whole if it has more.
 
     >>> [rate_text(rate) for rate in (0.25, 22.31, 485.6, 12345.6)]
     ['0.25', '22.3', '486', '12,346']
     """
-    return _three_digits(per_second)
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:,.{decimals}f}"
 
 
 def times_text(number: int) -> str:
@@ -133,11 +134,6 @@ def floor_to_tenth(number: float) -> float:
     (9.1, 83)
     """
     return math.floor(number) if number >= 20 else math.floor(number * 10) / 10
-
-
-def _three_digits(number: float) -> str:
-    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
-    return f"{number:,.{decimals}f}"
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:
