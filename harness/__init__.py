@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from harness.results.views import Records
+    from harness.results.frame import Records
 
 __all__ = ["__version__", "run"]
 
@@ -48,7 +48,7 @@ def run(*overrides: str, **settings: Any) -> Records:
     """
     # Imported late: the measured process imports this package too, and must stay small.
     from harness.common.files import temporary_folder
-    from harness.results.views import Records
+    from harness.results.frame import Records
     from harness.runs.compose import overrides_of
     from harness.runs.plan import planned
     from harness.runs.run import records_of

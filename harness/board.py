@@ -22,14 +22,13 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
-from harness.records.fields import FIELD
 from harness.results.charts import ChartOptions, dots
 from harness.results.drawing import same_picture, save
-from harness.results.fields import time_of
-from harness.results.legend import NOT_MEASURED, Legend, failures, status_text
-from harness.results.rows import Row, rows
+from harness.results.legend import Legend, failures
+from harness.results.ratios import ratio_of, times_of
+from harness.results.rows import NOT_MEASURED, Row, rows
 from harness.results.selection import records_of, unlike
-from harness.results.tables import given_sheet, mark_of, proof_text, ratio_of, times_of
+from harness.results.tables import given_sheet
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
@@ -75,7 +74,7 @@ class Place:
     @property
     def order(self) -> tuple[bool, bool, float]:
         """Ranked by time, then other merges, then rows without a time, estimates first."""
-        number = time_of(self.best).number
+        number = self.best.time.number
         return self.best.total is None, not self.is_ranked, math.inf if number is None else number
 
     def ratio_text(self, interval: bool = True) -> str:
@@ -83,7 +82,7 @@ class Place:
         ratio = ratio_of(self.first, self.reference) if self.reference is not None else None
         if ratio is None or self.first is self.reference:
             return NOT_MEASURED if ratio is None else "× 1"
-        return times_of(ratio if interval else ratio._replace(low=None)) + mark_of(self.first)
+        return times_of(ratio if interval else ratio._replace(low=None)) + self.first.mark
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ def sheet_of(section: Section) -> Sheet:
         ),
         Column("times the first", [place.ratio_text() for place in places]),
         Column("memory", [NOT_MEASURED if peak is None else bytes_text(peak) for peak in peaks]),
-        Column("merges", [proof_text(place.best) for place in places], figures=False),
+        Column("merges", [place.best.proof for place in places], figures=False),
     ]
     return Sheet([], columns, ["" for _ in places], _notes(section))
 
@@ -218,14 +217,14 @@ def sheet_of(section: Section) -> Sheet:
 def _time_text(row: Row | None) -> str:
     if row is None:
         return NOT_MEASURED
-    return time_of(row).text or ("wrong" if row.status == "mismatch" else status_text(row))
+    return row.time.text or ("wrong" if row.status == "mismatch" else row.status_text)
 
 
 def _notes(section: Section) -> list[str]:
     """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no timeouts."""
     fewest = [place.first for place in section.places]
     stopped = [row for row in fewest if row.status in ("timeout", "extrapolated")]
-    notes = failures(fewest, Legend(fewest).short_labels(), stopped)
+    notes = failures(Legend(fewest), stopped)
     for place in section.places:
         row = place.first
         if row.status == "ok" and row.by_design:
@@ -238,9 +237,7 @@ def _notes(section: Section) -> list[str]:
 
 
 def _section_parts(section: Section) -> list[str]:
-    machines = dict.fromkeys(
-        words.phrase for row in section.rows if (words := FIELD["host"].in_words(row.record)) is not None
-    )
+    machines = dict.fromkeys(row.words["host"].phrase for row in section.rows if "host" in row.words)
     measured = f"Measured {' and '.join(_days(section.rows))} on {' and '.join(machines)}."
     chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
     return [f"## {section.title}", chart, _markdown(sheet_of(section)), markdown_text(measured)]

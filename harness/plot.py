@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.console import Parser, say, tell
-from harness.common.errors import UNMEASURED, WHOLE_FILES, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
 from harness.results.charts import ChartOptions
 from harness.results.drawing import check_suffix, draw_chart, save
-from harness.results.fields import QUANTITIES
-from harness.results.rows import rows
+from harness.results.rows import QUANTITIES, is_wrong, rows
 from harness.results.scaling import KINDS
 from harness.results.selection import CONDITIONS, DEFAULT_RESULTS, add_record_arguments, chosen_rows, rows_where
-from harness.table import exit_code_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +97,7 @@ def _command(arguments: argparse.Namespace) -> int:
         else:
             drawn += 1
             tell(f"wrote {path}")
-    return exit_code_of(shown) if drawn else UNMEASURED
+    return UNMEASURED if not drawn else MISMATCH if is_wrong(shown) else OK
 
 
 if __name__ == "__main__":

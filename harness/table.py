@@ -24,10 +24,11 @@ from harness.common.console import Parser, csv_text, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
-from harness.results.rows import Row, rows
-from harness.results.selection import NO_PATHS, add_compare_arguments, add_record_arguments, chosen_rows, records_of
-from harness.results.tables import TableOptions, paired_frame, tables
-from harness.results.views import SideBySide, comparison_sheet, pivot_sheet, side_by_side
+from harness.results.frame import frame_of
+from harness.results.rows import Row, is_wrong, rows
+from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
+from harness.results.tables import TableOptions, tables
+from harness.results.views import UNLIKE, comparison_sheet, pivot_sheet, side_by_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     layout = "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size, params.NAME"
     add("--pivot", nargs=2, metavar=("DOWN", "ACROSS"), help=layout)
     add("--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)")
-    add_compare_arguments(parser)
+    add("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    alike = f"compare although the sets are unlike in this, or in anything: {', '.join(UNLIKE)}"
+    add("--unlike", nargs="*", metavar="WHAT", help=alike)
     return parser
 
 
@@ -102,39 +105,33 @@ def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Names
     for name, others in _EXCLUSIVE.items():
         if name in given and (used := [other for other in others if other in given]):
             parser.error(f"--{name} does not go with --{used[0].replace('_', '-')}")
+        if name in given and options.format in FOR_PROGRAMS:
+            parser.error(f"--{name} does not go with --format {options.format}, which has every row and column")
     for name, needed in (("value", "pivot"), ("unlike", "compare")):
         if getattr(options, name) is not None and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
-    for name in ("columns", "pivot", "compare"):
-        if name in given and options.format in FOR_PROGRAMS:
-            parser.error(f"--{name} does not go with --format {options.format}, which has every row and column")
     if "compare" in given and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
 
 
 def _command(options: argparse.Namespace) -> int:
     if options.compare is not None:
-        sets = two_sets(options)
-        _deliver([comparison_sheet(sets)], None, options)
+        left, right = (records_of([path], options.all) for path in options.compare)
+        sets = side_by_side(left, right, options.compare, options.unlike)
+        _deliver(_text_of([comparison_sheet(sets)], options), options)
         return MISMATCH if sets.wrong else OK
     ordered = in_order(chosen_rows(options), options.sort)
-    relative_to = options.relative_to
-    frame = paired_frame(ordered, relative_to) if options.format in FOR_PROGRAMS else None
-    if options.pivot is not None:
-        sheets = [pivot_sheet(ordered, options.pivot, options.value or "total", relative_to)]
+    if options.format in FOR_PROGRAMS:
+        frame = frame_of(ordered, options.relative_to)
+        _deliver(csv(frame) if options.format == "csv" else as_json(frame), options)
+    elif options.pivot is not None:
+        sheet = pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)
+        _deliver(_text_of([sheet], options), options)
     else:
         columns = options.columns.split(",") if options.columns else ()
-        shown = TableOptions(columns, options.phases, options.work, options.notes, relative_to)
-        sheets = tables(ordered, shown)
-    _deliver(sheets, frame, options)
-    return exit_code_of(ordered, options.known_wrong.split(","))
-
-
-def two_sets(options: argparse.Namespace) -> SideBySide:
-    """What `--compare` names. Raises Refusal if the sets are unlike in what `--unlike` does not allow."""
-    left, right = options.compare
-    records = [records_of([path], options.all) for path in (left, right)]
-    return side_by_side(records[0], records[1], (left, right), options.unlike)
+        shown = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
+        _deliver(_text_of(tables(ordered, shown), options), options)
+    return MISMATCH if is_wrong(ordered, options.known_wrong.split(",")) else OK
 
 
 def in_order(rows: list[Row], sort: str | None) -> list[Row]:
@@ -148,16 +145,6 @@ def render(records: Records, console: Console, options: TableOptions | None = No
     _print(tables(rows(records), options), console)
 
 
-def exit_code(records: Records, known_wrong: Sequence[str] = ()) -> int:
-    """MISMATCH if merges are wrong, except those of `known_wrong`, or if rows contradict each other; else OK."""
-    return exit_code_of(rows(records), known_wrong)
-
-
-def exit_code_of(rows: Sequence[Row], known_wrong: Sequence[str] = ()) -> int:
-    wrong = any(row.disputed or (row.status == "mismatch" and row.name not in known_wrong) for row in rows)
-    return MISMATCH if wrong else OK
-
-
 def _print(sheets: Sequence[Sheet], console: Console) -> None:
     for place, sheet in enumerate(sheets):
         if place:
@@ -165,19 +152,17 @@ def _print(sheets: Sequence[Sheet], console: Console) -> None:
         print_sheet(sheet, console)
 
 
-def _deliver(sheets: Sequence[Sheet], frame: pd.DataFrame | None, options: argparse.Namespace) -> None:
+def _text_of(sheets: Sequence[Sheet], options: argparse.Namespace) -> str:
+    """What is to be written; nothing if the sheets went to the terminal."""
+    if options.format != "terminal":
+        return {"markdown": markdown, "html": html, "latex": latex}[options.format](sheets)
+    page = io.StringIO()
+    _print(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
+    return page.getvalue()
+
+
+def _deliver(text: str, options: argparse.Namespace) -> None:
     """Print what was requested, or write it to a file, whole or not at all."""
-    if options.format == "terminal" and options.output is None:
-        _print(sheets, Console())
-        return
-    if frame is not None:
-        text = csv(frame) if options.format == "csv" else as_json(frame)
-    elif options.format == "terminal":
-        page = io.StringIO()
-        _print(sheets, Console(file=page, force_terminal=False))
-        text = page.getvalue()
-    else:
-        text = {"markdown": markdown, "html": html, "latex": latex}[options.format](sheets)
     if options.output is None:
         sys.stdout.write(text)
     else:

@@ -6,7 +6,7 @@ Nothing here knows what a record is, and nothing is ever cut off: on a narrow te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -17,8 +17,7 @@ from harness.common.console import html_text, html_texts, latex_text, markdown_t
 _BETWEEN_COLUMNS = 2
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A heading and a cell for each row; figures stand to the right, with room for the marks that some of them bear."""
 
     heading: str
@@ -26,8 +25,7 @@ class Column:
     figures: bool = True
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(NamedTuple):
     """`columns` of equal length, the first of which names the rows; `styles` are rich's, one for each row."""
 
     caption: Sequence[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -290,15 +290,11 @@ _IN_CELL = tuple(dict.fromkeys(["cell", "variant", "counting", *(field.name.part
 """The keys of a record that these are read from."""
 
 
-def in_words(record: Record) -> dict[str, InWords]:
-    """Everything about a record that may be a column or a part of a caption, by the names of the fields."""
-    known = [(field.name, field.in_words(record)) for field in COLUMNS]
-    return {name: words for name, words in known if words is not None}
-
-
-def key_of(record: Record, fields: Iterable[Field]) -> Key:
-    """The values of fields, to be looked up by."""
-    return tuple([fixed(field.value(record)) for field in fields])
+def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
+    """The value of every field by its name, to be looked up by, and in words those that may be in a table."""
+    words = [(field.name, field.in_words(record)) for field in COLUMNS]
+    values = {field.name: fixed(field.value(record)) for field in FIELDS}
+    return values, {name: known for name, known in words if known is not None}
 
 
 def cell_of(record: Record) -> Key:
@@ -332,11 +328,6 @@ def together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) 
             last, group = key, groups.setdefault(key, [])
         group.append(record)
     return list(groups.values())
-
-
-def asked_of(record: Record) -> Key:
-    """Everything that decides which merges are right: records of which it is equal have to come to the same."""
-    return key_of(record, DECISIVE)
 
 
 def fixed(value: Any) -> Any:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.common import registry
-from harness.common.units import bytes_text
-from harness.results.fields import MEASURED
+from harness.results.rows import MEASURED
 
 CARD, INK, FAINT, LINE, BAND = "#ffffff", "#1f2328", "#59636e", "#d8dee4", "#eef1f4"
 OURS, OTHERS = "#267141", "#aab2bb"
@@ -85,8 +82,7 @@ def _places() -> dict[str, int]:
     return {**counters, **{name: place for place, name in enumerate(registry.variants())}}
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """Numbers from `low` to `high`; their unit is number, bytes or share."""
 
     title: str
@@ -191,8 +187,7 @@ class Entry(NamedTuple):
     marker: str | None = None
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """Panels below a title, a caption and a key, above notes; `step` is the inches of a line, `margin` at the right."""
 
     title: str
@@ -203,34 +198,3 @@ class Chart:
     step: float = 0.31
     height: float = 3.4
     margin: float = 0.1
-
-
-def tick_text(number: float, unit: str) -> str:
-    """
-    >>> [tick_text(number, "number") for number in (0.001, 2.0, 1500.0)], tick_text(250_000, "bytes")
-    (['0.001', '2', '1,500'], '250 kB')
-    """
-    if unit == "bytes":
-        text, scale = bytes_text(round(number)).split(" ")
-        return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {scale}"
-    if unit == "share":
-        return f"{number:.0%}"
-    if number >= 1e6:
-        return f"{number / 1e6:g}M"
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
-
-
-def log_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between the two, evenly spread.
-
-    >>> log_ticks(0.002, 30)
-    [0.01, 0.1, 1.0, 10.0]
-    """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks: list[float] = []
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
-        round_numbers = [round(step * 10.0**decade, 12) for decade in decades for step in steps]
-        ticks = [tick for tick in round_numbers if low <= tick <= high]
-        if len(ticks) >= 3:
-            break
-    return ticks[:: max(1, math.ceil(len(ticks) / most))]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common import registry
 from harness.common.comparison import MARGIN, Comparison, compare
@@ -31,20 +31,29 @@ from harness.results.chart import (
     Text,
     look_of,
 )
-from harness.results.fields import AT_LEAST, ESTIMATED, FINISHED, MEASURED, SIGNS, UNCONFIRMED, Time, time_of
-from harness.results.legend import Legend, doubtful, failures, is_slower, join_names
-from harness.results.rows import Row, measured_phases
+from harness.results.legend import Legend, doubtful, failures, join_names
+from harness.results.ratios import factor_text, interval_text, is_slower, ratio_of
+from harness.results.rows import (
+    AT_LEAST,
+    ESTIMATED,
+    FINISHED,
+    MEASURED,
+    SIGNS,
+    UNCONFIRMED,
+    Row,
+    Time,
+    measured_phases,
+)
 from harness.results.selection import corpus_language, grouped, one_task, panel_title
-from harness.results.tables import doubt_of, interval_text, mark_of, proof_text, ratio_of, threads_of, times_text
 from harness.tokenizers.statistics import Figures
 
 MOST_TIMES_THE_LONGEST = 5
 """A race draws estimates up to so many times the longest measured total."""
 _SPOKEN = {"training": "Training", "total": "From the file to the merges", "cpu": "Processor time"}
+Groups = Sequence[Sequence[Row]]
 
 
-@dataclass(frozen=True)
-class ChartOptions:
+class ChartOptions(NamedTuple):
     """What a chart shows besides its rows: a title, which seconds, and the variant that ratios are of."""
 
     title: str | None = None
@@ -55,51 +64,47 @@ class ChartOptions:
 def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Total seconds from the fastest down on a linear axis; estimates that are far beyond it are named below."""
     trainers = one_task(rows, "race")
-    timed = [(row, time_of(row)) for row in trainers]
-    measured = sorted((pair for pair in timed if pair[1].form in FINISHED), key=_seconds_first)
+    measured = sorted((row for row in trainers if row.time.form in FINISHED), key=_seconds)
     if not measured:
         raise Refusal("race: no trainer has a total; python -m harness measures some", UNMEASURED)
-    ranked = [row for row, _ in measured if not doubt_of(row)] or [measured[0][0]]
-    first, longest = ranked[0], MOST_TIMES_THE_LONGEST * (measured[-1][0].total or 1.0)
-    near = [pair for pair in timed if pair[1].form == ESTIMATED and (pair[1].number or 0.0) <= longest]
-    drawn = sorted([*measured, *near], key=_seconds_first)
-    best = next((place for place, (row, _) in enumerate(drawn) if is_ours(row.name)), None)
-    labels, marks = _names_with_threads([row for row, _ in drawn]), list[Mark]()
-    for place, ((row, time), label) in enumerate(zip(drawn, labels, strict=True)):
-        seconds, factor = time.number or 0.0, "" if row is first else f", {_factor(row, first)}"
-        hover = f"{label}: {time.text}, {proof_text(row)}"
+    ranked = [row for row in measured if not row.doubt] or measured[:1]
+    first, longest = ranked[0], MOST_TIMES_THE_LONGEST * (measured[-1].total or 1.0)
+    near = [row for row in trainers if row.time.form == ESTIMATED and _seconds(row) <= longest]
+    drawn = sorted([*measured, *near], key=_seconds)
+    legend, marks = Legend(drawn), list[Mark]()
+    best = next((place for place, row in enumerate(drawn) if is_ours(row.name)), None)
+    for place, (row, label) in enumerate(zip(drawn, legend.labels, strict=True)):
+        factor = "" if row is first else f", {_factor(row, first)}"
         colour, weight = (OURS, "bold") if place == best else (OTHERS, "normal")
-        marks.append(Bar(place, 0.0, seconds, colour, time.form == ESTIMATED, f"value-{place}", hover))
-        marks.append(Text(place, f"{_short(time)}{factor}{mark_of(row)}", seconds, weight=weight))
-    shown = [row for row, _ in drawn]
-    rest = [f"{row.name} {time.text}".strip() for row, time in timed if row not in shown]
+        hover = f"{label}: {row.time.text}, {row.proof}"
+        marks.append(Bar(place, 0.0, _seconds(row), colour, row.time.form == ESTIMATED, f"value-{place}", hover))
+        marks.append(Text(place, f"{_short(row.time)}{factor}{row.mark}", _seconds(row), weight=weight))
+    rest = [f"{row.name} {row.time.text}".strip() for row in trainers if row not in drawn]
     notes = [f"Not drawn: {join_names(rest)}."] if rest else []
     notes += ["Dashed: stopped, total estimated."] if near else []
-    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in shown) else []
-    notes += doubtful(shown, labels)
-    axis = Axis("seconds from the text to the merges", 0, 1.3 * (drawn[-1][1].number or 1.0))
-    panel = Panel(axis, labels, marks, bold=[] if best is None else [best])
-    return Chart(options.title or _race_title(ranked), Legend(shown).caption()[-1:], notes, [panel])
+    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else []
+    axis = Axis("seconds from the text to the merges", 0, 1.3 * (_seconds(drawn[-1]) or 1.0))
+    panel = Panel(axis, legend.labels, marks, bold=[] if best is None else [best])
+    return Chart(options.title or _race_title(ranked), legend.caption()[-1:], [*notes, *doubtful(legend)], [panel])
 
 
-def _seconds_first(pair: tuple[Row, Time]) -> float:
-    return pair[1].number or 0.0
+def _seconds(row: Row) -> float:
+    return row.time.number or 0.0
 
 
 def _race_title(ranked: Sequence[Row]) -> str:
     """The result as a claim, such as "32,000 tokens from 43 MB of Python: 0.09 s, 5.1 times as fast as the next"."""
     first = ranked[0]
-    vocab_size, size = first.record.get("vocab_size"), first.corpus.get("bytes")
-    name = str(first.corpus.get("name"))
-    language = corpus_language(name.partition("(")[0])
+    vocab_size, size, language = first.record.get("vocab_size"), first.corpus.get("bytes"), corpus_language(first)
     task = f"{count_text(vocab_size)} tokens" if vocab_size is not None else "From the file to the merges"
-    task += f" from {bytes_text(size)} of {language[0].upper() + language[1:] if language else name}" if size else ""
-    text = f"{task}: {_short(time_of(first))}"
+    text = language[:1].upper() + language[1:] or first.corpus.get("name")
+    claim = f"{task} from {bytes_text(size)} of {text}" if size else task
+    claim += f": {_short(first.time)}"
     if len(ranked) < 2:
-        return text
+        return claim
     if not is_slower(ranked[1], first):
-        return f"{text}, tied with {ranked[1].name}"
-    return f"{text}, {times_text(ranked[1], first)} times as fast as the next"
+        return f"{claim}, tied with {ranked[1].name}"
+    return f"{claim}, {factor_text(ranked[1], first)} times as fast as the next"
 
 
 def _short(time: Time) -> str:
@@ -114,59 +119,55 @@ def _short(time: Time) -> str:
 def phases(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
-    groups = [list(rows)] if alone else grouped(rows)
+    groups: Groups = [rows] if alone else grouped(rows)
     legend = Legend(rows)
-    labels, caption = legend.short_labels(), legend.caption()
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     return Chart(
         options.title
-        or (_phases_title(rows, labels) if len(groups) == 1 else "")
+        or (_phases_title(legend) if len(groups) == 1 else "")
         or ("Counting words" if all(row.counting_only for row in rows) else "Where the time goes"),
-        caption if len(groups) == 1 else caption[-1:],
-        [*failures(rows, labels), *doubtful(rows, labels)],
-        [_phases_panel(group, groups, number) for number, group in enumerate(groups)],
+        legend.caption(len(groups)),
+        [*failures(legend), *doubtful(legend)],
+        panels_of(groups, _phases_panel),
         [Entry(phase, PHASES.get(phase, OTHER_PHASE)) for phase in spent],
     )
 
 
-def _phases_title(rows: Sequence[Row], labels: Sequence[str]) -> str:
+def _phases_title(legend: Legend) -> str:
     """How many times as fast the fastest row is as the slowest; empty if they cannot be compared."""
-    pairs = [(row.total, row, label) for row, label in zip(rows, labels, strict=True) if row.total]
-    timed = sorted((pair for pair in pairs if not pair[1].by_design), key=lambda pair: pair[0])
+    timed = timed_rows(legend)
     if len(timed) < 2:
         return ""
-    (seconds, first, label), (_, last, other) = timed[0], timed[-1]
+    (first, label), (last, other) = timed[0], timed[-1]
     if first.question != last.question or not is_slower(last, first):
         return ""
-    return f"{label}: {seconds_text(seconds)}, {times_text(last, first)} times as fast as {other}"
+    return f"{label}: {first.time.text}, {factor_text(last, first)} times as fast as {other}"
 
 
-def _phases_panel(group: Sequence[Row], groups: Sequence[Sequence[Row]], number: int) -> Panel:
-    labels, marks = Legend(group).short_labels(), list[Mark]()
+def _phases_panel(group: Sequence[Row], number: int, title: str) -> Panel:
+    labels, marks = Legend(group).labels, list[Mark]()
     longest = max((row.total for row in group if row.total), default=1.0)
     for place, row in enumerate(group):
         if row.total is None:
             marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
             continue
-        start, total = 0.0, time_of(row).text
+        start = 0.0
         for part, (phase, seconds) in enumerate(row.seconds.items()):
             if seconds > 0:
-                hover = f"{labels[place]}: {phase} {seconds_text(seconds)} of {total}"
+                hover = f"{labels[place]}: {phase} {row.texts[phase]} of {row.time.text}"
                 name = f"bar-{number}-{place}-{part}" if seconds > longest / 1000 else ""
                 colour = PHASES.get(phase, OTHER_PHASE)
                 marks.append(Bar(place, start, start + seconds, colour, False, name, hover))
                 start += seconds
-        marks.append(Text(place, total + doubt_of(row), start, weight="bold"))
-    title = panel_title(group, groups) if len(groups) > 1 else ""
+        marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
     return Panel(Axis("seconds", 0, 1.2 * longest), labels, marks, title)
 
 
 def _outcome_text(row: Row) -> str:
     """What is drawn in place of a time: its estimate, or what happened."""
-    text = time_of(row).text
     if row.status == "ok":
-        return f"{text} with reading and counting"
-    return f"{text} (stopped)" if text else proof_text(row)
+        return f"{row.time.text} with reading and counting"
+    return f"{row.time.text} (stopped)" if row.time.text else row.proof
 
 
 def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
@@ -174,26 +175,25 @@ def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
     order = {name: place for place, name in enumerate(registry.variants())}
     stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
     stages.sort(key=lambda row: order.get(row.name, len(order)))
-    groups = [[(row, time_of(row, options.seconds)) for row in group] for group in grouped(stages)] if stages else []
-    groups = [group for group in groups if any(time.form in FINISHED for _, time in group)]
+    groups = [
+        group
+        for group in (grouped(stages) if stages else [])
+        if any(row.times[options.seconds].form in FINISHED for row in group)
+    ]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
-    labels, caption = legend.short_labels(), legend.caption()
-    titles = [panel_title([row for row, _ in group], [[row for row, _ in own] for own in groups]) for group in groups]
     return Chart(
         options.title or _ladder_title(groups, options.seconds),
-        caption if len(groups) == 1 else caption[-1:],
-        ["N ×: as fast as the stage above.", *failures(stages, labels, stages), *doubtful(stages, labels)],
-        [
-            _ladder_panel(group, number, title if len(groups) > 1 else "")
-            for number, (group, title) in enumerate(zip(groups, titles, strict=True))
-        ],
+        legend.caption(len(groups)),
+        ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
+        panels_of(groups, functools.partial(_ladder_panel, quantity=options.seconds)),
     )
 
 
-def _ladder_title(groups: Sequence[Sequence[tuple[Row, Time]]], quantity: str) -> str:
-    timed = [time.number or 0.0 for row, time in groups[0] if time.form in FINISHED and not row.by_design]
+def _ladder_title(groups: Groups, quantity: str) -> str:
+    times = [row.times[quantity] for row in groups[0] if not row.by_design]
+    timed = [time.number or 0.0 for time in times if time.form in FINISHED]
     if len(groups) > 1 or len(timed) < 2:
         return f"{_SPOKEN[quantity]} seconds of every stage"
     least, most = min(timed), max(timed)
@@ -203,19 +203,19 @@ def _ladder_title(groups: Sequence[Sequence[tuple[Row, Time]]], quantity: str) -
     )
 
 
-def _ladder_panel(stages: Sequence[tuple[Row, Time]], number: int, title: str) -> Panel:
-    longest = max(time.number or 0.0 for _, time in stages if time.form in FINISHED)
-    labels, marks = Legend([row for row, _ in stages]).short_labels(), list[Mark]()
+def _ladder_panel(stages: Sequence[Row], number: int, title: str, quantity: str) -> Panel:
+    times = [row.times[quantity] for row in stages]
+    longest = max(time.number or 0.0 for time in times if time.form in FINISHED)
+    labels, marks = Legend(stages).labels, list[Mark]()
     before: float | None = None
-    for place, (row, time) in enumerate(stages):
+    for place, (row, time) in enumerate(zip(stages, times, strict=True)):
         if time.number is None:
             marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
         else:
             gain = f", {ratio_text(before / time.number)} ×" if before else ""
-            text, end = time.text, min(time.number, 1.12 * longest)
-            hover = f"{labels[place]}: {text}"
+            end, hover = min(time.number, 1.12 * longest), f"{labels[place]}: {time.text}"
             marks.append(Bar(place, 0.0, end, OURS, time.form not in FINISHED, f"value-{number}-{place}", hover))
-            marks.append(Text(place, f"{text}{doubt_of(row)}{gain}", end))
+            marks.append(Text(place, f"{time.text}{row.doubt}{gain}", end))
         before = time.number
     return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title)
 
@@ -223,39 +223,38 @@ def _ladder_panel(stages: Sequence[tuple[Row, Time]], number: int, title: str) -
 def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
-    drawn = [(row, time) for row in trainers if (time := time_of(row)).number is not None]
+    drawn = [row for row in trainers if row.time.number is not None]
     if not drawn:
         raise Refusal("dots: no trainer has a total; python -m harness measures some", UNMEASURED)
-    by_name: dict[str, list[tuple[Row, Time]]] = {}
-    for row, time in sorted(drawn, key=lambda pair: pair[0].threads):
-        by_name.setdefault(row.name, []).append((row, time))
-    least = {name: min(time.number or math.inf for _, time in own) for name, own in by_name.items()}
-    ranked = sorted(least, key=lambda name: (bool(doubt_of(by_name[name][0][0])), least[name]))
+    by_name: dict[str, list[Row]] = {}
+    for row in sorted(drawn, key=lambda row: row.threads):
+        by_name.setdefault(row.name, []).append(row)
+    ranked = sorted(by_name, key=lambda name: (bool(by_name[name][0].doubt), min(map(_seconds, by_name[name]))))
     ours = [name for name in ranked if is_ours(name)]
-    base, base_time = by_name[(ours or ranked)[0]][0]
+    base = by_name[(ours or ranked)[0]][0]
     places = {name: place for place, name in enumerate(ranked)}
     marks: list[Mark] = []
-    for number, (row, time) in enumerate(drawn):
+    for number, row in enumerate(drawn):
         look = Look(OURS if row.name in ours else FAINT, "o" if row.threads == 1 else "D")
-        hover = f"{row.name}, {counted_text(row.threads, 'thread')}: {time.text}, {proof_text(row)}"
-        marks.append(point_of(time, f"value-{number}", hover, time.number or 0.0, places[row.name], look))
+        hover = f"{row.name}, {counted_text(row.threads, 'thread')}: {row.time.text}, {row.proof}"
+        marks.append(point_of(row.time, f"value-{number}", hover, _seconds(row), places[row.name], look))
     for name, place in places.items():
-        first = by_name[name][0][0]
-        far = max(number for _, time in by_name[name] for number in time.numbers)
-        text = base_time.text if first is base else _factor(first, base)
-        marks.append(Text(place, text + mark_of(first), far, 8, weight="bold" if name in ours else "normal"))
-    low, high = log_range([number for _, time in drawn for number in time.numbers], 1.3, 1.1)
-    widths = sorted({row.threads for row, _ in drawn})
+        first = by_name[name][0]
+        far = max(number for row in by_name[name] for number in row.time[1:4] if number is not None)
+        text = base.time.text if first is base else _factor(first, base)
+        marks.append(Text(place, text + first.mark, far, 8, weight="bold" if name in ours else "normal"))
+    low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
+    widths = sorted({row.threads for row in drawn})
     vocab_size = base.record.get("vocab_size")
     tokens = f", {count_text(vocab_size)} tokens" if vocab_size is not None else ""
-    rivals = [own[0][0] for name, own in by_name.items() if name != base.name and not doubt_of(own[0][0])]
-    claim = f": {base.name} {base_time.text}"
+    rivals = [own[0] for name, own in by_name.items() if name != base.name and not own[0].doubt]
+    claim = f": {base.name} {base.time.text}"
     if ratios := [ratio.number for row in rivals if (ratio := ratio_of(row, base)) is not None]:
         claim += f", {ratio_text(min(ratios))} times as fast as the next" if min(ratios) > 1 else ""
     return Chart(
         options.title or f"{panel_title(trainers, [trainers])}{tokens}{claim}",
-        Legend([row for row, _ in drawn]).caption()[-1:],
-        _dots_notes(trainers, [row for row, _ in drawn], {time.form for _, time in drawn}),
+        Legend(drawn).caption()[-1:],
+        _dots_notes(Legend(trainers), drawn),
         [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[places[name] for name in ours])],
         [Entry(counted_text(width, "thread"), INK, "o" if width == 1 else "D") for width in widths if widths[1:]],
         step=0.28,
@@ -263,17 +262,16 @@ def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
     )
 
 
-def _dots_notes(rows: Sequence[Row], drawn: Sequence[Row], forms: set[str]) -> list[str]:
+def _dots_notes(legend: Legend, drawn: Sequence[Row]) -> list[str]:
     """What the marks mean, of those that are drawn, and what happened to the other rows."""
-    labels = Legend(rows).short_labels()
-    others = dict.fromkeys(row.name for row in drawn if row.by_design)
+    others, forms = dict.fromkeys(row.name for row in drawn if row.by_design), {row.time.form for row in drawn}
     meanings = {ESTIMATED: "Ring: stopped, total estimated.", AT_LEAST: "Arrow: it takes longer."}
     stopped = " ".join(text for form, text in meanings.items() if form in forms)
     return [
         *([f"* Makes other merges, on purpose: {join_names(list(others))}."] if others else []),
         *([stopped] if stopped else []),
-        *doubtful(rows, labels),
-        *failures(rows, labels, drawn),
+        *doubtful(legend),
+        *failures(legend, drawn),
     ]
 
 
@@ -284,38 +282,37 @@ def _factor(row: Row, base: Row) -> str:
 
 def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """The time of each row divided by a baseline's, block by block, with the interval of the median."""
-    panels: list[Panel] = []
-    names, without = dict[str, None](), list[str]()
+    compared = []
     groups = grouped([row for row in rows if row.samples])
     for group in groups:
         usable = [row for row in group if row.total and options.relative_to in (None, row.name)]
-        base = min(usable, key=lambda row: row.total or 0.0, default=None)
-        lines = _compared(group, base) if base is not None else []
-        if base is not None and lines:
-            names[base.name] = None
-            without += [label for label, _, comparison in lines if comparison.low is None]
-            title = panel_title(group, groups) if len(groups) > 1 else ""
-            panels.append(ratios_panel(lines, base.name, len(panels), title))
-    if not panels:
+        base = min(usable, key=_seconds, default=None)
+        if base is not None and (lines := _compared(group, base)):
+            compared.append((lines, base.name, panel_title(group, groups) if len(groups) > 1 else ""))
+    if not compared:
         raise _no_pairs(rows, options.relative_to)
+    without = [label for lines, *_ in compared for label, _, comparison in lines if comparison.low is None]
     notes = ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."]
     notes += [f"Too few blocks for an interval: {join_names(without)}."] if without else []
-    caption = Legend(rows).caption()
-    title = options.title or f"How many times the time of {' or '.join(names)}"
-    return Chart(title, caption if len(groups) == 1 else caption[-1:], notes, panels)
+    title = options.title or f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}"
+    panels = [_ratios_panel(number, *panel) for number, panel in enumerate(compared)]
+    return Chart(title, Legend(rows).caption(len(groups)), notes, panels)
 
 
-def _compared(group: Sequence[Row], base: Row) -> list[tuple[str, Row, Comparison]]:
+Lines = Sequence[tuple[str, Row, Comparison]]
+
+
+def _compared(group: Sequence[Row], base: Row) -> Lines:
     """Every other row that shared two blocks or more with the baseline, the slowest first."""
     lines = []
-    for row, label in zip(group, Legend(group).short_labels(), strict=True):
+    for row, label in zip(group, Legend(group).labels, strict=True):
         comparison = compare(row.samples, base.samples) if row is not base and row.total is not None else None
         if comparison is not None and comparison.blocks > 1:
             lines.append((label, row, comparison))
     return sorted(lines, key=lambda line: -line[2].ratio)
 
 
-def ratios_panel(lines: Sequence[tuple[str, Row, Comparison]], base: str, number: int = 0, title: str = "") -> Panel:
+def _ratios_panel(number: int, lines: Lines, base: str, title: str) -> Panel:
     """A line for each row with its ratio to `base`; a ratio that may be 1 is hollow."""
     marks, reached = list[Mark](), [1.0]
     for place, (label, row, comparison) in enumerate(lines):
@@ -323,8 +320,7 @@ def ratios_panel(lines: Sequence[tuple[str, Row, Comparison]], base: str, number
         text = f"{ratio_text(ratio)}{interval_text(comparison)}"
         reached += [*comparison.ratios, low or 1.0, high or 1.0, ratio]
         look, form = look_of(row.name), MEASURED if row.confirmed else UNCONFIRMED
-        if len(comparison.ratios) > 1:
-            marks.append(Dots(comparison.ratios, place, look.colour, f"blocks-{number}-{place}"))
+        marks.append(Dots(comparison.ratios, place, look.colour, f"blocks-{number}-{place}"))
         name, hover = f"value-{number}-{place}", f"{label}: {text} times {base}"
         marks.append(Point(ratio, place, look, form, low, high, False, not comparison.different, name, hover))
         marks.append(Text(place, text))
@@ -377,11 +373,17 @@ def is_ours(name: str) -> bool:
     return card is None or registry.OUTSIDE not in card.tags
 
 
-def _names_with_threads(rows: Sequence[Row]) -> list[str]:
-    """Names of rows; if several have one name, with how many threads they used."""
-    names = [row.name for row in rows]
-    widths = [f", {counted_text(threads_of(row) or row.threads, 'thread')}" for row in rows]
-    return [name + width * (names.count(name) > 1) for name, width in zip(names, widths, strict=True)]
+def panels_of(groups: Groups, panel_of: Callable[[Sequence[Row], int, str], Panel]) -> list[Panel]:
+    """A panel for each group, with a title if there are several."""
+    titles = [panel_title(group, groups) if len(groups) > 1 else "" for group in groups]
+    return [panel_of(group, number, title) for number, (group, title) in enumerate(zip(groups, titles, strict=True))]
+
+
+def timed_rows(legend: Legend) -> list[tuple[Row, str]]:
+    """The rows whose times can be compared with their labels, from the fastest down."""
+    pairs = zip(legend.rows, legend.labels, strict=True)
+    timed = [(row, label) for row, label in pairs if row.total and not row.by_design]
+    return sorted(timed, key=lambda pair: _seconds(pair[0]))
 
 
 def point_of(time: Time, name: str, hover: str, x: float, y: float, look: Look, upright: bool = False) -> Point:
@@ -390,10 +392,10 @@ def point_of(time: Time, name: str, hover: str, x: float, y: float, look: Look, 
 
 
 def log_range(
-    values: Sequence[float], left: float = 1.3, right: float = 1.3, least: float = 2.0
+    values: Sequence[float | None], left: float = 1.3, right: float = 1.3, least: float = 2.0
 ) -> tuple[float, float]:
-    """From a little below the smallest value to a little above the largest; at least a factor of `least`."""
-    positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
+    """From a little below the smallest known value to a little above the largest; at least a factor of `least`."""
+    positive = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [1.0]
     low, high = min(positive) / left, max(positive) * right
     middle = math.sqrt(low * high)
     return (low, high) if high >= least * low else (middle / math.sqrt(least), middle * math.sqrt(least))

@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import math
 import re
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from harness.common.console import html_texts, terminal_text, terminal_texts
+from harness.common.console import html_texts, terminal_texts
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
+from harness.common.units import bytes_text
 from harness.results.chart import (
     BAND,
     CARD,
@@ -33,16 +35,13 @@ from harness.results.chart import (
     Chart,
     Dots,
     Label,
-    Line,
     Mark,
     Panel,
     Point,
     Text,
-    log_ticks,
-    tick_text,
 )
-from harness.results.fields import AT_LEAST, ESTIMATED, UNCONFIRMED
 from harness.results.legend import at_most
+from harness.results.rows import AT_LEAST, ESTIMATED, UNCONFIRMED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,21 +128,14 @@ def _following(svg: str) -> str:
 
 def same_picture(one: Path, other: Path) -> bool:
     """Whether two pictures have the same words, and the same named marks within half a point of each other."""
-    if one.read_bytes() == other.read_bytes():
-        return True
     try:
         (words, places), (other_words, other_places) = _content(one), _content(other)
     except ElementTree.ParseError:
-        return False
-    return (
-        words == other_words
-        and {name: len(numbers) for name, numbers in places.items()}
-        == {name: len(numbers) for name, numbers in other_places.items()}
-        and all(
-            abs(a - b) <= 0.5
-            for name, numbers in places.items()
-            for a, b in zip(numbers, other_places[name], strict=True)
-        )
+        return one.read_bytes() == other.read_bytes()
+    pairs = [(numbers, other_places.get(name, ())) for name, numbers in places.items()]
+    return (words, places.keys()) == (other_words, other_places.keys()) and all(
+        len(ours) == len(theirs) and all(abs(a - b) <= 0.5 for a, b in zip(ours, theirs, strict=True))
+        for ours, theirs in pairs
     )
 
 
@@ -156,15 +148,27 @@ def _content(path: Path) -> tuple[list[str], dict[str, list[float]]]:
         if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or ""):
             texts = [element.get(name) or "" for element in group.iter() for name in ("x", "y")]
             texts += [element.get("d") or "" for element in group if element.tag == f"{_NAMESPACE}path"]
-            numbers = re.findall(r"-?\d+(?:\.\d+)?", " ".join(texts))
-            places[group.get("id") or ""] = list(map(float, numbers))
+            places[group.get("id") or ""] = list(map(float, re.findall(r"-?\d+(?:\.\d+)?", " ".join(texts))))
     return words, places
 
 
 def draw_chart(chart: Chart) -> Figure:
     """The chart as a figure of matplotlib."""
+    texts: list[str] = []
+    _mapped(chart, texts.append)
+    harmless = dict(zip(texts, terminal_texts(texts), strict=True))
     with _styled():
-        return _drawn(chart)
+        return _drawn(_mapped(chart, harmless.__getitem__))
+
+
+def _mapped(part: Any, change: Callable[[str], Any]) -> Any:
+    """A part of a chart with all of its texts changed."""
+    if isinstance(part, str):
+        return change(part)
+    if not isinstance(part, list | tuple):
+        return part
+    parts = [_mapped(each, change) for each in part]
+    return type(part)(*parts) if hasattr(part, "_fields") else parts
 
 
 @contextlib.contextmanager
@@ -193,7 +197,7 @@ def text_width(text: str, size: float) -> float:
 
 def _wrapped(texts: Sequence[str], size: float, inches: float) -> list[str]:
     letters = max(8, int(inches / (_LETTER * size)))
-    return [line for text in terminal_texts(texts) for line in textwrap.wrap(text, letters) or [""]]
+    return [line for text in texts for line in textwrap.wrap(text, letters) or [""]]
 
 
 def _drawn(chart: Chart) -> Figure:
@@ -275,10 +279,10 @@ def _draw_key(figure: Figure, chart: Chart, columns: int, top: float) -> None:
 
     marker = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     handles: list[Any] = [
-        Patch(color=entry.colour, label=text)
+        Patch(color=entry.colour, label=entry.text)
         if entry.marker is None
-        else Line2D([], [], color=entry.colour, marker=entry.marker, label=text, **marker)  # type: ignore[arg-type]
-        for entry, text in zip(chart.key, terminal_texts([entry.text for entry in chart.key]), strict=True)
+        else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)  # type: ignore[arg-type]
+        for entry in chart.key
     ]
     if handles:
         legend = figure.legend(
@@ -313,9 +317,8 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
         drawn = _draw_mark(axes, mark)
         if drawn is not None and mark.name:
             drawn.set_gid(mark.name)
-    labels = [mark for mark in panel.marks if isinstance(mark, Label)]
-    _name_series(axes, [label for label in labels if label.line is not None], inches)
-    _name_points(axes, [label for label in labels if label.line is None], panel.marks, inches)
+    _name_series(axes, [mark for mark in panel.marks if isinstance(mark, Label) and mark.line], inches)
+    _name_points(axes, panel.marks, inches)
 
 
 def _draw_mark(axes: Axes, mark: Mark) -> Any:
@@ -330,7 +333,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> Any:
     if isinstance(mark, Text):
         where: Any = ((1.0, mark.y), axes.get_yaxis_transform()) if mark.x is None else ((mark.x, mark.y), "data")
         return axes.annotate(
-            terminal_text(mark.text), where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
+            mark.text, where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
             va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
     if isinstance(mark, Dots):
@@ -375,22 +378,53 @@ def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
     place, limit = (axes.xaxis, axes.set_xlim) if side == "x" else (axes.yaxis, axes.set_ylim)
     if axis.log:
         (axes.set_xscale if side == "x" else axes.set_yscale)("log")
-        ticks = log_ticks(axis.low, axis.high, max(3, int(inches / 0.7)))
+        ticks = _log_ticks(axis.low, axis.high, max(3, int(inches / 0.7)))
     else:
         numbers = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(axis.low, axis.high)
         ticks = [tick for tick in numbers if axis.low <= tick <= axis.high]
     limit(axis.low, axis.high)
     place.set_major_locator(FixedLocator(ticks))
-    place.set_major_formatter(FixedFormatter([tick_text(tick, axis.unit) for tick in ticks]))
+    place.set_major_formatter(FixedFormatter([_tick_text(tick, axis.unit) for tick in ticks]))
     place.set_minor_locator(NullLocator())
     scale = " (log scale)" if axis.log else ""
     place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=FAINT, fontsize=SMALL)
 
 
-def spread_labels(places: Sequence[float], step: float) -> list[float]:
+def _tick_text(number: float, unit: str) -> str:
+    """
+    >>> [_tick_text(number, "number") for number in (0.001, 2.0, 1500.0)], _tick_text(250_000, "bytes")
+    (['0.001', '2', '1,500'], '250 kB')
+    """
+    if unit == "bytes":
+        text, scale = bytes_text(round(number)).split(" ")
+        return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {scale}"
+    if unit == "share":
+        return f"{number:.0%}"
+    if number >= 1e6:
+        return f"{number / 1e6:g}M"
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
+
+
+def _log_ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """Round numbers between the two, evenly spread.
+
+    >>> _log_ticks(0.002, 30)
+    [0.01, 0.1, 1.0, 10.0]
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+        round_numbers = [round(step * 10.0**decade, 12) for decade in decades for step in steps]
+        ticks = [tick for tick in round_numbers if low <= tick <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: max(1, math.ceil(len(ticks) / most))]
+
+
+def _spread(places: Sequence[float], step: float) -> list[float]:
     """Places near those wished, from 0 to 1, at least `step` apart, in the same order.
 
-    >>> spread_labels([0.5, 0.5, 0.0], 0.25)
+    >>> _spread([0.5, 0.5, 0.0], 0.25)
     [0.375, 0.625, 0.0]
     """
     order = sorted(range(len(places)), key=lambda place: places[place])
@@ -409,7 +443,7 @@ def _name_series(axes: Axes, labels: Sequence[Label], inches: tuple[float, float
     places = [_place_in(axes, label.x, label.y) for label in labels]
     texts = [_series_text(label) for label in labels]
     lines = 1 + max((text.count("\n") for text in texts), default=0)
-    levels = spread_labels([min(1.0, max(0.0, y)) for _, y in places], lines * SMALL * 1.3 / 72 / inches[1])
+    levels = _spread([min(1.0, max(0.0, y)) for _, y in places], lines * SMALL * 1.3 / 72 / inches[1])
     gap = 0.12 / inches[0]
     style: dict[str, Any] = {"transform": axes.transAxes, "linewidth": 0.6, "alpha": 0.7, "clip_on": False, "zorder": 1}
     for (x, y), level, label, text in zip(places, levels, labels, texts, strict=True):
@@ -423,53 +457,33 @@ def _place_in(axes: Axes, x: float, y: float) -> tuple[float, float]:
     return float(across), float(up)
 
 
-def _segments(marks: Sequence[Mark]) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """The lines that no name should hide: intervals along x, and steps."""
-    for mark in marks:
-        if isinstance(mark, Point) and mark.low is not None and mark.high is not None and not mark.upright:
-            yield (mark.low, mark.y), (mark.high, mark.y)
-        elif isinstance(mark, Line) and mark.steps:
-            for (left, high), (right, low) in itertools.pairwise(mark.points):
-                yield (left, high), (right, high)
-                yield (right, high), (right, low)
+def _name_points(axes: Axes, marks: Sequence[Mark], inches: tuple[float, float]) -> None:
+    """Names beside points, each where it hides least: best above and to the right, where no step of a line is."""
+    from matplotlib.transforms import Bbox
 
-
-class _Box(NamedTuple):
-    left: float
-    low: float
-    right: float
-    high: float
-
-    def overlap(self, other: _Box) -> float:
-        wide = min(self.right, other.right) - max(self.left, other.left)
-        high = min(self.high, other.high) - max(self.low, other.low)
-        return wide * high if wide > 0 and high > 0 else 0.0
-
-
-def _name_points(axes: Axes, labels: Sequence[Label], marks: Sequence[Mark], inches: tuple[float, float]) -> None:
-    """Names beside points, each at the side where it hides least."""
-
-    def inches_of(x: float, y: float) -> tuple[float, float]:
+    def place(x: float, y: float) -> tuple[float, float]:
         across, up = _place_in(axes, x, y)
         return across * inches[0], up * inches[1]
 
-    places = [inches_of(label.x, label.y) for label in labels]
-    taken = [_Box(x - 0.06, y - 0.06, x + 0.06, y + 0.06) for x, y in places]
-    for start, end in _segments(marks):
-        (left, low), (right, high) = inches_of(*start), inches_of(*end)
-        taken.append(
-            _Box(min(left, right) - 0.02, min(low, high) - 0.02, max(left, right) + 0.02, max(low, high) + 0.02)
-        )
-    panel = _Box(0.0, 0.0, *inches)
-    for (x, y), text in zip(places, terminal_texts([label.text for label in labels]), strict=True):
-        wide, high = text_width(text, SMALL) * 0.92, SMALL * 1.25 / 72
+    def overlap(one: Bbox, other: Bbox) -> float:
+        shared = Bbox.intersection(one, other)
+        return 0.0 if shared is None else shared.width * shared.height
+
+    labels = [mark for mark in marks if isinstance(mark, Label) and mark.line is None]
+    intervals = [mark for mark in marks if isinstance(mark, Point) and mark.low and mark.high and not mark.upright]
+    taken = [Bbox([place(label.x, label.y)] * 2).padded(0.06) for label in labels]
+    taken += [Bbox([place(each.low or 0, each.y), place(each.high or 0, each.y)]).padded(0.02) for each in intervals]
+    panel = Bbox.from_bounds(0.0, 0.0, *inches)
+    for label in labels:
+        (x, y), wide, high = place(label.x, label.y), text_width(label.text, SMALL) * 0.92, SMALL * 1.25 / 72
         corners = [
-            *((x + 0.09, y - high / 2), (x - 0.09 - wide, y - high / 2), (x - wide / 2, y + 0.08)),
-            *((x - wide / 2, y - 0.08 - high), (x + 0.06, y + 0.06), (x + 0.06, y - 0.06 - high)),
+            *((x + 0.06, y + 0.06), (x + 0.09, y - high / 2), (x - 0.09 - wide, y - high / 2)),
+            *((x - wide / 2, y + 0.08), (x - wide / 2, y - 0.08 - high), (x + 0.06, y - 0.06 - high)),
         ]
-        boxes = [_Box(left, low, left + wide, low + high) for left, low in corners]
-        best = min(boxes, key=lambda box: sum(map(box.overlap, taken)) + 2 * (wide * high - box.overlap(panel)))
+        boxes = [Bbox.from_bounds(*corner, wide, high) for corner in corners]
+        hidden = [sum(overlap(box, each) for each in taken) - 2 * overlap(box, panel) for box in boxes]
+        best = min(zip(boxes, hidden, strict=True), key=lambda pair: round(pair[1], 6))[0]
         taken.append(best)
-        middle = (best.left + best.right) / 2 / inches[0], (best.low + best.high) / 2 / inches[1]
+        middle = (best.x0 + best.x1) / 2 / inches[0], (best.y0 + best.y1) / 2 / inches[1]
         style: dict[str, Any] = {"fontsize": SMALL, "color": INK, "ha": "center", "va": "center", "zorder": 5}
-        axes.text(*middle, text, transform=axes.transAxes, **style)
+        axes.text(*middle, label.text, transform=axes.transAxes, **style)

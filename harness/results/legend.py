@@ -7,19 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from harness.common.comparison import Sample, compare
-from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text, token_text
+from harness.common.comparison import Sample
+from harness.common.sheet import Column
+from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
-from harness.records.fields import COLUMNS, FIELD, WORK, Field
+from harness.records.fields import COLUMNS, FIELD, Field
 from harness.records.file import unfinished_note
-from harness.results.fields import MOST_UNSURE
-from harness.results.rows import Row
+from harness.results.ratios import is_slower
+from harness.results.rows import MOST_UNSURE, NOT_MEASURED, SAMPLED, UNPROVED_MARK, Row
 from variants.contract import GREATEST_BYTES
 
-NOT_MEASURED, SAMPLED, UNPROVED_MARK = "-", "~", "?"
 MOST_NOTES, MOST_NAMED = 3, 8
-ONE_RUN_DIFFERS_BY = 0.1
-"""Single runs on a quiet machine differ by up to this share in either direction."""
 MUCH_SPREAD, MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.2, 0.05, 1.0
 DEFAULTS = {
     "pattern": "gpt2",
@@ -39,26 +37,29 @@ class Legend:
     def __init__(self, rows: Sequence[Row], among: Sequence[Row] = ()) -> None:
         self.rows, self._among = rows, among
         self.names = [f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)]
-        words = [row.words for row in rows]
-        texts = {field: [each[field.name].text if field.name in each else None for each in words] for field in COLUMNS}
+        texts = {field: [_text(row, field) for row in rows] for field in COLUMNS}
         texts[FIELD["data"]] = _corpus_names(rows)
         numbers = {field: len({*texts[field]} - {None}) for field in COLUMNS}
         self._shared = [field for field in COLUMNS if numbers[field] == 1]
-        self.differing = [field for field in COLUMNS if numbers[field] > 1]
-        self.columns = {field.title: [text or NOT_MEASURED for text in texts[field]] for field in self.differing}
+        self.columns = {
+            field.title: Column(field.title, [text or NOT_MEASURED for text in texts[field]], field.figure)
+            for field in COLUMNS
+            if numbers[field] > 1
+        }
+        self.labels = self._labels()
 
-    def short_labels(self) -> list[str]:
+    def _labels(self) -> list[str]:
         """Each row's name with the fields that distinguish it from other rows of that name."""
         labels = list(self.names)
         for places in _places(self.names).values():
             titles: list[str] = []
             keys: dict[int, tuple[str, ...]] = dict.fromkeys(places, ())
-            for title, texts in self.columns.items():
-                longer = {place: (*keys[place], texts[place]) for place in places}
+            for title, column in self.columns.items():
+                longer = {place: (*keys[place], column.cells[place]) for place in places}
                 if len(set(longer.values())) > len(set(keys.values())):
                     titles, keys = [*titles, title], longer
-            for place, texts_of_row in keys.items():
-                pairs = zip(titles, texts_of_row, strict=True)
+            for place, texts in keys.items():
+                pairs = zip(titles, texts, strict=True)
                 fields = [f"{title} {text}" for title, text in pairs if text != NOT_MEASURED]
                 labels[place] = ", ".join([self.names[place], *fields])
         return labels
@@ -68,19 +69,24 @@ class Legend:
         namesakes = [places for places in _places(self.names).values() if len(places) > 1]
         return [
             title
-            for title, texts in self.columns.items()
+            for title, column in self.columns.items()
             if title not in (FIELD["tie_break"].title, FIELD["counting"].title)
-            or any(len({texts[place] for place in places}) > 1 for places in namesakes)
+            or any(len({column.cells[place] for place in places}) > 1 for places in namesakes)
         ]
 
-    def caption(self) -> list[str]:
-        """The corpus and the vocabulary, then what is not the default with the machine and the day."""
+    def caption(self, panels: int = 1) -> list[str]:
+        """The corpus and the vocabulary, then what is not the default with the machine and the day.
+
+        Of several panels, which have titles of their own, the last line alone.
+        """
         corpora, task, machine = self._parts(self._is_default)
         vocabulary = [part for part in task if part.startswith("vocabulary ")]
         settings = [part for part in task if part not in vocabulary]
         if len(corpora) == 1:
-            return list(filter(None, [", ".join([*corpora, *vocabulary]), ", ".join([*settings, *machine])]))
-        return list(filter(None, [*corpora, ", ".join([*vocabulary, *settings, *machine])]))
+            lines = [", ".join([*corpora, *vocabulary]), ", ".join([*settings, *machine])]
+        else:
+            lines = [*corpora, ", ".join([*vocabulary, *settings, *machine])]
+        return list(filter(None, lines))[0 if panels == 1 else -1 :]
 
     def details(self) -> list[str]:
         """The same with every fact and every setting, defaults included."""
@@ -107,6 +113,10 @@ class Legend:
         days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
         parts[False] += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
         return _corpora(self.rows, facts), [*filter(None, parts[True])], [*filter(None, parts[False])]
+
+
+def _text(row: Row, field: Field) -> str | None:
+    return row.words[field.name].text if field.name in row.words else None
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:
@@ -163,9 +173,9 @@ def _number_of_merges(rows: Sequence[Row]) -> str:
 # Notes
 
 
-def notes(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
+def notes(legend: Legend) -> list[str]:
     """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy machine; at most three."""
-    return at_most(MOST_NOTES, _conclusive(rows, labels), "--notes")
+    return at_most(MOST_NOTES, _conclusive(legend), "--notes")
 
 
 def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
@@ -173,23 +183,20 @@ def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
     return list(notes) if rest < 2 else [*notes[: number - 1], f"{rest} more notes: see {where}."]
 
 
-def all_notes(legend: Legend, labels: Sequence[str]) -> list[str]:
+def all_notes(legend: Legend) -> list[str]:
     """Everything worth knowing about rows, for `--notes`."""
-    rows, remarks = (
-        legend.rows,
-        _grouped((remark, label) for row, label in _labelled(legend.rows, labels) for remark in _remarks(row)),
-    )
+    remarks = _grouped((remark, label) for row, label in _labelled(legend) for remark in _remarks(row))
     more = [f"{remark}: {join_names(named)}." for remark, named in remarks.items()]
-    return [*_conclusive(rows, labels), *more, *_reasons(rows, labels), *legend.details()]
+    return [*_conclusive(legend), *more, *_reasons(legend), *legend.details()]
 
 
-def _conclusive(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
-    kinds = (unfinished, failures, doubtful, _exhausted, _too_close, _loading, _busy)
-    return [note for kind in kinds for note in kind(rows, labels)]
+def _conclusive(legend: Legend) -> list[str]:
+    kinds = (failures, doubtful, _exhausted, _too_close, _loading, _busy)
+    return [*unfinished(legend.rows), *(note for kind in kinds for note in kind(legend))]
 
 
-def _labelled(rows: Sequence[Row], labels: Sequence[str], status: str | None = None) -> list[tuple[Row, str]]:
-    pairs = zip(rows, labels, strict=True)
+def _labelled(legend: Legend, status: str | None = None) -> list[tuple[Row, str]]:
+    pairs = zip(legend.rows, legend.labels, strict=True)
     return [(row, label) for row, label in pairs if status in (None, row.status)]
 
 
@@ -200,17 +207,17 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
-def unfinished(rows: Sequence[Row], _: Sequence[str] = ()) -> Iterator[str]:
+def unfinished(rows: Sequence[Row]) -> Iterator[str]:
     """A sentence for each run of these rows that has no end."""
     for run in dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished")):
         yield f"R{unfinished_note(run)[1:]}."
 
 
-def failures(rows: Sequence[Row], labels: Sequence[str], drawn: Sequence[Row] = ()) -> list[str]:
+def failures(legend: Legend, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only if wrong."""
     failed = [
         (row, label)
-        for row, label in _labelled(rows, labels)
+        for row, label in _labelled(legend)
         if row.status == "mismatch" or (row.status != "ok" and row not in drawn)
     ]
     failed.sort(key=lambda pair: pair[0].status != "mismatch")
@@ -218,9 +225,9 @@ def failures(rows: Sequence[Row], labels: Sequence[str], drawn: Sequence[Row] = 
     return [f"{join_names(named)}: {reason}." for reason, named in reasons.items()]
 
 
-def doubtful(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+def doubtful(legend: Legend) -> Iterator[str]:
     """Whose merges contradict each other, or are not proved."""
-    measured = _labelled(rows, labels, "ok")
+    measured = _labelled(legend, "ok")
     disputed = [f"{label} ({row.digest})" for row, label in measured if row.disputed]
     if disputed:
         yield f"{UNPROVED_MARK} These differ in their merges, so not all are right: {join_names(disputed)}."
@@ -230,18 +237,18 @@ def doubtful(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
         yield f"{UNPROVED_MARK} Not proved{f' ({why})' if why else ''}: {join_names(named)}."
 
 
-def _exhausted(rows: Sequence[Row], _: Sequence[str]) -> Iterator[str]:
+def _exhausted(legend: Legend) -> Iterator[str]:
     """That a text has fewer merges than requested; if rows made different numbers, a column has them."""
-    made = {(row.merges, row.requested_merges) for row in rows if row.status == "ok"}
-    if len(made) == 1 and any(row.exhausted for row in rows):
+    made = {(row.merges, row.requested_merges) for row in legend.rows if row.status == "ok"}
+    if len(made) == 1 and any(row.exhausted for row in legend.rows):
         ((merges, requested),) = made
         yield f"No pair was left after {count_text(merges or 0)} of {count_text(requested or 0)} merges."
 
 
-def _too_close(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+def _too_close(legend: Legend) -> Iterator[str]:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
     tasks: dict[Any, list[tuple[Row, str]]] = {}
-    for row, label in _labelled(rows, labels):
+    for row, label in _labelled(legend):
         if row.total is not None and not row.by_design:
             tasks.setdefault((row.question, row.record.get("host")), []).append((row, label))
     close = [
@@ -254,22 +261,11 @@ def _too_close(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
         yield f"Too close to rank: {join_names(close)}."
 
 
-def is_slower(slower: Row, row: Row) -> bool:
-    """Whether the measurements show that the first row takes longer than the second."""
-    comparison = compare(slower.samples, row.samples)
-    if comparison is not None and comparison.different is not None:
-        return comparison.different
-    if min(len(row.samples), len(slower.samples)) > 1:
-        slowest = max(sample.wall_seconds for sample in row.samples)
-        return slowest < min(sample.wall_seconds for sample in slower.samples)
-    return (slower.total or 0.0) > (1 + ONE_RUN_DIFFERS_BY) * (row.total or 0.0)
-
-
-def _loading(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+def _loading(legend: Legend) -> Iterator[str]:
     """Who worked longer before its call than in it: on something prepared, or to load a large library."""
     worked = [
         f"{label} {spent:.1f} s"
-        for row, label in _labelled(rows, labels, "ok")
+        for row, label in _labelled(legend, "ok")
         if (spent := (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0)
         > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0)
     ]
@@ -277,11 +273,11 @@ def _loading(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
         yield f"Loading the module took longer than the total, which excludes it: {join_names(worked)}."
 
 
-def _busy(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+def _busy(legend: Legend) -> Iterator[str]:
     def is_disturbed(sample: Sample) -> bool:
         return sample.kept_waiting or (sample.steal is not None and sample.steal > MUCH_STEAL)
 
-    counts = [(sum(map(is_disturbed, row.samples)), row, label) for row, label in _labelled(rows, labels)]
+    counts = [(sum(map(is_disturbed, row.samples)), row, label) for row, label in _labelled(legend)]
     busy = [f"{label} in {number} of {len(row.samples)} runs" for number, row, label in counts if number]
     if busy:
         yield f"Machine busy, so wall times may be too long: {join_names(busy)}."
@@ -300,7 +296,7 @@ def _remarks(row: Row) -> Iterator[str]:
         yield f"{SAMPLED} The memory of several processes, sampled while they ran"
     if row.runs > 1:
         yield f"Medians of {row.runs} runs"
-    if row.spread and row.spread > MUCH_SPREAD:
+    if (row.figures["spread"] or 0.0) > MUCH_SPREAD:
         yield f"Totals spread by over {share_text(MUCH_SPREAD)} of their median"
     if row.instructions is not None and (counted := row.record.get("instructions")):
         yield f"Instructions of the trainer's call alone, by {counted.get('tool')} on {counted.get('path')}"
@@ -308,9 +304,9 @@ def _remarks(row: Row) -> Iterator[str]:
         yield f"Some records were left out ({one_line(lost)})"
 
 
-def _reasons(rows: Sequence[Row], labels: Sequence[str]) -> Iterator[str]:
+def _reasons(legend: Legend) -> Iterator[str]:
     """Why merges that are right are not plainly identical."""
-    for row, label in _labelled(rows, labels):
+    for row, label in _labelled(legend):
         kind, reason = row.identity["kind"], row.identity.get("reason")
         if reason and kind in (UP_TO_TIES, BY_DESIGN):
             yield f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}."
@@ -321,29 +317,6 @@ def is_outside_table(rows: Sequence[Row]) -> bool:
     return any(row.record.get("feeding") for row in rows)
 
 
-def incomparable(row: Row, base: Row) -> str | None:
-    """Return why the times of two rows on one corpus are of different work, or None if they are comparable."""
-    for field, ours, theirs in zip(WORK, row.work, base.work, strict=True):
-        if ours != theirs:
-            return field.other_work
-    if row.by_design or base.by_design:
-        others = row.other_merges or base.other_merges
-        return ("different by design" if row.by_design else "the other is different by design") if others else None
-    if row.merges == base.merges or None in (row.merges, base.merges):
-        return None
-    if row.exhausted and base.exhausted:
-        return None
-    return f"{count_text(row.merges or 0)} merges, not {count_text(base.merges or 0)}"
-
-
-def status_text(row: Row) -> str:
-    """
-    >>> status_text(Row({}, "out_of_memory", "", 1))
-    'out of memory'
-    """
-    return row.status.replace("_", " ")
-
-
 def failure_text(row: Row) -> str:
     """What happened to a row that has no times.
 
@@ -352,9 +325,9 @@ def failure_text(row: Row) -> str:
     """
     if row.status == "mismatch":
         wrong = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
-        return f"wrong merges, so no time is shown: {one_line(wrong or _divergence_text(row))}"
+        return f"wrong merges, so no time is shown: {one_line(wrong or '')}"
     reason, done, requested = one_line(row.reason), row.record.get("merges_done"), row.requested_merges
-    text = f"{status_text(row)}: {reason}" if reason else status_text(row)
+    text = f"{row.status_text}: {reason}" if reason else row.status_text
     if done and requested is not None and done < requested:
         text += f", after {count_text(done)} of {count_text(requested)} merges"
     expected = row.extrapolated
@@ -364,24 +337,6 @@ def failure_text(row: Row) -> str:
         return f"{text}; the total is over {duration_text(expected['low_seconds'])}"
     total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
     return f"{text}; estimated total {total} ({low} to {high})"
-
-
-def _divergence_text(row: Row) -> str:
-    """Where wrong merges depart from the defined ones.
-
-    >>> wrong = {"identity": {"kind": "wrong", "merge": 12, "got": ["61", "ff20"], "want": None}}
-    >>> _divergence_text(Row(wrong, "mismatch", "", 1))
-    "@merge 12: got 'a'+'\\\\xff ', want no merge"
-    """
-    identity = row.identity
-    if not (identity.get("got") or identity.get("want")):
-        return row.reason
-    got, want = (_merge_text(identity.get(side), 1000) for side in ("got", "want"))
-    return f"@merge {count_text(identity['merge'])}: got {got}, want {want}"
-
-
-def _merge_text(merge: Sequence[str] | None, longest: int) -> str:
-    return "no merge" if merge is None else "+".join(token_text(bytes.fromhex(token), longest) for token in merge)
 
 
 def join_names(names: Sequence[str]) -> str:

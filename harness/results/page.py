@@ -15,17 +15,16 @@ from typing import Any
 from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, Sheet, html_document, html_table
-from harness.common.units import bytes_text, count_text, seconds_text
+from harness.common.units import bytes_text, count_text
 from harness.records.file import command_of
 from harness.results.chart import Chart
-from harness.results.charts import ChartOptions, dots, phases, ratios_panel
+from harness.results.charts import ChartOptions, dots, phases, timed_rows
 from harness.results.drawing import svg_of
-from harness.results.fields import time_of
-from harness.results.legend import Legend, failures, is_outside_table, is_slower, join_names, unfinished
+from harness.results.legend import Legend, failures, is_outside_table, join_names, unfinished
+from harness.results.ratios import factor_text, is_slower
 from harness.results.rows import Row
 from harness.results.selection import panel_title
-from harness.results.tables import TableOptions, by_task, tables, times_text
-from harness.results.views import SideBySide, comparison_sheet
+from harness.results.tables import TableOptions, by_task, tables
 
 MOST_HEADLINES, MOST_CHARTS, MOST_COMMANDS = 6, 4, 200
 SCRIPT = """
@@ -80,43 +79,25 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
         items = [*named[:MOST_HEADLINES], *([f"and {more} more: see the table"] if more > 0 else [])]
         parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(items)), "</ul>"]
     parts += [*_charts(tasks), *_table(_one_sheet(rows, legend, relative_to), rows)]
-    parts += _paragraphs([*unfinished(rows), *failures(rows, legend.short_labels())])
+    parts += _paragraphs([*unfinished(rows), *failures(legend)])
     parts += [*_environments(rows), *_commands(rows)]
     return _whole(title, parts)
 
 
-def page_of_two(sets: SideBySide) -> str:
-    """The page about two sets of records side by side."""
-    rows = [match.right for match in sets.matches]
-    labels = Legend([match.left for match in sets.matches]).short_labels()
-    lines = [
-        (label, match.right, comparison)
-        for match, label in zip(sets.matches, labels, strict=True)
-        if (comparison := match.comparison) is not None
-    ]
-    chart = Chart("right / left: over 1, the right set is slower", [], [], [ratios_panel(lines, "left")])
-    sheet = comparison_sheet(sets)
-    parts = [*([_figure(chart, "ratios")] if lines else []), *_table(sheet, rows)]
-    parts += [*_paragraphs([*sheet.notes, *sheet.caption]), *_environments(rows)]
-    return _whole(f"{sets.names[1]} compared with {sets.names[0]}", parts)
-
-
 def headline(task: Sequence[Row]) -> str:
     """The result in one sentence, such as "flat: 0.0102 s, 44 times as fast as heap; all 10 identical"."""
-    pairs = list(zip(task, Legend(task).short_labels(), strict=True))
-    timed = [(row.total, row, label) for row, label in pairs if row.total and not row.by_design]
-    timed.sort(key=lambda one: one[0])
-    ranked = [one for one in timed if one[1].confirmed] or timed
+    timed = timed_rows(Legend(task))
+    ranked = [pair for pair in timed if pair[0].confirmed] or timed
     if not ranked:
         return _verdict(task) or "no times"
-    (seconds, first, name), *others = ranked
-    slower = [one for one in others if is_slower(one[1], first)]
-    tied = [one[2] for one in others if one not in slower]
-    text = f"{name}: {seconds_text(seconds)}"
+    (first, name), *others = ranked
+    slower = [pair for pair in others if is_slower(pair[0], first)]
+    tied = [pair[1] for pair in others if pair not in slower]
+    text = f"{name}: {first.time.text}"
     if tied:
         text += f", tied with {join_names(tied[:2])}"
-    for _, row, label in [*slower[:1], *slower[1:][-1:]]:
-        text += f", {times_text(row, first)} times as fast as {label}"
+    for row, label in [*slower[:1], *slower[1:][-1:]]:
+        text += f", {factor_text(row, first)} times as fast as {label}"
     return "; ".join(filter(None, [text, _verdict(task)]))
 
 
@@ -160,7 +141,7 @@ def _figure(chart: Chart, name: str) -> str:
 def _one_sheet(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> Sheet:
     """All rows in one table."""
     if all(row.counting_only for row in rows):
-        return tables(rows, TableOptions(relative_to=relative_to))[0]
+        return tables(rows, TableOptions(relative_to=relative_to, joined=True))[0]
     phases = [] if is_outside_table(rows) else ["max", "update"]
     names = ["variant", *legend.titles(), "total", "ratio", *phases, "memory", "merges/s", "proof"]
     return tables(rows, TableOptions(columns=names, relative_to=relative_to, joined=True))[0]
@@ -169,7 +150,7 @@ def _one_sheet(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> 
 def _table(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
     """The table with a field to filter it, each cell with the number that it is sorted by."""
     exact: Mapping[str, Sequence[float | None]] = {
-        "total": [time_of(row).number for row in rows],
+        "total": [row.time.number for row in rows],
         "memory": [row.peak_rss_bytes for row in rows],
     }
     keys = [

@@ -1,4 +1,4 @@
-"""Records to rows: one row for each measured cell, with the figures that may be shown and no others.
+"""Records to rows: one row for each measured cell, as data that tables, charts and pages read.
 
 A time appears only if its merges were right, what was not measured is absent (never 0), and the phases of a row add up
 to its total.
@@ -10,187 +10,228 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from harness.common.comparison import Sample, sample_of, spread
-from harness.common.console import well_formed
-from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
-from harness.records.fields import (
-    WORK,
-    InWords,
-    Key,
-    Record,
-    asked_of,
-    cell_of,
-    counts_only,
-    in_words,
-    key_of,
-    together,
-    value_at,
+from harness.common.comparison import sample_of, spread
+from harness.common.units import (
+    bytes_text,
+    count_text,
+    duration_text,
+    floor_to_tenth,
+    instructions_text,
+    rate_text,
+    seconds_text,
+    share_text,
+    written,
 )
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
+from harness.records.fields import DECISIVE, WORK, Key, Record, cell_of, counts_only, facts_of, together
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.worker.calling import OWN
-from variants.contract import COUNTING_PHASES
+from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_PROVED = (IDENTICAL, UP_TO_TIES)
+QUANTITIES = ("training", "total", "cpu")
+"""Seconds that a chart can show: without reading and counting, of the whole way from the file, or of processors."""
+MEASURED, UNCONFIRMED, ESTIMATED, AT_LEAST, NOTHING = "measured", "unconfirmed", "estimated", "at least", "nothing"
+FINISHED = (MEASURED, UNCONFIRMED)
+"""The forms of a time that was measured to the end."""
+SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
+MOST_UNSURE = 1000
+"""If the ends of an estimate differ by more than this factor, only the lower one is shown."""
+NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
+"""The last one marks figures of trainers that make other merges, on purpose."""
 TALLIES = (
     "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
 )  # fmt: skip
 """Those that every variant may have, in the order in which they are shown."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One cell: its settings (in `record`), its outcome, and the figures that may be shown.
+class Time(NamedTuple):
+    """Seconds with their form, and as they are written everywhere; `low` and `high` bound them if they are known."""
 
-    The figures are there only when the status is ok; each is the median over `runs` records, of which `samples` are
-    those that were timed and `phases` what each of them spent. `lost` says what became of the other records of the
-    cell. `disputed` holds the digests if rows of the same task differ.
+    form: str = NOTHING
+    number: float | None = None
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+
+
+class Row:
+    """One cell: its settings, its outcome, and the figures that may be shown, computed once.
+
+    `right` are the records whose medians the figures are: none unless the status is ok. `lost` says what became of the
+    other records of the cell. `disputed` holds the digests if rows of the same task differ.
     """
 
-    record: Record
-    status: str
-    reason: str
-    runs: int
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    system_seconds: float | None = None
-    peak_rss_bytes: int | None = None
-    peak_private_bytes: int | None = None
-    memory_is_sampled: bool = False
-    tallies: Mapping[str, int] = field(default_factory=dict)
-    samples: tuple[Sample, ...] = ()
-    phases: tuple[Mapping[str, float | None], ...] = ()
-    instructions: int | None = None
-    proved: bool = False
-    lost: tuple[str, ...] = ()
-    disputed: tuple[str, ...] = ()
+    def __init__(
+        self,
+        record: Record,
+        status: str,
+        reason: str,
+        runs: int,
+        right: Sequence[Record] = (),
+        lost: Sequence[str] = (),
+        disputed: Sequence[str] = (),
+    ) -> None:
+        self.record, self.status, self.reason, self.lost, self.disputed = record, status, reason, lost, disputed
+        self.status_text = status.replace("_", " ")
+        self._set_task()
+        self._set_verdict(right)
+        self._set_seconds(right)
+        instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
+        self.instructions = statistics.median_low(instructions) if instructions else None
+        self.runs = max(len(self.samples), len(instructions), 1) if right else runs
+        self.peak_rss_bytes = _median_of(right, "peak_rss_bytes")
+        self.memory_is_sampled = any(record.get("memory_is_sampled") for record in right)
+        tallies = _columns([record.get("tallies") or {} for record in right])
+        self.tallies = {name: statistics.median_low(column) for name, column in tallies.items()}
+        figures = self._figures(right)
+        self.figures = {name: number for name, (number, _) in figures.items()}
+        """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
+        self.texts = written(figures)
+        """How those that are known are written."""
 
-    @cached_property
-    def name(self) -> str:
-        """The variant, or the counter if only counting was measured."""
-        return str(self.record["counting"] if self.counting_only else self.record["variant"])
-
-    @cached_property
-    def counting_only(self) -> bool:
-        return counts_only(self.record)
-
-    @cached_property
-    def words(self) -> Mapping[str, InWords]:
-        """The settings as text and as phrases, by the names of their fields."""
-        return in_words(self.record)
-
-    @cached_property
-    def params(self) -> Mapping[str, str]:
-        """The trainer's parameters, or the counter's, each as it would be given on the command line."""
-        params = self.record.get("params") or {}
-        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
-
-    @cached_property
-    def asked(self) -> Key:
-        """Everything that decides which merges are right."""
-        return asked_of(self.record)
-
-    @cached_property
-    def work(self) -> Key:
+    def _set_task(self) -> None:
+        """What was to be done."""
+        record = self.record
+        self.values, self.words = facts_of(record)
+        self.values["status"] = self.status
+        self.counting_only = counts_only(record)
+        self.name = str(self.values["variant"])
+        params = record.get("params") or {}
+        self.params = {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
+        """Those of the trainer or the counter, each as it would be given on the command line."""
+        self.work: Key = tuple([self.values[field.name] for field in WORK])
         """What, besides the corpus, decides how much there was to do."""
-        return key_of(self.record, WORK)
-
-    @cached_property
-    def question(self) -> Key:
+        self.corpus: Mapping[str, Any] = record.get("data") or {}
+        self.question = (self.corpus.get("sha256"), *self.work, self.counting_only)
         """The task, whichever way ties went: times of one task can be compared."""
-        return (self.corpus.get("sha256"), *self.work, self.counting_only)
+        self.threads = int(record.get("threads") or 1)
+        size = record.get("vocab_size")
+        self.requested_merges = None if size is None else size - 256 - len(record.get("special_tokens") or ())
 
-    @cached_property
-    def corpus(self) -> Mapping[str, Any]:
-        return self.record.get("data") or {}
-
-    @cached_property
-    def total(self) -> float | None:
-        """The sum of the phases, so that every row adds up; None if no time may be shown."""
-        return math.fsum(self.seconds.values()) if self.seconds else None
-
-    @cached_property
-    def cpu_seconds(self) -> float | None:
-        """The median CPU time of the counter and the trainer together."""
-        seconds = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
-        return statistics.median(seconds) if seconds else None
-
-    @cached_property
-    def spread(self) -> float | None:
-        """The longest of the totals less the shortest, by their median; None for a single one."""
-        return spread([sample.wall_seconds for sample in self.samples])
-
-    @cached_property
-    def counted(self) -> bool:
-        """Whether its total is that of the whole way from the file: a table of words is not counted."""
-        return "count" in self.seconds or self.record.get("counting") == BY_ITSELF
-
-    @cached_property
-    def extrapolated(self) -> Mapping[str, Any]:
-        """The estimate for a row that a limit stopped; empty without one."""
-        return (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
-
-    @cached_property
-    def identity(self) -> Mapping[str, Any]:
+    def _set_verdict(self, right: Sequence[Record]) -> None:
         """Whether its merges are the defined ones, and what shows it if not."""
-        return self.record.get("identity") or {"kind": UNPROVED}
-
-    @cached_property
-    def by_design(self) -> bool:
-        """Whether it makes other merges on purpose, so that its time is that of other work."""
-        return bool(self.identity.get("kind") == BY_DESIGN)
-
-    @property
-    def other_merges(self) -> bool:
+        record, is_ok = self.record, self.status == "ok"
+        self.identity: Mapping[str, Any] = record.get("identity") or {"kind": UNPROVED}
+        self.by_design = self.identity.get("kind") == BY_DESIGN
+        own_words = str(self.identity.get("of_own_words") or "")
+        self.other_merges = self.by_design and not own_words.startswith(IDENTICAL)
         """Whether it differs by design, and not only because its words do."""
-        return self.by_design and not str(self.identity.get("of_own_words") or "").startswith(IDENTICAL)
-
-    @cached_property
-    def confirmed(self) -> bool:
-        """Whether its merges are proved, and no other row contradicts them."""
-        return self.proved and not self.disputed
-
-    @property
-    def has_one_answer(self) -> bool:
-        """Whether other rows of the same task must have learned the same merges."""
-        return self.status == "ok" and not self.counting_only and self.record.get("tie_break") != OWN
-
-    @cached_property
-    def merges(self) -> int | None:
-        return self.record.get("merges") if self.status == "ok" else None
-
-    @cached_property
-    def requested_merges(self) -> int | None:
-        """How many merges the vocabulary size has room for."""
-        vocab_size = self.record.get("vocab_size")
-        return None if vocab_size is None else vocab_size - 256 - len(self.record.get("special_tokens") or ())
-
-    @cached_property
-    def exhausted(self) -> bool:
+        # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
+        self.proved = is_ok and (self.counting_only or all(_kind_of(each) in (IDENTICAL, UP_TO_TIES) for each in right))
+        self.confirmed = self.proved and not self.disputed
+        self.doubt = UNPROVED_MARK if is_ok and not self.confirmed and not self.by_design else ""
+        self.mark = DESIGN_MARK if is_ok and self.by_design else self.doubt
+        self.merges: int | None = record.get("merges") if is_ok else None
+        self.exhausted = None not in (self.merges, self.requested_merges) and self.merges < self.requested_merges  # type: ignore[operator]
         """Whether it stopped because no pair was left."""
-        merges, requested = self.merges, self.requested_merges
-        return merges is not None and requested is not None and merges < requested
+        self.digest = (record.get("merges_sha256") or "")[:8]
+        """Enough of it to distinguish two lists."""
+        self.proof = self._proof()
+        # A dash means "not measured"; wrong merges were measured, and none of it counts.
+        self.missing = "" if self.status == "mismatch" else NOT_MEASURED
 
-    @cached_property
-    def digest(self) -> str:
-        """The first eight digits of the digest of the merges, enough to distinguish two lists."""
-        return (self.record.get("merges_sha256") or "")[:8]
+    def _proof(self) -> str:
+        """
+        >>> Row({"identity": {"kind": "wrong", "merge": 12}}, "mismatch", "", 1).proof
+        'wrong at merge 12'
+        >>> Row({"identity": {"kind": "identical", "tie_break": "raw_bytes"}}, "ok", "", 1).proof
+        'identical (raw_bytes)'
+        """
+        identity = self.identity
+        if self.status == "mismatch":
+            return f"wrong at merge {count_text(identity['merge'])}" if identity.get("merge") else WRONG
+        if self.status != "ok":
+            return self.status_text
+        if self.disputed:
+            return f"{self.digest} {UNPROVED_MARK}"
+        if self.by_design:
+            return BY_DESIGN.replace("_", " ") if self.other_merges else "identical on its own words"
+        if not self.proved:
+            return UNPROVED
+        tie_break = identity.get("tie_break") or GREATEST_BYTES.value
+        return str(identity["kind"]).replace("_", " ") + (
+            f" ({tie_break})" if tie_break != GREATEST_BYTES.value else ""
+        )
 
-    @cached_property
-    def threads(self) -> int:
-        return int(self.record.get("threads") or 1)
+    def _set_seconds(self, right: Sequence[Record]) -> None:
+        """The medians over the runs, and the times that may be shown."""
+        timed = [(sample, record["seconds"]) for record in right if (sample := sample_of(record)) is not None]
+        self.samples = tuple(sample for sample, _ in timed)
+        columns = _columns([record.get("seconds") or {} for record in right])
+        phases = sorted(columns.keys() - {"total"}, key=[*PHASES, *columns].index)
+        self.seconds = {phase: statistics.median(columns[phase]) for phase in phases}
+        self.total = math.fsum(self.seconds.values()) if self.seconds else None
+        """The sum of the phases, so that every row adds up; None if no time may be shown."""
+        self.by_itself = self.record.get("counting") == BY_ITSELF
+        cpu = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
+        self.cpu_seconds = statistics.median(cpu) if cpu else None
+        self.counted = "count" in self.seconds or self.by_itself
+        """Whether its total is that of the whole way from the file: a table of words is not counted."""
+        self.extrapolated = (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
+        """The estimate for a row that a limit stopped; empty without one."""
+        self.times = {quantity: self._time(quantity, [spent for _, spent in timed]) for quantity in QUANTITIES}
+        self.time = self.times["total"]
 
-    @cached_property
-    def merges_per_second(self) -> float | None:
-        """Merges per second of everything but reading and counting."""
-        seconds = math.fsum(spent for phase, spent in self.seconds.items() if phase not in COUNTING_PHASES)
-        return self.merges / seconds if self.merges is not None and seconds > 0 else None
+    def _time(self, quantity: str, runs: Sequence[Mapping[str, Any]]) -> Time:
+        """The seconds that may be shown. A stopped row has its estimate here, and nowhere another one."""
+        if self.status != "ok":
+            return self._stopped(quantity)
+        left_out = COUNTING_PHASES if quantity == "training" and not self.counting_only else ()
+        if quantity == "cpu":
+            times = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds]
+            seconds = self.cpu_seconds
+        else:
+            times = [spent for run in runs if (spent := _sum_without(run, left_out))]
+            # A trainer that reads the file itself has no training seconds of its own.
+            seconds = None if left_out and self.by_itself else _sum_without(self.seconds, left_out)
+        if not seconds:
+            return Time()
+        form = MEASURED if self.confirmed or self.by_design else UNCONFIRMED
+        low, high = (min(*times, seconds), max(*times, seconds)) if len(times) > 1 else (None, None)
+        return Time(form, seconds, low, high, seconds_text(seconds))
+
+    def _stopped(self, quantity: str) -> Time:
+        """The estimate of a row that a limit stopped, or the limit."""
+        training = quantity == "training"
+        if self.status not in ("timeout", "extrapolated") or quantity == "cpu" or (training and self.by_itself):
+            return Time()
+        if self.extrapolated.get("total_seconds") is None:
+            limit = (self.record.get("limits") or {}).get("wall_seconds")
+            return _at_least(limit) if limit else Time()
+        partial = self.record.get("seconds") or {}
+        counted = sum(partial.get(phase) or 0.0 for phase in COUNTING_PHASES) if training else 0.0
+        ends = (self.extrapolated[f"{end}_seconds"] for end in ("total", "low", "high"))
+        total, low, high = (max(seconds - counted, 1e-9) for seconds in ends)
+        if high > MOST_UNSURE * low:
+            return _at_least(low)
+        return Time(ESTIMATED, total, low, high, SIGNS[ESTIMATED] + duration_text(total))
+
+    def _figures(self, right: Sequence[Record]) -> dict[str, tuple[Any, Callable[[Any], str]]]:
+        """Every number of the row, None if it is unknown, and how it is written."""
+        seconds = {name: self.seconds.get(name) for name in dict.fromkeys([*PHASES, *self.seconds])}
+        merging = _sum_without(self.seconds, COUNTING_PHASES) if self.seconds else None
+        whole = self.total if self.counted else None
+        size, tokens = self.corpus.get("bytes"), self.record.get("tokens")
+        return {
+            "total": (self.total, seconds_text),
+            "spread": (spread([sample.wall_seconds for sample in self.samples]), share_text),
+            "CPU": (self.cpu_seconds, seconds_text),
+            "system": (_median_of(right, "system_seconds"), seconds_text),
+            **{phase: (spent, seconds_text) for phase, spent in seconds.items()},
+            "merge": (merging, seconds_text),
+            "memory": (self.peak_rss_bytes, bytes_text),
+            "private_memory": (_median_of(right, "peak_private_bytes"), bytes_text),
+            "MB/s": (_rate(size and size / 1e6, whole), rate_text),
+            "pre-tokens/s": (_rate(self.corpus.get("pre_tokens"), whole), rate_text),
+            "merges/s": (_rate(self.merges, merging), rate_text),
+            "merges": (self.merges, count_text),
+            "words": (self.corpus.get("words") if right else None, count_text),
+            "bytes/token": (size / tokens if tokens and size else None, "{:.2f}".format),
+            "instructions": (self.instructions, instructions_text),
+            **{name: (self.tallies.get(name), count_text) for name in dict.fromkeys([*TALLIES, *self.tallies])},
+        }
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
@@ -198,9 +239,25 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    records = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
-    trained = [record for record in records if not counts_only(record)]
-    return _disputes([_row(cell) for cell in together(trained or records, cell_of)])
+    cells = together([record for record in records if not record.get("warm_up") or _is_wrong(record)], cell_of)
+    made = [_row(cell) for cell in cells]
+    answers: dict[Key, set[str]] = {}
+    for row in made:
+        if (asked := _asked(row)) is not None:
+            answers.setdefault(asked, set()).add(row.digest)
+    # Records of several runs may be joined, and then rows of one task contradict each other.
+    for place, row in enumerate(made):
+        digests = answers.get(_asked(row) or (), ())
+        if len(digests) > 1:
+            made[place] = _row(cells[place], tuple(sorted(digests)))
+    return [row for row in made if not row.counting_only] or made
+
+
+def _asked(row: Row) -> Key | None:
+    """Everything that decides which merges are right; None if no others have to come to the same."""
+    if row.status != "ok" or row.counting_only or row.record.get("tie_break") == OWN:
+        return None
+    return tuple([row.values[field.name] for field in DECISIVE])
 
 
 def measured_phases(rows: Iterable[Row]) -> list[str]:
@@ -209,7 +266,12 @@ def measured_phases(rows: Iterable[Row]) -> list[str]:
     return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
 
 
-def _row(cell: Sequence[Record]) -> Row:
+def is_wrong(rows: Iterable[Row], known_wrong: Sequence[str] = ()) -> bool:
+    """Whether any merges are wrong, except those of `known_wrong`, or rows contradict each other."""
+    return any(row.disputed or (row.status == "mismatch" and row.name not in known_wrong) for row in rows)
+
+
+def _row(cell: Sequence[Record], disputed: Sequence[str] = ()) -> Row:
     wrong = [record for record in cell if _is_wrong(record)]
     right = [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
@@ -223,42 +285,21 @@ def _row(cell: Sequence[Record]) -> Row:
     # A block that was cut short has some of its cells and not the others, so it compares none of them.
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
-    return _medians(whole or right, tuple(dict.fromkeys(lost)))
+    right = whole or right
+    return Row(right[0], "ok", "", len(right), right, tuple(dict.fromkeys(lost)), disputed)
 
 
 def _is_wrong(record: Record) -> bool:
-    return bool(record["status"] == "mismatch" or (record.get("identity") or {}).get("kind") == WRONG)
+    return bool(record["status"] == "mismatch" or _kind_of(record) == WRONG)
 
 
-def _medians(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
-    """The row of records whose merges are right."""
-    first = right[0]
-    samples = {id(record): sample for record in right if (sample := sample_of(record)) is not None}
-    timed = [record["seconds"] for record in right if id(record) in samples]
-    instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
-    seconds = _columns([record.get("seconds") or {} for record in right])
-    seconds.pop("total", None)
-    return Row(
-        first,
-        "ok",
-        "",
-        max(len(samples), len(instructions), 1),
-        lost=lost,
-        samples=tuple(samples.values()),
-        phases=tuple(timed),
-        instructions=statistics.median_low(instructions) if instructions else None,
-        seconds={name: statistics.median(seconds[name]) for name in sorted(seconds, key=_phase_order)},
-        system_seconds=_median_of([record for record in right if id(record) in samples], "system_seconds"),
-        peak_rss_bytes=_median_of(right, "peak_rss_bytes"),
-        peak_private_bytes=_median_of(right, "peak_private_bytes"),
-        memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
-        tallies={
-            name: statistics.median_low(column)
-            for name, column in _columns([record.get("tallies") or {} for record in right]).items()
-        },
-        # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
-        proved=counts_only(first) or all((record.get("identity") or {}).get("kind") in _PROVED for record in right),
-    )
+def _kind_of(record: Record) -> str | None:
+    return (record.get("identity") or {}).get("kind")
+
+
+def _at_least(seconds: float) -> Time:
+    text = SIGNS[AT_LEAST] + duration_text(seconds, floor_to_tenth)
+    return Time(AT_LEAST, seconds, text=text)
 
 
 def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -271,121 +312,14 @@ def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return columns
 
 
-def _phase_order(name: str) -> int:
-    return PHASES.index(name) if name in PHASES else len(PHASES)
-
-
 def _median_of(records: Sequence[Record], key: str) -> Any:
     values = [record[key] for record in records if record.get(key) is not None]
     return statistics.median_low(values) if values else None
 
 
-def _disputes(rows: Sequence[Row]) -> list[Row]:
-    """Mark the rows that answer one question with different merges: records of several runs may be joined."""
-    answers: dict[Key, set[str]] = {}
-    for row in rows:
-        if row.has_one_answer:
-            answers.setdefault(row.asked, set()).add(row.digest)
-    return [
-        replace(row, disputed=tuple(sorted(digests)))
-        if row.has_one_answer and len(digests := answers[row.asked]) > 1
-        else row
-        for row in rows
-    ]
+def _sum_without(seconds: Mapping[str, float | None], left_out: Sequence[str]) -> float:
+    return math.fsum(spent or 0.0 for phase, spent in seconds.items() if phase not in (*left_out, "total"))
 
 
-# Rows for programs
-
-
-def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line for each row, seconds in full precision; what may not be shown is missing here too.
-
-    Columns of counts are Int64, so that one missing value does not make them floats.
-    """
-    import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
-
-    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
-    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
-    kinds = {"string": _texts(), "Int64": _counts(tallies), "float64": _seconds(phases)}
-    columns = {
-        name: pd.Series([_encodable(figure(row)) for row in rows], dtype=kind)
-        for kind, figures in kinds.items()
-        for name, figure in figures.items()
-    }
-    sampled = pd.Series([row.memory_is_sampled for row in rows], dtype="bool")
-    return pd.DataFrame({**columns, "memory_is_sampled": sampled})
-
-
-_Columns = dict[str, Callable[[Row], Any]]
-
-
-def _encodable(value: Any) -> Any:
-    return well_formed(value) if isinstance(value, str) else value
-
-
-def _recorded(*keys: str, outer: str = "") -> _Columns:
-    """Columns of a record's keys, or of those below the key `outer`."""
-    within = f"{outer}." if outer else ""
-    values = {name: value_at(f"{within}{name}") for name in keys}
-    return {name: lambda row, value=value: value(row.record) for name, value in values.items()}  # type: ignore[misc]
-
-
-def _texts() -> _Columns:
-    data = _recorded("name", "sha256", outer="data")
-    return {
-        **_recorded("cell", "variant"),
-        "params": lambda row: json.dumps(row.record.get("params") or {}, sort_keys=True),
-        **_recorded("counting"),
-        "status": lambda row: row.status,
-        "reason": lambda row: row.reason or None,
-        "proof": lambda row: _proof(row),
-        "proof_tie_break": lambda row: _identity(row).get("tie_break"),
-        "wrong_merge": lambda row: _identity(row).get("merge"),
-        "got": lambda row: _json(_identity(row).get("got")),
-        "want": lambda row: _json(_identity(row).get("want")),
-        "data": data["name"],
-        "data_sha256": data["sha256"],
-        "special_tokens": lambda row: _json(row.record.get("special_tokens")),
-        **_recorded("pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256"),
-        **_recorded("cpu", outer="environment"),
-    }
-
-
-def _counts(tallies: Iterable[str]) -> _Columns:
-    figures = ("merges", "runs", "instructions", "peak_rss_bytes", "peak_private_bytes")
-    return {
-        **_recorded("bytes", "documents", "pre_tokens", "words", outer="data"),
-        **_recorded("threads", "vocab_size", "min_count", "merges_done"),
-        **{name: attrgetter(name) for name in figures},
-        **{name: lambda row, name=name: row.tallies.get(name) for name in tallies},  # type: ignore[misc]
-    }
-
-
-def _seconds(phases: Iterable[str]) -> _Columns:
-    return {
-        "total_seconds": lambda row: row.total,
-        "least_total_seconds": lambda row: min((sample.wall_seconds for sample in row.samples), default=None),
-        "most_total_seconds": lambda row: max((sample.wall_seconds for sample in row.samples), default=None),
-        "cpu_seconds": lambda row: row.cpu_seconds,
-        **{f"{phase}_seconds": lambda row, phase=phase: row.seconds.get(phase) for phase in phases},  # type: ignore[misc]
-        "merges_per_second": lambda row: row.merges_per_second,
-        **{
-            f"extrapolated_{end}_seconds": lambda row, end=end: row.extrapolated.get(f"{end}_seconds")  # type: ignore[misc]
-            for end in ("total", "low", "high")
-        },
-    }
-
-
-def _identity(row: Row) -> Mapping[str, Any]:
-    return {} if row.counting_only else row.identity
-
-
-def _proof(row: Row) -> str | None:
-    """The identity of the row, which is the weakest of its records'."""
-    if row.counting_only or row.status not in ("ok", "mismatch"):
-        return None
-    return WRONG if row.status == "mismatch" else row.identity["kind"] if row.proved or row.by_design else UNPROVED
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
+def _rate(number: float | None, seconds: float | None) -> float | None:
+    return number / seconds if number is not None and seconds else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
 from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of
-from harness.results.charts import ChartOptions, dots, ladder, log_range, paired, phases, point_of, race
-from harness.results.fields import FINISHED, Time, time_of
-from harness.results.legend import SAMPLED, Legend, failures
-from harness.results.rows import Row
+from harness.results.charts import ChartOptions, dots, ladder, log_range, paired, panels_of, phases, point_of, race
+from harness.results.legend import Legend, failures
+from harness.results.rows import FINISHED, SAMPLED, Row, Time
 from harness.results.selection import base_name, grouped, panel_title
 
 NEAR_THE_LINE = 0.2
@@ -134,7 +134,7 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
     return Chart(
         options.title or f"{SPOKEN[options.seconds]} by {size.name}",
         Legend(drawn).caption()[-1:],
-        [note, *failures(tried, Legend(tried).short_labels(), drawn)],
+        [note, *failures(Legend(tried), drawn)],
         [_panel(place, *group, [own for own, _ in groups], size) for place, group in enumerate(groups)],
         height=max(3.0, 0.17 * max(len(series) for _, series in groups)),
     )
@@ -144,7 +144,7 @@ def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[
     """The variants of a group that were measured at two sizes or more, the slowest at the largest size first."""
     lines: dict[str, list[tuple[int, Row, Time]]] = {}
     for row, name in zip(group, _names(group, size), strict=True):
-        number, time = size.of(row), time_of(row, options.seconds)
+        number, time = size.of(row), row.times[options.seconds]
         if number is not None and time.number is not None:
             lines.setdefault(name, []).append((number, row, time))
     several = [
@@ -162,7 +162,7 @@ def _names(group: Sequence[Row], size: Size) -> list[str]:
     for row in group:
         ties.setdefault(row.name, set()).add(str(row.record.get("tie_break")))
     left_out = {size.field, "counting", "host", *(() if any(len(own) > 2 for own in ties.values()) else ["tie-break"])}
-    columns = {title: texts for title, texts in legend.columns.items() if title not in left_out}
+    columns = {title: column.cells for title, column in legend.columns.items() if title not in left_out}
     return [
         ", ".join([name, *(f"{title} {texts[place]}" for title, texts in columns.items())])
         for place, name in enumerate(legend.names)
@@ -177,7 +177,7 @@ def _panel(
     marks = [mark for line, own in enumerate(series) for mark in _marks(f"{number}-{line}", own, size)]
     ends = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
     x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, unit=size.unit)
-    y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time.numbers)]), log=True)
+    y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time[1:4])]), log=True)
     return Panel(x, y, marks, panel_title(group, groups, sizes=size is not CORPUS))
 
 
@@ -192,40 +192,32 @@ def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
 
 def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
     """Seconds against peak memory, with the rows that no other row beats in both."""
-    timed = [(row, time_of(row, options.seconds)) for row in rows]
-    times = {id(row): time for row, time in timed if time.form in FINISHED and row.peak_rss_bytes}
-    groups = [[row for row in group if id(row) in times] for group in grouped(rows)]
-    groups = [group for group in groups if len(group) > 1]
+    usable = [row for row in rows if row.times[options.seconds].form in FINISHED and row.peak_rss_bytes]
+    groups = [group for group in grouped(usable) if len(group) > 1]
     if not groups:
         raise Refusal(
             "memory: it takes two rows with a time and a peak of memory on the same corpus, to the same vocabulary",
             UNMEASURED,
         )
     drawn = [row for group in groups for row in group]
-    titles = [panel_title(group, groups) if len(groups) > 1 else "" for group in groups]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
-    caption, failed = Legend(drawn).caption(), failures(rows, Legend(rows).short_labels(), drawn)
     return Chart(
         options.title or f"{SPOKEN[options.seconds]} and peak memory",
-        caption if len(groups) == 1 else caption[-1:],
-        ["Line: the best trade-offs of time and memory.", *sampled, *failed],
-        [
-            _memory_panel(place, [(row, times[id(row)]) for row in group], title)
-            for place, (group, title) in enumerate(zip(groups, titles, strict=True))
-        ],
+        Legend(drawn).caption(len(groups)),
+        ["Line: the best trade-offs of time and memory.", *sampled, *failures(Legend(rows), drawn)],
+        panels_of(groups, functools.partial(_memory_panel, quantity=options.seconds)),
         height=3.6,
     )
 
 
-def _memory_panel(number: int, group: Sequence[tuple[Row, Time]], title: str) -> Panel:
-    low, high = log_range([each for _, time in group for each in time.numbers], 1.5, 1.5)
-    least, most = log_range([row.peak_rss_bytes or 0 for row, _ in group], 1.15, 1.15, 1.6)
-    best, marks = _front(group), list[Mark]()
-    for place, ((row, time), label) in enumerate(
-        zip(group, Legend([row for row, _ in group]).short_labels(), strict=True)
-    ):
+def _memory_panel(group: Sequence[Row], number: int, title: str, quantity: str) -> Panel:
+    times = [row.times[quantity] for row in group]
+    low, high = log_range([each for time in times for each in time[1:4]], 1.5, 1.5)
+    least, most = log_range([row.peak_rss_bytes for row in group], 1.15, 1.15, 1.6)
+    best, marks = _front(group, quantity), list[Mark]()
+    for place, (row, time, label) in enumerate(zip(group, times, Legend(group).labels, strict=True)):
         seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
-        hover = f"{label}: {time.text}, {bytes_text(size)}"
+        hover = f"{label}: {time.text}, {row.texts['memory']}"
         marks.append(point_of(time, f"value-{number}-{place}", hover, seconds, size, look_of(row.name)))
         if len(group) <= 14 or (seconds, size) in best:
             marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
@@ -236,11 +228,11 @@ def _memory_panel(number: int, group: Sequence[tuple[Row, Time]], title: str) ->
     return Panel(x, y, marks, title)
 
 
-def _front(group: Sequence[tuple[Row, Time]]) -> list[tuple[float, float]]:
+def _front(group: Sequence[Row], quantity: str) -> list[tuple[float, float]]:
     """Time and memory of the proved rows that no other beats in both, from the fastest to the smallest."""
-    fair = [(row, time) for row, time in group if row.confirmed and not row.by_design]
+    fair = [row for row in group if row.confirmed and not row.by_design]
     best: list[tuple[float, float]] = []
-    for seconds, size in sorted((time.number or 0.0, float(row.peak_rss_bytes or 0)) for row, time in fair):
+    for seconds, size in sorted((row.times[quantity].number or 0.0, float(row.peak_rss_bytes or 0)) for row in fair):
         if not best or size < best[-1][1]:
             best.append((seconds, size))
     return best

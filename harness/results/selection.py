@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
-from harness.records.fields import COMPARED, DECISIVE, FIELD, FIELDS, Key, Record, cell_of, key_of
+from harness.records.fields import DECISIVE, FIELD, Key, Record, cell_of, together
 from harness.records.file import read_records
 from harness.results.legend import join_names
 from harness.results.rows import Row, rows
@@ -20,22 +20,15 @@ DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)
 """What `paths` is if none was given; the same folder given by name is a list."""
 MOST_PANELS = 9
-CONDITIONS: dict[str, Callable[[Row], Any]] = {
-    **{
-        field.name.removeprefix("data."): lambda row, value=field.value: value(row.record)  # type: ignore[misc]
-        for field in FIELDS
-        if field.name not in ("params", "special_tokens")
-    },
-    "counting": lambda row: row.record.get("counting"),  # of a counter alone as well
-    "status": lambda row: row.status,
+CONDITIONS = {
+    **{name.removeprefix("data."): name for name in FIELD if name not in ("params", "special_tokens")},
+    "status": "status",
 }
-"""What `--where` can be about."""
-UNLIKE = tuple(field.unlike for field in COMPARED)
-"""In what two sets can be unlike, by the names that `--unlike` takes."""
+"""What `--where` can be about, with the name of its value in a row."""
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
-    """Let a command take files and folders of records, `--all`, `--where` and two sets to compare."""
+    """Let a command take files and folders of records, `--all` and `--where`."""
     add = parser.add_argument
     add(
         "paths",
@@ -50,22 +43,11 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
     add("--where", metavar="NAME=VALUE", action="append", default=[], help=where)
 
 
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Let a command set two sets of records side by side."""
-    parser.add_argument("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
-    parser.add_argument(
-        "--unlike",
-        nargs="*",
-        metavar="WHAT",
-        help=f"compare although the sets are unlike in this, or in anything: {', '.join(UNLIKE)}",
-    )
-
-
 def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
     """The rows that the arguments mean; without a path those of the latest run. Raises Refusal if there are none."""
     records = records_of(arguments.paths, arguments.all)
     if not arguments.all and arguments.paths == NO_PATHS:
-        newest = max(_run(record) for record in records)
+        newest = max(map(_run, records))
         records = [record for record in records if _run(record) == newest]
     return rows_where(rows(records), arguments.where)
 
@@ -80,15 +62,18 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 
 def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell that its latest run made; of times, proofs and instructions the latest of each."""
-    cells = [
-        (cell_of(record), measure if (measure := record.get("measure")) in ("proof", "instructions") else "time")
-        for record in records
-    ]
-    newest: dict[Any, Record] = {}
-    for cell, record in zip(cells, records, strict=True):
-        if (record.get("started") or "") >= (newest.setdefault(cell, record).get("started") or ""):
-            newest[cell] = record
-    return [record for cell, record in zip(cells, records, strict=True) if _run(record) == _run(newest[cell])]
+    kept: set[int] = set()
+    for cell in together(records, cell_of):
+        newest: dict[str, Record] = {}
+        for record in cell:
+            if (record.get("started") or "") >= (newest.setdefault(_measure(record), record).get("started") or ""):
+                newest[_measure(record)] = record
+        kept.update(id(record) for record in cell if _run(record) == _run(newest[_measure(record)]))
+    return [record for record in records if id(record) in kept]
+
+
+def _measure(record: Record) -> str:
+    return record["measure"] if record.get("measure") in ("proof", "instructions") else "time"
 
 
 def _run(record: Record) -> str:
@@ -105,7 +90,7 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
         name, equals, values = condition.partition("=")
         if not equals or name not in CONDITIONS:
             raise Refusal(f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}")
-        texts = [str(CONDITIONS[name](row)) for row in chosen]
+        texts = [_condition(row, name) for row in chosen]
         patterns = [re.compile(fnmatch.translate(value)) for value in values.split(",")]
         chosen = [
             row for row, text in zip(chosen, texts, strict=True) if any(pattern.match(text) for pattern in patterns)
@@ -115,16 +100,21 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
     return chosen
 
 
+def _condition(row: Row, name: str) -> str:
+    """A counter is called by its name alone, but can be found by `counting` as well."""
+    return str(row.record.get("counting") if name == "counting" else row.values[CONDITIONS[name]])
+
+
 # Rows by task
 
 
 def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
     """The rows of each task on each machine; `without` are fields in which rows of one task may differ."""
     groups: dict[Key, list[Row]] = {}
-    fields = [field for field in (*DECISIVE, FIELD["cell"], FIELD["host"]) if field.name not in without]
+    fields = [name for name in (*(field.name for field in DECISIVE), "cell", "host") if name not in without]
     for row in rows:
         corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
-        groups.setdefault((corpus, *key_of(row.record, fields)), []).append(row)
+        groups.setdefault((corpus, *[row.values[name] for name in fields]), []).append(row)
     return list(groups.values())
 
 
@@ -145,7 +135,7 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_brea
     if not trainers:
         raise Refusal(f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED)
     if names := unlike(trainers, without):
-        choice = " ".join(f"--where {name}={CONDITIONS[name](trainers[0])}" for name in names if name in CONDITIONS)
+        choice = " ".join(f"--where {name}={_condition(trainers[0], name)}" for name in names if name in CONDITIONS)
         raise Refusal(
             f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records are unlike in "
             f"{join_names(list(names.values()))}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
@@ -155,13 +145,13 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_brea
 
 def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> dict[str, str]:
     """In what the tasks of rows differ: names of conditions, and what each is called."""
-    firsts = [group[0].record for group in tasks_of(rows, without)]
-    titles = {FIELD["data"]: "corpus", FIELD["data.sha256"]: "corpus", FIELD["cell"]: "kind"}
-    titles |= {field: field.title for field in (*DECISIVE, FIELD["host"]) if field.title}
+    firsts = [group[0].values for group in tasks_of(rows, without)]
+    titles = {"data": "corpus", "data.sha256": "corpus", "cell": "kind"}
+    titles |= {field.name: field.title for field in (*DECISIVE, FIELD["host"]) if field.title}
     names = {
-        field.name.removeprefix("data."): title
-        for field, title in titles.items()
-        if field.name not in without and len({str(field.value(record)) for record in firsts}) > 1
+        name.removeprefix("data."): title
+        for name, title in titles.items()
+        if name not in without and len({values[name] for values in firsts}) > 1
     }
     if "data" in names:
         names.pop("sha256", None)
@@ -172,16 +162,15 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
     """The corpus with its language, and whatever distinguishes this group from the others."""
     first = group[0]
     name = str(first.corpus.get("name")) if sizes else base_name(first)
-    language = corpus_language(name.partition("(")[0])
+    language = corpus_language(first)
     parts = [f"{name} ({language})" if language else name]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))
-    if len(groups) > 1:
-        for field in (*DECISIVE, FIELD["host"]):
-            words = first.words.get(field.name)
-            if len({own[0].words.get(field.name) for own in groups}) > 1 and words is not None:
-                shared = len({row.words.get(field.name) for row in group}) == 1
-                parts += [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
+    for field in (*DECISIVE, FIELD["host"]):
+        words = first.words.get(field.name)
+        if words is not None and len({own[0].words.get(field.name) for own in groups}) > 1:
+            shared = len({row.words.get(field.name) for row in group}) == 1
+            parts += [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
     return ", ".join(filter(None, parts))
 
 
@@ -195,6 +184,8 @@ def base_name(row: Row) -> str:
     return f"{generated[1]}({', '.join(others)})" if others else generated[1]
 
 
-def corpus_language(name: str) -> str:
-    language = registry.cards("data").get(name, {}).get("language") or ""
-    return "" if language == "generated" else str(language)
+def corpus_language(row: Row) -> str:
+    """What its card says; of a generated text nothing."""
+    name = str(row.corpus.get("name")).partition("(")[0]
+    language = str(registry.cards("data").get(name, {}).get("language") or "")
+    return "" if language == "generated" else language

@@ -1,43 +1,31 @@
-"""Further views of rows: one figure by two fields, two sets side by side, and the list that `harness.run` returns."""
+"""Further views of rows: one figure by two fields, and two sets side by side."""
 
 from __future__ import annotations
 
-import io
 import statistics
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
+from functools import cached_property
+from typing import Any
 
 from harness.common.comparison import Comparison, clock_of, compare, cpu_time
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
-from harness.common.sheet import Column, Sheet, print_sheet, sheets_to_html_part
+from harness.common.sheet import Column, Sheet
 from harness.common.units import ratio_text
-from harness.records.fields import Difference, Record, differences, value_text
-from harness.results.fields import FINISHED, fields_of, figures_of, time_of
-from harness.results.legend import NOT_MEASURED, Legend, failures, join_names, notes, status_text
-from harness.results.rows import Row, frame_of, rows
-from harness.results.selection import UNLIKE
-from harness.results.tables import (
-    NOT_COMPARABLE,
-    Baseline,
-    interval_text,
-    mark_of,
-    memory_text,
-    tables,
-    times_of,
-    total_text,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
+from harness.records.fields import COMPARED, FIELDS, Difference, Record, differences, fixed, value_text
+from harness.results.legend import Legend, failures, join_names, notes
+from harness.results.ratios import Baseline, interval_text, times_of
+from harness.results.rows import FINISHED, NOT_MEASURED, Row, is_wrong, rows
+from harness.results.tables import NOT_COMPARABLE, memory_text
 
 DIFFERENT = "≠"
 SIDES = ("left", "right")
 MOST_DIFFERENCES = 3
+UNLIKE = tuple(field.unlike for field in COMPARED)
+"""In what two sets can be unlike, by the names that `--unlike` takes."""
 Key = tuple[Any, ...]
+Fields = dict[str, list[Any]]
 
 
 def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_to: str | None = None) -> Sheet:
@@ -45,12 +33,12 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_
 
     A cell without a figure says why, and a blank has no record. Raises Refusal for an unknown field or figure.
     """
-    down, across = _layout(rows, named, value)
-    legend, fields = Legend(rows), fields_of(rows)
+    fields = fields_of(rows)
+    down, across = _layout(rows, fields, named, value)
+    legend = Legend(rows)
     baseline = Baseline(rows, relative_to) if relative_to is not None else None
-    texts = _pivot_texts(rows, value, baseline)
-    keys = [(tuple(fields[name](row) for name in down), fields[across](row)) for row in rows]
-    cells = dict(zip(keys, texts, strict=True))
+    keys = list(zip(zip(*(fields[name] for name in down), strict=True), fields[across], strict=True))
+    cells = dict(zip(keys, _pivot_texts(rows, value, baseline), strict=True))
     lines = _in_order(line for line, _ in keys)
     columns = [
         Column(name, list(map(value_text, values)), figures=all(map(_is_number, values)))
@@ -59,38 +47,47 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_
     for (place,) in _in_order((place,) for _, place in keys):
         heading = f"{across} {value_text(place)}" if _is_number(place) else value_text(place)
         columns.append(Column(heading, [cells.get((line, place), "") for line in lines]))
-    labels = legend.short_labels()
     heading = value if baseline is None else f"{value} / {baseline.variant}"
     caption = [f"{heading} by {', '.join(down)} and {across}", *legend.caption()]
-    refusals = baseline.refusals(labels) if baseline is not None else []
-    return Sheet(caption, columns, ["" for _ in lines], [*notes(rows, labels), *refusals])
+    refusals = baseline.refusals(legend.labels) if baseline is not None else []
+    return Sheet(caption, columns, ["" for _ in lines], [*notes(legend), *refusals])
 
 
-def _layout(rows: Sequence[Row], named: Sequence[str], value: str) -> tuple[list[str], str]:
+def fields_of(rows: Sequence[Row]) -> Fields:
+    """Everything that rows can differ in, by name; the parameters are those that any of the rows has."""
+    params = dict.fromkeys(name for row in rows for name in row.record.get("params") or {})
+    names = [field.name for field in FIELDS if field.name not in ("variant", "params")]
+    return {
+        "variant": [row.name for row in rows],
+        **{f"params.{name}": [fixed((row.record.get("params") or {}).get(name)) for row in rows] for name in params},
+        **{name: [row.values[name] for row in rows] for name in (*names, "status")},
+    }
+
+
+def _layout(rows: Sequence[Row], fields: Fields, named: Sequence[str], value: str) -> tuple[list[str], str]:
     """The fields down, as many as it takes to keep rows apart, and the field across."""
-    (down, across), fields, figures = named, fields_of(rows), figures_of(rows)
-    for name in named:
-        if name not in fields:
-            raise Refusal(unknown("field", name, fields))
-    if value not in figures:
-        raise Refusal(unknown("value", value, figures))
+    down, across = named
+    figures = dict.fromkeys(name for row in rows for name in row.figures)
+    for kind, name, there in (("field", down, fields), ("field", across, fields), ("value", value, figures)):
+        if name not in there:
+            raise Refusal(unknown(kind, name, there))
     if down == across:
         raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
     chosen = [down]
-    while crowded := _crowded(rows, [fields[name] for name in (*chosen, across)]):
-        distinguishing = [name for name, field in fields.items() if len(set(map(field, crowded))) > 1]
+    while crowded := _crowded([fields[name] for name in (*chosen, across)]):
+        distinguishing = [name for name, values in fields.items() if len({values[place] for place in crowded}) > 1]
         if not distinguishing:
-            names = ", ".join(row.name for row in crowded)
+            names = ", ".join(rows[place].name for place in crowded)
             raise Refusal(f"{names} differ in no field, so a pivot cannot show both; leave one out")
         chosen.append(distinguishing[0])
     return chosen, across
 
 
-def _crowded(rows: Sequence[Row], fields: Sequence[Callable[[Row], Any]]) -> list[Row]:
-    """The first rows that share a cell."""
-    cells: dict[Key, list[Row]] = {}
-    for row in rows:
-        cells.setdefault(tuple(field(row) for field in fields), []).append(row)
+def _crowded(fields: Sequence[Sequence[Any]]) -> list[int]:
+    """The places of the first rows that share a cell."""
+    cells: dict[Key, list[int]] = {}
+    for place, key in enumerate(zip(*fields, strict=True)):
+        cells.setdefault(key, []).append(place)
     return next((together for together in cells.values() if len(together) > 1), [])
 
 
@@ -108,28 +105,27 @@ def _is_number(value: Any) -> bool:
 
 def _pivot_texts(rows: Sequence[Row], value: str, baseline: Baseline | None) -> list[str]:
     """The cell of each row: its figure, how many times the baseline's that is, or why there is none."""
-    figure, text = figures_of(rows)[value]
     if baseline is None:
-        values = [figure(row) for row in rows]
-        stopped = [time_of(row).text if value == "total" else "" for row in rows]
+        texts = [row.texts.get(value) for row in rows]
+        stopped = [row.time.text if value == "total" else "" for row in rows]
+    elif value == "total":
+        texts = [ratio_text(ratio.number) if ratio and ratio.form in FINISHED else None for ratio in baseline.totals]
+        stopped = [times_of(ratio, "") if ratio else "" for ratio in baseline.totals]
     else:
-        values, text = baseline.ratios(figure), ratio_text
+        texts = [None if ratio is None else ratio_text(ratio) for ratio in baseline.ratios(value)]
         stopped = ["" for _ in rows]
-        if value == "total":
-            totals = list(baseline.totals)
-            values = [r.number if r and r.form in FINISHED else None for r in totals]
-            stopped = [times_of(ratio, "") if ratio else "" for ratio in totals]
-    texts = []
-    for row, number, estimate in zip(rows, values, stopped, strict=True):
-        if baseline is not None and baseline.refusal(row) is not None:
-            texts.append(NOT_COMPARABLE)
-        elif number is not None:
-            texts.append(text(number) + mark_of(row))
+    refused = baseline.refused if baseline is not None else [None for _ in rows]
+    cells = []
+    for row, text, estimate, refusal in zip(rows, texts, stopped, refused, strict=True):
+        if refusal is not None:
+            cells.append(NOT_COMPARABLE)
+        elif text is not None:
+            cells.append(text + row.mark)
         elif row.status == "mismatch":
-            texts.append(DIFFERENT)
+            cells.append(DIFFERENT)
         else:
-            texts.append(estimate or (NOT_MEASURED if row.status == "ok" else status_text(row)))
-    return texts
+            cells.append(estimate or (NOT_MEASURED if row.status == "ok" else row.status_text))
+    return cells
 
 
 # Two sets side by side
@@ -153,7 +149,7 @@ class Match:
         learned = self.left.status == self.right.status == "ok" and not self.left.counting_only
         return learned and self.same_question and self.left.digest != self.right.digest
 
-    @property
+    @cached_property
     def comparison(self) -> Comparison | None:
         """Right by left; None without both times, or if merges differ. Without shared blocks it has no interval."""
         if self.merges_differ or not self.left.samples or not self.right.samples:
@@ -180,9 +176,7 @@ class SideBySide:
         """Whether any merges are wrong, or any two rows of one task learned different merges."""
         paired = [row for match in self.matches for row in (match.left, match.right)]
         every = [*paired, *self.only_left, *self.only_right]
-        return any(match.merges_differ for match in self.matches) or any(
-            row.status == "mismatch" or row.disputed for row in every
-        )
+        return any(match.merges_differ for match in self.matches) or is_wrong(every)
 
     @property
     def differences(self) -> list[Difference]:
@@ -268,7 +262,7 @@ def comparison_sheet(sets: SideBySide) -> Sheet:
     sides = [match.left for match in matches], [match.right for match in matches]
     legends = Legend(sides[0]), Legend(sides[1])
     columns = [Column("counter" if sides[0][0].counting_only else "variant", legends[0].names, figures=False)]
-    columns += [Column(field.title, legends[0].columns[field.title], field.figure) for field in legends[0].differing]
+    columns += legends[0].columns.values()
     columns += [Column(f"total {side}", list(map(_total, own))) for side, own in zip(SIDES, sides, strict=True)]
     columns.append(Column("right / left", list(map(_right_by_left, matches))))
     columns += [
@@ -289,7 +283,7 @@ def comparison_sheet(sets: SideBySide) -> Sheet:
 def _total(row: Row) -> str:
     if row.status == "mismatch":
         return DIFFERENT
-    return status_text(row) if total_text(row) == NOT_MEASURED else total_text(row)
+    return row.time.text + row.mark if row.time.text else row.status_text
 
 
 def _right_by_left(match: Match) -> str:
@@ -316,12 +310,12 @@ def _style(match: Match) -> str:
 
 
 def _notes_of_two(sets: SideBySide, legends: tuple[Legend, Legend]) -> Iterator[str]:
-    labelled = list(zip(sets.matches, legends[0].short_labels(), strict=True))
+    labelled = list(zip(sets.matches, legends[0].labels, strict=True))
     wrong = [f"{label} ({match.left.digest}, {match.right.digest})" for match, label in labelled if match.merges_differ]
     if wrong:
         yield f"{DIFFERENT} left and right learned different merges, so no ratio: {join_names(wrong)}."
     for side, legend in zip(SIDES, legends, strict=True):
-        yield from (f"{side}: {note}" for note in failures(legend.rows, legend.short_labels()))
+        yield from (f"{side}: {note}" for note in failures(legend))
     if sets.differences:
         yield f"Compared although unlike in {_differences_text(sets.differences)}."
     compared = [(label, comparison) for match, label in labelled if (comparison := match.comparison) is not None]
@@ -331,48 +325,4 @@ def _notes_of_two(sets: SideBySide, legends: tuple[Legend, Legend]) -> Iterator[
         yield f"Not measured in the same blocks, or in too few, so without an interval: {join_names(unsure)}."
     for side, alone in zip(SIDES, (sets.only_left, sets.only_right), strict=True):
         if alone:
-            yield f"Only {side}: {join_names(Legend(alone).short_labels())}."
-
-
-# What `harness.run` returns
-
-
-class Records(list[dict[str, Any]]):
-    """The records of a run's trainers, one for each measured run, in order; it shows itself as the table.
-
-    `counters` holds the records of the word counters, which were measured separately: what a trainer's record says of
-    reading and counting comes from there. `everything` is both, as they are stored.
-    """
-
-    def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
-        self.everything = list(records)
-        super().__init__(record for record in self.everything if record.get("cell") != "count")
-        self.counters = [record for record in self.everything if record.get("cell") == "count"]
-
-    def frame(self) -> pd.DataFrame:
-        """A tidy pandas data frame: one line for each measured run of a trainer, one column for each figure.
-
-        Settings are text, seconds are floats in full precision, bytes and counts of work are Int64; what was not
-        measured, or may not be shown because the merges were wrong, is missing. `block` and `repeat` say which of how
-        many runs it is. docs/reference/records.md says what each column holds.
-        """
-        frame = frame_of([row for record in self for row in rows([record])])
-        # Each line is one run of a trainer, so the figures of several are left out.
-        frame = frame.drop(columns=["cell", "runs", "least_total_seconds", "most_total_seconds"])
-        for place, name in enumerate(("block", "repeat")):
-            frame.insert(1 + place, name, [record.get(name) for record in self])
-            frame[name] = frame[name].astype("Int64")
-        return frame
-
-    def __str__(self) -> str:
-        """The table that the command prints, as text at full width; `list(records)` shows the records themselves."""
-        if not self.everything:
-            return "no records"
-        text = io.StringIO()
-        for sheet in tables(rows(self.everything)):
-            print_sheet(sheet, Console(file=text))
-        return text.getvalue()
-
-    def _repr_html_(self) -> str:
-        """The table that the command prints, for a notebook."""
-        return sheets_to_html_part(tables(rows(self.everything)), "Records") if self.everything else "<p>no records</p>"
+            yield f"Only {side}: {join_names(Legend(alone).labels)}."

@@ -381,7 +381,7 @@ def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
         return calls_of(said)
 
     assert words(400) < 5 * words(100)
-    assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).short_labels())) == 50
+    assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).labels)) == 50
 
 
 @pytest.mark.slow

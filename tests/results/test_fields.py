@@ -10,10 +10,10 @@ from measured import measured
 from harness.records.__main__ import all_keys
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Splitter
-from harness.results.fields import MEASURED, fields_of, figures_of
-from harness.results.legend import Legend, incomparable
-from harness.results.rows import rows
-from harness.results.tables import Baseline, Ratio
+from harness.results.legend import Legend
+from harness.results.ratios import Baseline, Ratio, incomparable
+from harness.results.rows import MEASURED, rows
+from harness.results.views import fields_of
 
 ANOTHER: dict[str, Any] = {
     "cell": "count",
@@ -54,13 +54,14 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         return
     both = rows([HEAP, other])
     assert len(both) == 2
-    assert (both[0].asked != both[1].asked) == field.decides_merges
+    contradicting = rows([HEAP, {**other, "merges_sha256": "77" * 32}])
+    assert bool(contradicting[0].disputed) != field.decides_merges
     assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
     assert field.name in ("params", *fields_of(both))
     if field.unlike:
         assert [difference.field for difference in differences(HEAP, other)] == [field]
     if field.title:
-        assert both[1].words[field.name].text in Legend(both).columns[field.title]
+        assert both[1].words[field.name].text in Legend(both).columns[field.title].cells
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").totals == [Ratio(1.0, MEASURED), None]
@@ -82,7 +83,6 @@ def test_fields_are_keys_of_a_record() -> None:
 def test_system_time_is_the_median_of_the_timed_runs() -> None:
     runs = [measured("heap", 1.0, block=block, system_seconds=0.1 * block) for block in range(3)]
     (row,) = rows(runs)
-    figure = figures_of([row])["system"]
-    assert figure.text(figure.value(row)) == "0.100 s"
+    assert row.texts["system"] == "0.100 s"
     (unknown,) = rows([HEAP])
-    assert figure.value(unknown) is None
+    assert "system" not in unknown.texts

@@ -13,7 +13,7 @@ import pytest
 from measured import Record, measured
 from shown import cells, explanations, to_csv, to_markdown
 
-from harness.results.legend import incomparable
+from harness.results.ratios import incomparable
 from harness.results.rows import rows
 
 FORMS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from harness.common.errors import Refusal
 from harness.records.fields import value_text
 from harness.records.file import Record, read_records
-from harness.results.fields import fields_of, figures_of
 from harness.results.rows import rows
-from harness.results.views import pivot_sheet
+from harness.results.views import fields_of, pivot_sheet
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS = read_records([FOLDER / "forms.jsonl"])
@@ -135,13 +134,13 @@ FIELDS = [("variant", "threads"), ("threads", "variant"), ("vocab_size", "tie_br
 def test_each_row_is_in_the_cell_of_its_fields(changes: list[Record], named: tuple[str, str], value: str) -> None:
     shown = rows([changed(HEAP, **change) for change in changes])
     columns = pivot_sheet(shown, named, value).columns
-    fields, figure = fields_of(shown), figures_of(shown)[value]
+    fields = fields_of(shown)
     down = [column for column in columns if column.heading in fields]
     cells = {column.heading: column.cells for column in columns if column not in down}
     assert len([cell for cell in itertools.chain(*cells.values()) if cell]) == len(shown)
     lines = list(zip(*(column.cells for column in down), strict=True))
-    for row in shown:
-        line = tuple(value_text(fields[column.heading](row)) for column in down)
-        across = fields[named[1]](row)
+    for place, row in enumerate(shown):
+        line = tuple(value_text(fields[column.heading][place]) for column in down)
+        across = fields[named[1]][place]
         heading = f"{named[1]} {value_text(across)}" if isinstance(across, int) else value_text(across)
-        assert cells[heading][lines.index(line)].rstrip("?") == figure.text(figure.value(row))
+        assert cells[heading][lines.index(line)].rstrip("?") == row.texts[value]

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 from measured import Record, measured, stopped, wrong
 
-from harness.common.errors import USAGE
 from harness.records.file import read_records
-from harness.report import main
 from harness.results.page import headline, page
 from harness.results.rows import rows
 
@@ -126,17 +124,3 @@ def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = html.unescape(re.findall("<title>(.*?)</title>", shown)[0])
     assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["x", "--compare", "a", "b"], "--compare takes the two sets itself"),
-        (["--compare", "a", "b", "--relative-to", "heap"], "do not go with --compare"),
-    ],
-)
-def test_options_that_exclude_each_other_are_a_usage_error(
-    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == USAGE
-    assert text in capsys.readouterr().err

@@ -14,8 +14,7 @@ from measured import stored
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.selection import UNLIKE
-from harness.results.views import SideBySide, matched, require_alike
+from harness.results.views import UNLIKE, SideBySide, matched, require_alike
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])

@@ -18,14 +18,15 @@ from rich.cells import cell_len
 from rich.console import Console
 from shown import cells, explanations, to_csv, to_markdown
 
-from harness.common.errors import MISMATCH, OK
+from harness.common.errors import OK
 from harness.records.file import read_records
 from harness.records.schema import BY_ITSELF
+from harness.results.frame import frame_of
 from harness.results.legend import Legend
-from harness.results.rows import frame_of, rows
+from harness.results.rows import is_wrong, rows
 from harness.results.selection import latest
 from harness.results.tables import TableOptions
-from harness.table import exit_code, main, render
+from harness.table import main, render
 
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
@@ -221,12 +222,12 @@ def test_settings_are_columns_only_if_rows_differ() -> None:
 @pytest.mark.parametrize(("size", "name"), [(3_999_812, "stdlib ffffffff"), (12_345, "stdlib 12.3 kB")])
 def test_two_corpora_of_one_name_are_distinguished_by_size_or_else_by_digest(size: int, name: str) -> None:
     other = changed(HEAP, data={**HEAP["data"], "sha256": "f" * 64, "bytes": size})
-    assert Legend(rows([HEAP, other])).columns["data"][1] == name
+    assert Legend(rows([HEAP, other])).columns["data"].cells[1] == name
 
 
 def test_a_row_is_named_by_what_distinguishes_it_from_its_namesakes() -> None:
     both = rows([NAIVE, HEAP, changed(HEAP, threads=2)])
-    assert Legend(both).short_labels() == ["naive", "heap, threads 1", "heap, threads 2"]
+    assert Legend(both).labels == ["naive", "heap, threads 1", "heap, threads 2"]
 
 
 def test_the_caption_leaves_defaults_out_and_the_notes_have_them() -> None:
@@ -279,7 +280,7 @@ def test_wrong_or_contradicting_merges_spoil_a_row() -> None:
     (own,) = rows([HEAP, changed(HEAP, merges_sha256="0" * 64, block=1)])
     assert own.status == "mismatch"
     joined = [NAIVE, changed(HEAP, merges_sha256="0" * 64)]
-    assert exit_code(joined) == MISMATCH
+    assert is_wrong(rows(joined))
     assert [row["total"][-1] for row in cells(joined)] == ["?", "?"]
     assert explanations(joined)[0].startswith("? These differ in their merges, so not all are right: naive (")
 

@@ -11,7 +11,7 @@ from measured import measured
 
 from harness import run
 from harness.common.errors import Refusal
-from harness.results.views import Records
+from harness.results.frame import Records
 from harness.runs.compose import compose, overrides_of
 
 pytestmark = pytest.mark.usefixtures("measured_once")

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import table
+from harness.results.frame import frame_of
 from harness.results.rows import Row, rows
-from harness.results.tables import TableOptions, paired_frame, tables
+from harness.results.tables import TableOptions, tables
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -19,7 +20,7 @@ def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -
 
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
-    return table.csv(paired_frame(ordered(records, sort), relative_to))
+    return table.csv(frame_of(ordered(records, sort), relative_to))
 
 
 def to_html(records: Records, **options: Any) -> str:
