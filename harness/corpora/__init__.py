@@ -14,8 +14,8 @@ from typing import Any
 
 from harness.common.errors import Refusal
 from harness.corpora.cards import check_facts, counted_facts, find, is_table, parameters_of, with_changes_named
-from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of, hints
-from harness.corpora.local import local_corpus
+from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of
+from harness.corpora.local import COLUMN, kind_of, local_corpus
 
 __all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
 
@@ -44,5 +44,8 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     check_readable(path)
     facts = counted_facts(card, special_tokens)
     whole = CorpusFile(name, path, path.stat().st_size, check_facts(name, path, card), parts=parts, facts=facts)
-    remarks = hints(path, name) if own else ()
+    members = [part.path for part in parts] or [str(path)]
+    remarks: tuple[str, ...] = ()
+    if own and card.get("column") is None and any(kind_of(member, COLUMN) == ".csv" for member in members):
+        remarks = (f"{name} is read as plain text; set data.column=NAME to train on one column",)
     return replace(cut(whole, card, special_tokens), parameters=parameters_of(card), remarks=remarks)

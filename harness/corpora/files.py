@@ -14,15 +14,12 @@ from typing import Any, NamedTuple
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.common.units import parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
-ZERO_SHARE = 0.2
-"""UTF-8 text has no zero bytes; in UTF-16 Latin text every second byte is zero."""
 SLICING_RULE = 2  # another number makes cached slices again
 TOLERANCE = 10
 """A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
@@ -144,20 +141,6 @@ def state_of(path: Path) -> str:
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
-def hints(path: Path, name: str) -> tuple[str, ...]:
-    """A sentence for each property of a file that its user probably did not intend, with the remedy."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    hints = []
-    if head.startswith(b"\xef\xbb\xbf"):
-        hints.append(f"{name} starts with a byte order mark, which is trained on; tail -c +4 gives the text without it")
-    if head and head.count(0) >= ZERO_SHARE * len(head):
-        hints.append(f"{name} has many zero bytes and may be UTF-16; iconv -f UTF-16LE -t UTF-8 converts it")
-    if path.name.lower().endswith((".csv", ".tsv")):
-        hints.append(f"{name} is read as plain text; set data.column=NAME to train on one column")
-    return tuple(hints)
-
-
 # Slices
 
 
@@ -195,7 +178,6 @@ def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special
             skipped = f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts there; skip less"
             short = f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
             raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
-        check_room(folder.parent, stop - start, f"a slice of {whole.name}")
         temporary.mkdir()
         (temporary / "start").write_text(str(start))
         with (temporary / "text").open("wb") as sliced, memoryview(mapped) as content:

@@ -28,7 +28,6 @@ from urllib.parse import urlsplit
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
-from harness.common.files import check_room
 from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.common.units import one_line
@@ -44,8 +43,6 @@ Show = Callable[[int], None]
 Between = tuple[int, int | None]
 """The first byte and the byte behind the last, None for the end of the file."""
 WHOLE: Between = (0, None)
-# How a compressed stream starts. The first or second byte is invalid there in UTF-8 text; bzip2's are not.
-BEGINNINGS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
 
 
 def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
@@ -69,6 +66,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
 
 
 def not_here(url: str) -> list[Any]:
+    """Raises Refusal: only Dask reads URLs."""
     raise Refusal(f"{url} is not on this machine; counting=dask counts it where it is, or download it first")
 
 
@@ -98,8 +96,13 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] = not_here) -> list
 
 def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
-        raise Refusal(f"cannot read {error.filename} ({reason(error)})", UNMEASURED) from error
+        instead = f"set data.path to files by a pattern such as '{folder / '*.txt'}'"
+        raise Refusal(f"cannot read {error.filename} ({reason(error)}); {instead}", UNMEASURED) from error
 
+    if folder.resolve() == Path("/"):
+        raise Refusal(
+            f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern", UNMEASURED
+        )
     files = []
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -179,8 +182,6 @@ def assemble(members: Sequence[Path], separator: str, column: str | None, name: 
     folder = files.cache_folder("assembled") / key
     if not folder.exists():
         size = sum(member.stat().st_size for member in members)
-        # Compressed files need more, but do not reliably say how much.
-        check_room(folder.parent, size, name)
         with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
             temporary.mkdir()
             with (temporary / "text").open("wb") as text:
@@ -238,7 +239,7 @@ def made_of(member: Any, column: str | None) -> str:
 
 @functools.cache
 def spooled() -> tuple[Path, tuple[Part, ...]]:
-    """The file that standard input was written to, unpacked if it was compressed; removed when this process ends.
+    """The file that standard input was written to; removed when this process ends.
 
     It is in the cache, where there is room for corpora, and not with temporary files, which may be in memory.
     """
@@ -248,32 +249,13 @@ def spooled() -> tuple[Path, tuple[Part, ...]]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text = folder / "standard input"
     try:
-        head = copy_blocks(iter(lambda: sys.stdin.buffer.read(BLOCK_BYTES), b""), text)
-        kind = next((kind for beginning, kind in BEGINNINGS.items() if head.startswith(beginning)), None)
-        if kind is not None:
-            packed = text.rename(text.with_suffix(kind))
-            copy_blocks(blocks_of(packed, lambda _: None), text)
-            packed.unlink()
+        with text.open("wb") as file, bar("reading standard input", 0, "bytes") as show:
+            for block in plain_blocks(sys.stdin.buffer):
+                file.write(block)
+                show(file.tell())
     except OSError as error:
-        raise Refusal(
-            f"cannot keep standard input in {folder.parent} ({reason(error)}); set {files.CACHE_VARIABLE} to a folder "
-            "with room for it",
-            UNMEASURED,
-        ) from error
-    except Damaged as damaged:
-        raise Refusal(f"{damaged}".replace(f"{packed}", "standard input"), UNMEASURED) from damaged
+        raise files.cache_unusable(folder.parent, error) from error
     return text, (Part(0, "standard input"),)
-
-
-def copy_blocks(blocks: Iterator[bytes], place: Path) -> bytes:
-    """Write blocks to a file with a progress bar; returns how it starts."""
-    head = b""
-    with place.open("wb") as file, bar("reading standard input", 0, "bytes") as show:
-        for block in blocks:
-            head = head or block[:8]
-            file.write(block)
-            show(file.tell())
-    return head
 
 
 # What is in a file. Here, a file is a `Path`, or what has its `open`, `stat`, `name` and text.
@@ -323,18 +305,16 @@ def blocks_of(path: Any, show: Show, start: int = 0) -> Iterator[bytes]:
             for block in reader(file):
                 show(file.tell())
                 yield block
-        except EOFError:
-            raise Damaged(
-                f"{path} ends early, at byte {file.tell()}, before its {kind[1:]} stream does; get or make it again"
-            ) from None
         except Exception as error:
             # gzip and bz2 raise OSError for wrong bytes too, without a number.
-            if not isinstance(error, (OSError, zlib.error, lzma.LZMAError)) and type(error).__name__ != "ZstdError":
+            known = (OSError, EOFError, zlib.error, lzma.LZMAError)
+            if not isinstance(error, known) and type(error).__name__ != "ZstdError":
                 raise
             if isinstance(error, OSError) and error.errno is not None:
                 raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
+            why = "it ends early" if isinstance(error, EOFError) else str(error)
             raise Damaged(
-                f"{path} is damaged or not a {kind[1:]} file ({error}, by byte {file.tell()}); get or make it again"
+                f"{path} is damaged or not a {kind[1:]} file ({why}, by byte {file.tell()}); get or make it again"
             ) from error
 
 

@@ -291,6 +291,8 @@ def sentence(error: BaseException, data: str = "") -> str:
     if (match := re.search(r"Could not find '(\w+)/([^']+)'", text)) and match[1] in GROUPS:
         return unknown_name(match[1], match[2])
     if match := re.search(r"Could not override '([^']+)'", text):
+        if (key := f"data.{match[1]}") in configuration.keys_beside("data."):
+            return f"unknown override {match[1]!r}; did you mean {key}?"
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
     if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", text):
         text = f"{match[1]!r} cannot be read; put quotes round a value with special characters"

@@ -10,7 +10,6 @@ import io
 import json
 import lzma
 import os
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,9 +24,8 @@ from hypothesis import strategies as st
 
 from harness.__main__ import main
 from harness.common.errors import OK, Refusal, extra
-from harness.common.files import CACHE_VARIABLE, cache_folder
+from harness.common.files import cache_folder
 from harness.corpora import CorpusFile, local, prepare
-from harness.corpora.files import hints
 from harness.corpora.local import assemble
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
@@ -137,6 +135,7 @@ def test_separator_of_several_files() -> None:
         ("['a]", "cannot split data.path=['a]"),
         ("empty", "empty has no files"),
         ("nonesuch/", "nonesuch not found"),
+        ("/", "/ is the whole file system; set data.path to a folder of texts"),
     ],
 )
 @pytest.mark.usefixtures("texts")
@@ -171,13 +170,6 @@ def test_a_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkey
 def test_a_file_that_changes_while_it_is_read_is_refused(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.corpora.local.append", lambda *_: (texts / "b.txt").write_text("longer"))
     assert "texts/b.txt was changed while it was read" in refusal_of("[texts/b.txt,texts/a.txt]")
-
-
-@pytest.mark.usefixtures("texts")
-def test_missing_room_is_reported_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3})())
-    assert "texts needs 4 B in" in refusal_of("texts")
-    assert f"set {CACHE_VARIABLE} to a folder that has it" in refusal_of("texts")
 
 
 pieces = st.lists(st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", "text|>"]), max_size=8).map("".join)
@@ -244,10 +236,9 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path: Path, suffix: st
     path = tmp_path / f"text{suffix}"
     for content in (packed[: len(packed) // 2], packed[:-1], b"", LONG, bytes(flipped)):
         path.write_bytes(content)
-        early = len(content) < len(packed)
-        assert f"{path} " + ("ends early, at byte" if early else f"is damaged or not a {suffix[1:]} file (") in (
-            sentence := refusal_of(path)
-        )
+        sentence = refusal_of(path)
+        assert sentence.startswith(f"{path} is damaged or not a {suffix[1:]} file (")
+        assert ("it ends early, by byte " in sentence) == (len(content) < len(packed))
         assert sentence.endswith("; get or make it again")
 
 
@@ -339,21 +330,15 @@ def test_column_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
     assert "line 2: column 'body' holds null, not text" in refusal_of(path, column="body")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("text.txt", b"plain text, \xe4\xb8\x80", ""),
-        ("text.txt", b"", ""),
-        ("mark.txt", b"\xef\xbb\xbfplain", "starts with a byte order mark"),
-        ("wide.txt", "plain text".encode("utf-16-le"), "may be UTF-16; iconv"),
-        ("rows.CSV", b"id,text\n1,low", "set data.column=NAME to train on one column"),
-    ],
-)
-def test_probable_mistakes_are_reported(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    sentences = hints(tmp_path / name, name)
-    assert [message in sentence for sentence in sentences] == [True] * bool(message)
-    assert prepared(tmp_path / name).remarks == sentences
+@pytest.mark.usefixtures("texts")
+@pytest.mark.parametrize("name", ["rows.CSV", "rows.tsv.gz", "texts"])
+def test_table_without_a_column_is_reported(name: str) -> None:
+    Path("rows.CSV").write_text("id,text")
+    Path("rows.tsv.gz").write_bytes(gzip.compress(b"id\ttext"))
+    Path("texts/rows.csv").write_text("id,text\n1,low\n")
+    remark = f"{name} is read as plain text; set data.column=NAME to train on one column"
+    assert prepared(name).remarks == (remark,)
+    assert prepared("texts/rows.csv", column="text").remarks == prepared("texts/a.txt").remarks == ()
 
 
 @pytest.mark.usefixtures("measured_once")
@@ -382,9 +367,8 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     local.spooled.cache_clear()
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-def test_standard_input_is_read_once_and_unpacked(pipe: Any, suffix: str) -> None:
-    pipe(PACK.get(suffix, bytes)(LONG))
+def test_standard_input_is_read_once(pipe: Any) -> None:
+    pipe(LONG)
     first, second = prepared("-"), prepared("-", bytes="1000")
     assert first.path.read_bytes() == LONG
     assert (first.name, first.bytes) == ("stdin", len(LONG))
@@ -393,9 +377,6 @@ def test_standard_input_is_read_once_and_unpacked(pipe: Any, suffix: str) -> Non
 
 
 def test_unusable_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
-    pipe(gzip.compress(LONG)[:-9])
-    with pytest.raises(Refusal, match=r"^standard input ends early"):
-        prepared("-")
     pipe(b"")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert "nothing is piped into it" in refusal_of("-")
